@@ -15,15 +15,8 @@ if TYPE_CHECKING:
         CompositionFunction,
         VersionedCompositionFunction,
     )
-    from kanister_py.ports.function import (
-        AnyOutputs,
-        Args,
-        Func,
-        OnRestart,
-        Outputs,
-        PhaseContext,
-        VersionedFunc,
-    )
+    from kanister_py.ports.function import Func, OnRestart, PhaseContext, VersionedFunc
+    from kanister_py.ports.models import AnyOutputs, Args, Outputs
     from kanister_py.runs import run
     from kanister_py.wiring import register
 
@@ -49,9 +42,9 @@ _HOMES = {
     "register": "kanister_py.wiring",
     "run": "kanister_py.runs",
     **dict.fromkeys(("Request", "Response"), "kanister_py.core.compositions.authoring"),
+    **dict.fromkeys(("AnyOutputs", "Args", "Outputs"), "kanister_py.ports.models"),
     **dict.fromkeys(
-        ("AnyOutputs", "Args", "Func", "OnRestart", "Outputs", "PhaseContext", "VersionedFunc"),
-        "kanister_py.ports.function",
+        ("Func", "OnRestart", "PhaseContext", "VersionedFunc"), "kanister_py.ports.function"
     ),
     **dict.fromkeys(
         ("CompositionFunction", "VersionedCompositionFunction"),

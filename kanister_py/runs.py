@@ -1,6 +1,6 @@
 """Runs from Python: run, plan, take up and repeat the actions of blueprints.
 
-What a run needs is brought together in `wiring`; what is said here is what runs.
+What a run needs is brought together in `wiring`; here is only what runs.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ __all__ = [
     "RunSettings",
     "plan_blueprint",
     "read_artifacts",
+    "read_pods",
     "resume_run",
     "retry_run",
     "run",
@@ -79,7 +80,8 @@ def plan_blueprint(
     clock = settings.clock or wiring.system_clock()
     registry = settings.registry or wiring.read_functions().registry
     effects = wiring.system_effects(clock)
-    given = Circumstances(registry, clock.now(), effects, at or {}, settings.is_strict)
+    is_real = settings.cluster is not None
+    given = Circumstances(registry, clock.now(), effects, at or {}, settings.is_strict, is_real)
     with ExitStack() as stack:
         cluster, _, _ = wiring.cluster_of(settings, clock, stack)
         wanted = parse_action_spec(parse_document(json.dumps(spec)))
@@ -150,6 +152,12 @@ def retry_run(name: str, from_phase: str, settings: RunSettings) -> Run:
     if header is None:
         raise NothingToRetry(recorded.name, from_phase)
     return wiring.start_run(header, settings)
+
+
+def read_pods(name: str, settings: RunSettings) -> str:
+    """Say what ran the pods of an earlier run in a state folder when it began; empty if nothing."""
+    with wiring.state_folder(settings) as folder:
+        return str(folder.read_run(name).header.get("pods") or "")
 
 
 def read_artifacts(name: str, settings: RunSettings) -> dict[str, Any]:

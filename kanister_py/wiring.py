@@ -1,12 +1,11 @@
-"""The one place that fills registries and picks adapters."""
+"""Wiring: the one place that picks adapters and fills registries."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kanister_py.adapters.plugins_metadata import (
     declared_by,
@@ -29,19 +28,20 @@ from kanister_py.core.versions.catalogue import Catalogue
 from kanister_py.core.versions.semver import Version, parse_version
 from kanister_py.executor.loading import PluginBroken, load_function, loadable
 from kanister_py.functions.builtin import BUILTIN_FUNCTIONS, DISTRIBUTION, read_record
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
     from importlib.metadata import EntryPoint
+    from pathlib import Path
     from types import ModuleType
 
     from kanister_py.adapters.cluster_kube.cluster import KubeCluster
+    from kanister_py.adapters.controller_http import HttpPages, LinesOverHttp
     from kanister_py.adapters.journal_files import StateFolder
-    from kanister_py.adapters.lines_http import LinesOverHttp
     from kanister_py.adapters.packages_oci.contents import Project as Project  # noqa: PLC0414 # the command line names it
     from kanister_py.adapters.packages_oci.images import Image as Image  # noqa: PLC0414 # the command line names it
     from kanister_py.adapters.packages_oci.registry import OciPackages
-    from kanister_py.adapters.pages_http import HttpPages
     from kanister_py.controller.compositions.part import Compositions
     from kanister_py.controller.compositions.world import CompositionSettings
     from kanister_py.controller.machine.part import PartMaker, PartTools
@@ -116,7 +116,7 @@ def notice_receivers(origins: Sequence[str]) -> NoticeReceivers:
 
 
 def pages_elsewhere(url: str) -> HttpPages:
-    from kanister_py.adapters.pages_http import HttpPages
+    from kanister_py.adapters.controller_http import HttpPages
 
     return HttpPages(url)
 
@@ -216,7 +216,7 @@ def open_cluster(
     in_cluster: bool = False,
     pool_size: int = 0,
 ) -> KubeCluster:
-    """Open a real cluster; whoever does closes it.
+    """Open a real cluster, which the caller closes.
 
     What is named wins; without a name it is the kubeconfig of the environment, the
     cluster around this pod, or the kubeconfig at home, in this order.
@@ -306,13 +306,13 @@ def certificates(clock: Clock) -> Certificates:
 
 def lines_of_controller(server: str, token: str) -> LinesOverHttp:
     """Read the log lines of phases from the endpoint of a controller."""
-    from kanister_py.adapters.lines_http import LinesOverHttp
+    from kanister_py.adapters.controller_http import LinesOverHttp
 
     return LinesOverHttp(server, token)
 
 
 class PackageTools(NamedTuple):
-    """What builds packages of functions, and brings them to registries."""
+    """Tools that build packages of functions, and bring them to registries."""
 
     contents: ModuleType
     images: ModuleType
@@ -347,21 +347,20 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
 
         recorded = None
         if header is None:
-            assert folder is not None  # whoever resumes has named one
+            assert folder is not None  # a run that resumes has one
             recorded = folder.read_run(name)
             header = Header.of(recorded.header)
-        if pods is not None and settings.locations is None:
+        if runner is not None and settings.locations is None:
             from kanister_py.executor.check_stores import check_stores, no_store_in_a_sandbox
 
             is_reached = settings.pods != "sandboxed"
             open_store = object_stores().open if is_reached else no_store_in_a_sandbox
-            check_stores(cluster, header.actionset, open_store)
+            check_stores(cluster, header.actionset, open_store, runner.why_hidden)
         journal = None
         if folder is not None:
             kept = (own, own.save) if own is not None else None
-            journal = stack.enter_context(
-                folder.journal(header.name, header.as_dict(), recorded, kept)
-            )
+            stated = header.as_dict() | ({"pods": settings.pods} if settings.pods else {})
+            journal = stack.enter_context(folder.journal(header.name, stated, recorded, kept))
         registry = settings.registry or read_functions().registry
         around = Surroundings(
             cluster,
@@ -438,7 +437,7 @@ def state_folder(settings: RunSettings) -> StateFolder:
     from kanister_py.adapters.journal_files import StateFolder
     from kanister_py.adapters.sealing import Seal
 
-    assert settings.state is not None  # whoever asks for a folder has named one
+    assert settings.state is not None  # a caller that wants one has named it
     seal = Seal.of_file(settings.state_key) if settings.state_key is not None else None
     return StateFolder(settings.state, settings.clock or system_clock(), seal)
 
@@ -447,7 +446,7 @@ def state_folder(settings: RunSettings) -> StateFolder:
 
 
 class RenderFunctions(NamedTuple):
-    """The functions that a rendering may call, who calls them, and what should be said of them."""
+    """The functions that a rendering may call, what calls them, and notices about them."""
 
     revisions: Registry[FunctionRevision]
     runner: FunctionRunner
@@ -478,7 +477,7 @@ def open_render_functions(
 
 
 def step_artifacts() -> StepArtifacts:
-    """Make what finds inputs of steps in registries, as whoever container tools know us to be."""
+    """Make what finds inputs of steps in registries, with the logins of container tools."""
     from kanister_py.executor.step_artifacts import StepArtifacts
 
     tools = package_tools()
@@ -528,7 +527,7 @@ def function_runner(
 
 
 class FunctionAccess(NamedTuple):
-    """How a controller reaches packages and functions."""
+    """Access of a controller to packages and functions."""
 
     package_cache: Path | None = None
     registry_authority: Path | None = None
@@ -545,6 +544,7 @@ def composing_part(
     stack: ExitStack,
 ) -> PartMaker:
     """Make the part of a controller that composes. What it opens ends with the stack."""
+    from pathlib import Path
     from tempfile import TemporaryDirectory
 
     from kanister_py.adapters.metrics_prometheus import PrometheusFunctionMetrics

@@ -1,7 +1,8 @@
-"""What tests of every folder share: the sample plugin, installed as a user would install it."""
+"""Fixtures of every folder: the sample plugin, installed as a user would install it."""
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import signal
@@ -16,8 +17,13 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.forked_commands import ForkedCommands
+
 REPOSITORY = Path(__file__).parent.parent
 PATIENCE_SECONDS = 180.0
+_HAVE_VERBS = {"crds", "function", "functions", "internal", "profile", "revisions"}
+# What Python and its libraries look at while they start, and never again.
+_START_READS = {"PYTHONPATH", "PYTHONWARNINGS", "LANG", "LC_ALL", "TZ", "COVERAGE_PROCESS_START"}
 
 # What is wrong is found whatever else the machine does: being slow is not wrong.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -37,11 +43,14 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+_FIRST = ("tests/gate/test_gate.py", "::test_what_fails_for_good_is_told_once")
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Have processes share the whole suite, file by file, without what takes long.
 
-    Tests that are named run in this process, whatever they take.
+    What takes long is shared test by test. Tests that are named run in this process.
     """
     if config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
@@ -51,13 +60,18 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if not is_asked and not options.usepdb and not options.collectonly:
         # One more than there are processors: some of them wait.
         options.numprocesses = min(4, (os.cpu_count() or 1) + 1)
-        options.dist = "loadfile"
+        options.dist = "loadfile" if options.markexpr == "not long" else "worksteal"
         options.loadscopereorder = False
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long: at the end, one process would wait for the other."""
-    items.sort(key=lambda item: not item.path.match("tests/gate/test_gate.py"))
+    items.sort(key=lambda item: not any(each in item.nodeid for each in _FIRST))
+
+
+def pytest_collection_finish() -> None:
+    """Look for garbage in what tests make, not in thousands of tests again and again."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -145,10 +159,15 @@ class Finished:
 
 
 class CommandLine:
-    """Runs `kanister-py` in a process of its own, with the sample plugin installed."""
+    """Runs `kanister-py` in a process of its own, with the sample plugin installed.
+
+    The first of each command starts anew and reads all its code; the others are forked.
+    """
 
     def __init__(self, plugin_folder: Path) -> None:
         self._plugins = plugin_folder
+        self._forked: ForkedCommands | None = None
+        self._begun: set[tuple[str, ...]] = set()
 
     def __call__(
         self,
@@ -161,19 +180,33 @@ class CommandLine:
         environment = {
             key: value for key, value in os.environ.items() if not key.startswith("KANISTER_PY_")
         }
-        environment |= {"PYTHONPATH": str(self._plugins), "NO_COLOR": "1", **(env or {})}
+        environment |= {"PYTHONPATH": str(self._plugins), "NO_COLOR": "1"}
+        given = stdin.encode() if isinstance(stdin, str) else stdin
+        command = words[:2] if words[0] in _HAVE_VERBS else words[:1]
+        if command in self._begun and not prefix and not _START_READS & {*(env or {})}:
+            self._forked = self._forked or ForkedCommands(environment)
+            environment |= env or {}
+            ended = self._forked.run(words, given, environment, cwd, PATIENCE_SECONDS)
+            return Finished(ended[0], ended[1].decode(), ended[2].decode())
+        self._begun.add(command)
         done = subprocess.run(
             [*prefix, sys.executable, "-m", "kanister_py", *words],
-            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            input=given,
             capture_output=True,
-            env=environment,
+            env={**environment, **(env or {})},
             cwd=cwd,
             check=False,
             timeout=PATIENCE_SECONDS,
         )
         return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
 
+    def close(self) -> None:
+        if self._forked is not None:
+            self._forked.close()
+
 
 @pytest.fixture(scope="session")
-def kanister(plugin_folder: Path) -> CommandLine:
-    return CommandLine(plugin_folder)
+def kanister(plugin_folder: Path) -> Iterator[CommandLine]:
+    command = CommandLine(plugin_folder)
+    yield command
+    command.close()

@@ -1,4 +1,4 @@
-"""A clock that stands still until somebody moves it."""
+"""Fake clock, which stands still until a test moves it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class FakeClock:
         self._passed = 0.0
         self._jumps = jumps
         self._changed = Condition(RLock())
-        self._waiting: list[tuple[float, Condition]] = []
+        # By who waits: with many, one that leaves must not be looked for.
+        self._waiting: dict[object, tuple[float, Condition]] = {}
 
     def now(self) -> datetime:
         return self._start + timedelta(seconds=self._passed)
@@ -35,11 +36,16 @@ class FakeClock:
         with self._changed:
             return len(self._waiting)
 
+    def somebody_waits_until(self, monotonic: float) -> bool:
+        """Say whether a thread waits for just that time."""
+        with self._changed:
+            return any(abs(until - monotonic) < 1e-6 for until, _ in self._waiting.values())
+
     def advance(self, seconds: float) -> None:
         """Let time pass, and wake everybody whose time is up."""
         with self._changed:
             self._passed += seconds
-            due = [entry for entry in self._waiting if entry[0] <= self._passed]
+            due = [entry for entry in self._waiting.values() if entry[0] <= self._passed]
             self._changed.notify_all()
         for _, condition in due:
             with condition:
@@ -67,15 +73,15 @@ class FakeClock:
             return False
         with self._changed:
             # Not before: the clock may have been moved by whoever holds it.
-            entry = (self._passed + timeout_seconds, condition)
-            self._waiting.append(entry)
+            until, waiter = self._passed + timeout_seconds, object()
+            self._waiting[waiter] = (until, condition)
             self._changed.notify_all()
         try:
             condition.wait()
         finally:
             with self._changed:
-                self._waiting.remove(entry)
-        return self._passed < entry[0]
+                del self._waiting[waiter]
+        return self._passed < until
 
     def _jump(self, seconds: float) -> None:
         with self._changed:

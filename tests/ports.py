@@ -1,4 +1,4 @@
-"""Which port of this machine may a server have that cannot be told to take any?"""
+"""Free ports of this machine, for servers that cannot choose one themselves."""
 
 from __future__ import annotations
 

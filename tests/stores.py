@@ -10,18 +10,13 @@ import base64
 import hmac
 import json
 import os
-import select
 import shutil
-import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 
 import pytest
 import urllib3
@@ -33,6 +28,7 @@ from e2e.cluster.programs import (
     find_azurite,
     find_etcd,
     find_fake_gcs,
+    find_opensearch,
     find_versitygw,
     stores_are_built,
 )
@@ -101,15 +97,24 @@ def running_s3(
     port: int = 0,
     certificate: tuple[Path, Path] | None = None,
     secret: str = S3_SECRET,
+    disk_bytes: int = 0,
 ) -> Iterator[Location]:
-    """Run an S3 server over a folder, in which each bucket is a folder."""
+    """Run an S3 server over a folder, in which each bucket is a folder.
+
+    With `disk_bytes` the folder is a disk of that size, which the server alone sees.
+    """
     port = port or free_port()
     root = folder / "buckets"
     (root / BUCKET).mkdir(parents=True, exist_ok=True)
     tls = ["--cert", str(certificate[0]), "--key", str(certificate[1])] if certificate else []
     command = [_program(StoreKind.S3), "--port", f"127.0.0.1:{port}", "--quiet", *tls]
+    command += ["posix", str(root)]
+    if disk_bytes:
+        mount = f"mount -t tmpfs -o size={disk_bytes} none {root} && mkdir {root / BUCKET}"
+        shell = ["sh", "-c", f'{mount} && exec "$@"', "sh"]
+        command = ["unshare", "--user", "--map-root-user", "--mount", *shell, *command]
     login = {"ROOT_ACCESS_KEY": S3_KEY, "ROOT_SECRET_KEY": secret}
-    with _served([*command, "posix", str(root)], port, folder, login):
+    with _served(command, port, folder, login):
         scheme = "https" if certificate else "http"
         yield Location(
             StoreKind.S3,
@@ -191,110 +196,6 @@ def _wait_until_served(process: subprocess.Popen[bytes], port: int, log: Path) -
     raise AssertionError(f"the store does not start:\n{log.read_text()}")
 
 
-@contextmanager
-def breaking_connections(location: Location, after_bytes: int) -> Iterator[Location]:
-    """Stand between a client and a store, and break off every answer that is longer."""
-    target = int(location.endpoint.rpartition(":")[2])
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def carry(client: socket.socket) -> None:
-        with client, socket.create_connection(("127.0.0.1", target)) as server:
-            ends = {client: server, server: client}
-            left = after_bytes
-            while left > 0:
-                for end in select.select(list(ends), [], [], 30)[0]:
-                    data = end.recv(65536)
-                    if not data:
-                        return
-                    left -= len(data) if end is server else 0
-                    ends[end].sendall(data)
-
-    def serve() -> None:
-        with suppress(OSError):
-            while True:
-                client = listener.accept()[0]
-                Thread(target=carry, args=(client,), daemon=True).start()
-
-    Thread(target=serve, daemon=True).start()
-    try:
-        yield replace(location, endpoint=f"http://127.0.0.1:{listener.getsockname()[1]}")
-    finally:
-        listener.close()
-
-
-class Faults:
-    """What a store's answers are replaced with: `status` and `body` for so many requests."""
-
-    def __init__(self, status: int, body: bytes = b"", *, times: int, method: str = "") -> None:
-        self.status, self.body, self.times, self.method = status, body, times, method
-        self.flips_bytes = False
-        self.seen = 0
-
-
-@contextmanager
-def faulty(location: Location, faults: Faults) -> Iterator[Location]:
-    """Stand between a client and a store, and answer in its stead for a while."""
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do(self) -> None:
-            body = self.rfile.read(int(self.headers.get("content-length") or 0))
-            is_meant = faults.method in {"", self.command}
-            if is_meant and faults.seen < faults.times:
-                faults.seen += 1
-                if not faults.flips_bytes:
-                    self.answer(faults.status, {}, faults.body)
-                    return
-            with urllib3.PoolManager() as pool:
-                # The host is what the signature was made for.
-                found = pool.request(
-                    self.command,
-                    f"{location.endpoint}{self.path}",
-                    headers=dict(self.headers.items()),
-                    body=body,
-                    redirect=False,
-                    retries=False,
-                    preload_content=True,
-                )
-            data = found.data
-            if is_meant and faults.flips_bytes and data:
-                data = bytes([data[0] ^ 1]) + data[1:]
-            headers = {
-                key: each
-                for key, each in found.headers.items()
-                if key.lower() not in {"content-length", "transfer-encoding", "connection"}
-            }
-            length = found.headers.get("content-length", str(len(data)))
-            self.answer(found.status, headers, data, length)
-
-        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = do  # noqa: N815 - as the library wants
-
-        def answer(
-            self, status: int, headers: Mapping[str, str], body: bytes, length: str = ""
-        ) -> None:
-            self.send_response(status)
-            for key, each in headers.items():
-                self.send_header(key, each)
-            self.send_header("content-length", length or str(len(body)))
-            self.end_headers()
-            if self.command != "HEAD":
-                self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    try:
-        yield replace(location, endpoint=f"http://127.0.0.1:{server.server_port}")
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 @cache
 def service_account() -> str:
     """Make the JSON key of a service account."""
@@ -345,4 +246,5 @@ if __name__ == "__main__":
     for find in (find_versitygw, find_fake_gcs, find_azurite, find_axe):
         print(find())
     print(*find_etcd())
+    print(find_opensearch())
     print(shutil.which("restic") or "restic is not installed")

@@ -1,4 +1,4 @@
-"""What the test run itself says."""
+"""Notes of the test run itself."""
 
 from __future__ import annotations
 

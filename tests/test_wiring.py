@@ -12,7 +12,6 @@ from kanister_py.adapters.plugins_metadata import ENTRY_POINT_GROUP, release_of_
 from kanister_py.core.registry.declared import CatalogueMismatch
 from kanister_py.core.registry.reference import status_of
 from kanister_py.core.versions.catalogue import Catalogue
-from kanister_py.core.versions.judge import parse_catalogue
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.executor.loading import PluginBroken, load_function
 from kanister_py.wiring import (
@@ -21,6 +20,7 @@ from kanister_py.wiring import (
     installed_release,
     read_functions,
 )
+from tests.versions_record import parse_catalogue
 
 RECORD = """\
 apiVersion: kanister-py.io/v1alpha1
@@ -105,7 +105,7 @@ def test_a_plugin_cannot_take_a_name_that_is_ours(with_plugin: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("targets", "said"),
+    ("targets", "message"),
     [
         pytest.param({}, "Greet v0.0.0 is served, but there is no code for it", id="no code"),
         pytest.param(
@@ -116,14 +116,14 @@ def test_a_plugin_cannot_take_a_name_that_is_ours(with_plugin: Path) -> None:
     ],
 )
 def test_start_up_stops_where_record_and_code_disagree(
-    targets: dict[str, dict[str, str]], said: str
+    targets: dict[str, dict[str, str]], message: str
 ) -> None:
-    with pytest.raises(CatalogueMismatch, match=said):
+    with pytest.raises(CatalogueMismatch, match=message):
         build_functions(record(), targets, [])
 
 
 @pytest.mark.parametrize(
-    ("target", "said"),
+    ("target", "message"),
     [
         pytest.param("acme_functions:Notify", "calls itself Notify", id="another name"),
         pytest.param("acme_functions:Absent", "cannot be loaded", id="a class that is missing"),
@@ -131,12 +131,12 @@ def test_start_up_stops_where_record_and_code_disagree(
     ],
 )
 def test_a_version_is_held_against_the_record_when_it_is_loaded(
-    with_plugin: Path, target: str, said: str
+    with_plugin: Path, target: str, message: str
 ) -> None:
     functions = build_functions(record(), {"Greet": {"v0.0.0": target}}, [])
-    with pytest.raises(CatalogueMismatch, match=said):
+    with pytest.raises(CatalogueMismatch, match=message):
         load_function(functions.registry.family("Greet").candidates[0])
-    with pytest.raises(CatalogueMismatch, match=said):
+    with pytest.raises(CatalogueMismatch, match=message):
         check_everything(functions)
 
 

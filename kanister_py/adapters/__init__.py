@@ -1,1 +1,1 @@
-"""One technology behind each port: port_technology."""
+"""Adapters: one technology behind each port, named port_technology."""

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
 from kanister_py.core.objects.certificates import CertificateFacts, KeyPair
 
 if TYPE_CHECKING:
-    from cryptography import x509
-
     from kanister_py.ports.clock import Clock
 
 # A clock that is a little behind ours must take what we sign. What lives only for moments
@@ -27,9 +31,6 @@ class X509Certificates:
         self._clock = clock
 
     def new_authority(self, name: str, life: timedelta) -> KeyPair:
-        from cryptography import x509
-        from cryptography.hazmat.primitives.asymmetric import ec
-
         key = ec.generate_private_key(ec.SECP256R1())
         subject = _name_of(name)
         builder = (
@@ -47,11 +48,6 @@ class X509Certificates:
         *,
         is_client: bool = False,
     ) -> KeyPair:
-        from cryptography import x509
-        from cryptography.hazmat.primitives import serialization
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.x509.oid import ExtendedKeyUsageOID
-
         signer = x509.load_pem_x509_certificate(authority.certificate.encode())
         signing_key = serialization.load_pem_private_key(authority.key.encode(), None)
         key = ec.generate_private_key(ec.SECP256R1())
@@ -72,9 +68,6 @@ class X509Certificates:
         return _signed(builder, key, signing_key)
 
     def read(self, certificate: str) -> CertificateFacts | None:
-        from cryptography import x509
-        from cryptography.hazmat.primitives import hashes
-
         try:
             found = x509.load_pem_x509_certificate(certificate.encode())
         except ValueError:
@@ -90,9 +83,6 @@ class X509Certificates:
         )
 
     def is_signed_by(self, certificate: str, authority: str) -> bool:
-        from cryptography import x509
-        from cryptography.exceptions import InvalidSignature
-
         try:
             found = x509.load_pem_x509_certificate(certificate.encode())
             found.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.encode()))
@@ -101,9 +91,6 @@ class X509Certificates:
         return True
 
     def fits(self, pair: KeyPair) -> bool:
-        from cryptography import x509
-        from cryptography.hazmat.primitives import serialization
-
         try:
             found = x509.load_pem_x509_certificate(pair.certificate.encode())
             key = serialization.load_pem_private_key(pair.key.encode(), None)
@@ -114,8 +101,6 @@ class X509Certificates:
     def _builder(
         self, subject: x509.Name, issuer: x509.Name, key: Any, life: timedelta
     ) -> x509.CertificateBuilder:
-        from cryptography import x509
-
         now = self._clock.now()
         return (
             x509.CertificateBuilder()
@@ -130,16 +115,11 @@ class X509Certificates:
 
 
 def _name_of(text: str) -> x509.Name:
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
     # A common name holds 64 characters; what counts stands in the alternative names.
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text[:64])])
 
 
 def _general_name(text: str) -> x509.GeneralName:
-    from cryptography import x509
-
     try:
         return x509.IPAddress(ipaddress.ip_address(text))
     except ValueError:
@@ -147,8 +127,6 @@ def _general_name(text: str) -> x509.GeneralName:
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    from cryptography import x509
-
     return x509.KeyUsage(
         digital_signature=True,
         content_commitment=False,
@@ -163,8 +141,6 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
 
 
 def _signed(builder: x509.CertificateBuilder, key: Any, signing_key: Any) -> KeyPair:
-    from cryptography.hazmat.primitives import hashes, serialization
-
     certificate = builder.sign(signing_key, hashes.SHA256())
     private = key.private_bytes(
         serialization.Encoding.PEM,
@@ -175,8 +151,6 @@ def _signed(builder: x509.CertificateBuilder, key: Any, signing_key: Any) -> Key
 
 
 def _names_in(certificate: x509.Certificate) -> frozenset[str]:
-    from cryptography import x509
-
     try:
         found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (x509.ExtensionNotFound, ValueError):
@@ -186,8 +160,6 @@ def _names_in(certificate: x509.Certificate) -> frozenset[str]:
 
 
 def _is_authority(certificate: x509.Certificate) -> bool:
-    from cryptography import x509
-
     try:
         return bool(certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca)
     except (x509.ExtensionNotFound, ValueError):

@@ -1,4 +1,4 @@
-"""The machine's own clock."""
+"""System clock: the time of the machine, and waits in real time."""
 
 from __future__ import annotations
 

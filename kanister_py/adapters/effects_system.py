@@ -1,4 +1,4 @@
-"""What templates see of the world in real runs: the time of a clock, true chance, real zones."""
+"""Effects of templates in real runs: a clock's time, true chance, real time zones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps runs and an embedded cluster in a folder, so that a later process can go on.
+"""Journal in a folder: runs and an embedded cluster, for a later process to go on with.
 
 Every line of a journal has left this process when `write` comes back, so killing the
 process loses nothing. Lines that must not be lost to a power cut are synced at once,
@@ -10,11 +10,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from kanister_py.adapters.sealing import Seal, SealBroken
 from kanister_py.core.actionsets.outcomes import (
@@ -31,41 +30,7 @@ from kanister_py.core.objects.names import why_not_a_dns_subdomain
 from kanister_py.core.objects.resources import NAMESPACES
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
-
-
-class StateFolderInUse(UsageError):
-    """Another run works in this state folder."""
-
-    reason = "StateFolderInUse"
-
-    def __init__(self, folder: str, holder: str) -> None:
-        by = f" by {holder}" if holder else ""
-        super().__init__(f"State folder {folder} is in use{by}; wait for it, or take another one")
-        self.folder = folder
-
-
-class StateFolderUnreadable(UsageError):
-    """A state folder is of another version, damaged, or none at all."""
-
-    reason = "StateFolderUnreadable"
-
-    def __init__(self, folder: str, why: str) -> None:
-        super().__init__(f"State folder {folder} cannot be used: {why}")
-        self.folder = folder
-        self.why = why
-
-
-class RunNotFound(UsageError):
-    """A state folder holds no run of this name."""
-
-    reason = "RunNotFound"
-
-    def __init__(self, run: str, folder: str, known: Sequence[str] = ()) -> None:
-        there = f"; there are {', '.join(known)}" if known else "; there are none"
-        super().__init__(f"No run {run} in {folder}{there}")
-        self.run = run
-        self.known = tuple(known)
-
+from kanister_py.values import NamedTuple
 
 FORMAT: Final = 1
 _SYNC_SECONDS: Final = 1.0
@@ -93,12 +58,7 @@ class StateFolder:
         self.open()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
 
     def open(self) -> None:
@@ -115,8 +75,11 @@ class StateFolder:
         except OSError:
             holder = os.pread(self._lock, 100, 0).decode("ascii", "replace").strip()
             self.close()
-            by = f"process {holder}" if holder else ""
-            raise StateFolderInUse(str(self._folder), by) from None
+            by = f" by process {holder}" if holder else ""
+            raise UsageError(
+                f"State folder {self._folder} is in use{by}; wait for it, or take another one",
+                reason="StateFolderInUse",
+            ) from None
         try:
             os.ftruncate(self._lock, 0)
             os.pwrite(self._lock, str(os.getpid()).encode(), 0)
@@ -124,7 +87,7 @@ class StateFolder:
         except OSError as error:
             self.close()
             raise self._unreadable(error.strerror or str(error)) from error
-        except StateFolderUnreadable:
+        except UsageError:
             self.close()
             raise
 
@@ -169,8 +132,10 @@ class StateFolder:
         except SealBroken:
             raise self._unreadable("it is encrypted with another key") from None
 
-    def _unreadable(self, why: str) -> StateFolderUnreadable:
-        return StateFolderUnreadable(str(self._folder), why)
+    def _unreadable(self, why: str) -> UsageError:
+        return UsageError(
+            f"State folder {self._folder} cannot be used: {why}", reason="StateFolderUnreadable"
+        )
 
     def _read_json(self, path: Path) -> Any:
         try:
@@ -216,7 +181,7 @@ class StateFolder:
         name = name or (self.runs() or ["-"])[-1]
         path = self._path_of(name)
         if not path.exists():
-            raise RunNotFound(name, str(self._folder), self.runs())
+            raise self._not_found(name)
         lines = list(self._lines(path))
         if not lines:
             raise self._unreadable(f"{path.name} is empty")
@@ -251,12 +216,14 @@ class StateFolder:
         if path.exists():
             raise self._unreadable(f"there is a run {name} already; resume it, or name another")
         journal = FileJournal(path, self._clock, self._seal)
-        journal.write_line({"journal": FORMAT, "run": name, **header}, must_last=True)
+        try:
+            journal.write_line({"journal": FORMAT, "run": name, **header}, must_last=True)
+        except JournalUnwritable:
+            # Nothing began: the name is free for another try, and there is no run to resume.
+            journal.close()
+            path.unlink()
+            raise
         return journal
-
-    def resume_run(self, name: str) -> FileJournal:
-        """Go on with the journal of a run."""
-        return FileJournal(self._path_of(name), self._clock, self._seal)
 
     @contextmanager
     def journal(
@@ -268,14 +235,14 @@ class StateFolder:
     ) -> Iterator[FileJournal]:
         """Keep a run for a while, a new one or one that goes on, and the cluster it acts on."""
         if recorded is not None:
-            journal = self.resume_run(recorded.name)
+            journal = FileJournal(self._path_of(recorded.name), self._clock, self._seal)
         else:
             journal = self.new_run(name, header)
         with closing(journal):
             if kept is None:
                 yield journal
                 return
-            keep = _ClusterKeeper(*kept, self)
+            keep = self._keeper(*kept)
             keep()
             journal.before_outcome = keep
             try:
@@ -283,28 +250,29 @@ class StateFolder:
             finally:
                 keep()
 
+    def _keeper(
+        self, cluster: Cluster, save: Callable[[], Mapping[str, Any]]
+    ) -> Callable[[], None]:
+        """Give what keeps a cluster here whenever it is not what it was."""
+        kept = ""
+
+        def keep() -> None:
+            nonlocal kept
+            version = cluster.list(NAMESPACES, limit=1).resource_version
+            if version != kept:
+                self.write_cluster(save())
+                kept = version
+
+        return keep
+
     def _path_of(self, name: str) -> Path:
         if why_not_a_dns_subdomain(name):
-            raise RunNotFound(name, str(self._folder), self.runs())
+            raise self._not_found(name)
         return self._runs / f"{name}.jsonl"
 
-
-class _ClusterKeeper:
-    """Keeps an embedded cluster in a folder, whenever it is not what it was."""
-
-    def __init__(
-        self, cluster: Cluster, save: Callable[[], Mapping[str, Any]], folder: StateFolder
-    ) -> None:
-        self._cluster = cluster
-        self._save = save
-        self._folder = folder
-        self._version = ""
-
-    def __call__(self) -> None:
-        version = self._cluster.list(NAMESPACES, limit=1).resource_version
-        if version != self._version:
-            self._folder.write_cluster(self._save())
-            self._version = version
+    def _not_found(self, name: str) -> UsageError:
+        there = f"there are {', '.join(known)}" if (known := self.runs()) else "there are none"
+        return UsageError(f"No run {name} in {self._folder}; {there}", reason="RunNotFound")
 
 
 class FileJournal:
@@ -360,7 +328,7 @@ class FileJournal:
 
     def close(self) -> None:
         """Add no line any more; one that comes all the same cannot be written."""
-        # Its number may soon be that of somebody else's file.
+        # Its number may soon be that of another file.
         file, self._file = self._file, -1
         if file >= 0:
             with suppress(OSError):
@@ -390,7 +358,7 @@ def _whole_lines(file: int) -> tuple[int, int]:
 
 
 def _write_whole(path: Path, data: bytes) -> None:
-    """Put a file in place of another at once: whoever reads sees the one or the other."""
+    """Put a file in place of another at once: a reader sees the one or the other."""
     new = path.with_suffix(".new")
     file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:

@@ -1,4 +1,4 @@
-"""The memory of this process, as Linux counts it, and its C library keeps it."""
+"""Memory of this process, as Linux counts it and its C library keeps it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MAPPED_FROM_BYTES: Final = 128 << 10
 
 
 class LinuxMemory:
-    """What of this process is in memory, and what its control group lets it have.
+    """Memory that this process uses, and the limit of its control group.
 
     Large blocks of many threads are kept apart, and few arenas: otherwise what each
-    thread once used stays with it for good. Only glibc keeps so much, or can be told so.
+    thread once used stays with it for good. Only glibc keeps so much, or can be set.
     """
 
     def __init__(self, proc: Path = Path("/proc/self"), cgroups: Path = _CGROUPS) -> None:

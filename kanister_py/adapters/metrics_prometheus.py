@@ -1,4 +1,4 @@
-"""Counts calls of composition functions for Prometheus, under the names of Crossplane's metrics."""
+"""Prometheus metrics of calls of composition functions, named as Crossplane's are."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TIMED = {
 
 
 class PrometheusFunctionMetrics:
-    """Metrics of one process; whoever serves them hands in the registry they are part of."""
+    """Metrics of one process; their server hands in the registry they are part of."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         prefix = "function_run_function"

@@ -9,7 +9,7 @@ from kanister_py.core.errors import KanisterError, TransientError, UsageError
 from kanister_py.core.objects.locations import Location
 from kanister_py.ports.object_store import ObjectMissing
 
-# What is told apart, by what the store or the library says. The first that is found counts.
+# What is distinguished, by the answer of the store or the library. The first that is found counts.
 _SIGNS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     (
         "ClockSkewed",
@@ -87,32 +87,32 @@ _MESSAGE: Final = re.compile(r"<Message>\s*(.*?)\s*(?:\n|</Message>)", re.DOTALL
 _STATUS: Final = re.compile(r"status code: \d+(?: [A-Z][A-Za-z ]*)?")
 
 
-def refusal_of(reason: str, location: Location, told: str, key: str = "") -> KanisterError:
+def refusal_of(reason: str, location: Location, answer: str, key: str = "") -> KanisterError:
     """Say what a store's refusal means; `reason` is given where it is known already."""
     if reason:
-        return UsageError(_sentence(location, key, told), reason=reason)
+        return UsageError(_sentence(location, key, answer), reason=reason)
     for found, signs, advice in _SIGNS:
-        if any(sign in told for sign in signs):
-            return UsageError(f"{_sentence(location, key, _short(told))}; {advice}", reason=found)
-    if key and any(sign in told for sign in _KEY_MISSING):
+        if any(sign in answer for sign in signs):
+            return UsageError(f"{_sentence(location, key, _short(answer))}; {advice}", reason=found)
+    if key and any(sign in answer for sign in _KEY_MISSING):
         return ObjectMissing(key, str(location))
-    if _TRANSIENT.search(told):
-        return _unavailable(_sentence(location, key, _short(told)))
-    return UsageError(_sentence(location, key, _short(told)), reason="StoreRefused")
+    if _TRANSIENT.search(answer):
+        return _unavailable(_sentence(location, key, _short(answer)))
+    return UsageError(_sentence(location, key, _short(answer)), reason="StoreRefused")
 
 
-def unreachable(location: Location, told: str) -> KanisterError:
+def unreachable(location: Location, answer: str) -> KanisterError:
     """Say why a store gave no answer."""
-    if any(sign in told for sign in _SIGNS[-1][1]):
-        return refusal_of("", location, told)
-    return _unavailable(_sentence(location, "", f"cannot be reached: {_connection(told)}"))
+    if any(sign in answer for sign in _SIGNS[-1][1]):
+        return refusal_of("", location, answer)
+    return _unavailable(_sentence(location, "", f"cannot be reached: {_connection(answer)}"))
 
 
 def _unavailable(message: str) -> KanisterError:
     return TransientError(message, reason="StoreUnavailable")
 
 
-def _connection(told: str) -> str:
+def _connection(answer: str) -> str:
     for sign, words in (
         ("dns error", "its name is not known"),
         ("NameResolutionError", "its name is not known"),
@@ -122,26 +122,29 @@ def _connection(told: str) -> str:
         ("reset", "the connection breaks"),
         ("IncompleteRead", "the connection breaks"),
         ("ConnectionAborted", "the connection breaks"),
+        ("Connection aborted", "the connection breaks"),
         ("IncompleteBody", "the connection breaks"),
         ("closed before message completed", "the connection breaks"),
         ("IncompleteMessage", "the connection breaks"),
     ):
-        if sign in told:
+        if sign in answer:
             return words
-    return _short(told)
+    return _short(answer)
 
 
-def _sentence(location: Location, key: str, told: str) -> str:
+def _sentence(location: Location, key: str, answer: str) -> str:
     about = f"Object {key!r} in the {location}" if key else f"The {location}"
-    return f"{about}: {told}"
+    return f"{about}: {answer}"
 
 
-def _short(told: str) -> str:
+def _short(answer: str) -> str:
     """Keep of what a library says what a store said: its code, its message, the status."""
-    code, message, status = _CODE.search(told), _MESSAGE.search(told), _STATUS.search(told)
+    code, message, status = _CODE.search(answer), _MESSAGE.search(answer), _STATUS.search(answer)
     if code and message:
-        return f"{code[1]}: {message[1].rstrip('.')}"
-    text = told.partition("Debug source")[0].strip() or told
+        from html import unescape  # most runs meet no refusal, and are begun without it
+
+        return f"{code[1]}: {unescape(message[1]).rstrip('.')}"
+    text = answer.partition("Debug source")[0].strip() or answer
     if status and len(text) > 300:
         return status[0]
     return " ".join(text.split())[:300]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from kanister_py.adapters.object_store_errors import refusal_of, unreachable
 from kanister_py.core.objects.locations import Location
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     import urllib3
 
 TRIES: Final = 5
 _CONNECT_SECONDS, _READ_SECONDS = 10.0, 120.0
-# What was just read is still in the processor's cache when its checksum is worked out.
+# What comes in one reading is less, and each costs a turn; of more, the processor's cache has
+# lost the beginning before its checksum is worked out and it is written.
 _PIECE_BYTES: Final = 256 * 1024
 
 Now: TypeAlias = Callable[[], datetime]
@@ -67,8 +69,8 @@ class StoreHttp:
         except urllib3.exceptions.HTTPError as error:
             raise unreachable(self._location, str(error)) from error
         if answer.status >= 400:
-            told = f"status code: {answer.status}: {answer.data.decode('utf-8', 'replace')}"
-            raise refusal_of("", self._location, told, key)
+            message = f"status code: {answer.status}: {answer.data.decode('utf-8', 'replace')}"
+            raise refusal_of("", self._location, message, key)
         named = {name.lower(): value for name, value in answer.headers.items()}
         return Answer(answer.status, named, answer.data)
 
@@ -82,11 +84,11 @@ class StoreHttp:
             answer = self._pool.request(
                 "GET", url, headers=headers, preload_content=False, decode_content=False
             )
-            told = "" if answer.status < 400 else answer.data.decode("utf-8", "replace")
+            refusal = "" if answer.status < 400 else answer.data.decode("utf-8", "replace")
         except urllib3.exceptions.HTTPError as error:
             raise unreachable(self._location, str(error)) from error
         if answer.status >= 400:
-            raise refusal_of("", self._location, f"status code: {answer.status}: {told}", key)
+            raise refusal_of("", self._location, f"status code: {answer.status}: {refusal}", key)
         named = {name.lower(): value for name, value in answer.headers.items()}
         return named, self._pieces(answer)
 
@@ -94,7 +96,7 @@ class StoreHttp:
         import urllib3
 
         try:
-            while piece := answer.read1(_PIECE_BYTES):
+            while piece := answer.read(_PIECE_BYTES):
                 yield piece
         except urllib3.exceptions.HTTPError as error:
             raise unreachable(self._location, str(error)) from error

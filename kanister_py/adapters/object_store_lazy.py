@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class LazyStores:
     """Most runs open no store: none of them waits for the library."""
 
-    def __init__(self, locations: Path | None) -> None:
+    def __init__(self, locations: Path | None = None) -> None:
         self._folder = "" if locations is None else str(locations.absolute())
 
     @cached_property

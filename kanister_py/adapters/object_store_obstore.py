@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -18,11 +20,7 @@ from kanister_py.adapters.object_store_pieces import Checksum, Opened, cut
 from kanister_py.adapters.object_store_s3_parts import DEFAULT_REGION, S3Parts, Signer
 from kanister_py.core.errors import KanisterError, TransientError, UsageError
 from kanister_py.core.objects.locations import InvalidProfile, Location, StoreKind
-from kanister_py.ports.object_store import (
-    ObjectMissing,
-    ObjectStore,
-    StoredObject,
-)
+from kanister_py.ports.object_store import ObjectMissing, ObjectStore, StoredObject
 
 if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
@@ -122,8 +120,6 @@ def _with_scheme(endpoint: str) -> str:
 
 
 def _open_s3(location: Location, now: Now) -> ObjectStore:
-    from obstore.store import S3Store
-
     _check_credential(location)
     region = location.region or DEFAULT_REGION
     endpoint = _with_scheme(location.endpoint) or f"https://s3.{region}.amazonaws.com"
@@ -138,12 +134,17 @@ def _open_s3(location: Location, now: Now) -> ObjectStore:
     }
     if signer.token:
         config["session_token"] = signer.token
-    store = S3Store(
-        location.bucket,
-        config=config,
-        client_options=_client_options(location, endpoint),
-        retry_config=_RETRY,
-    )
+
+    def store() -> S3Store:
+        from obstore.store import S3Store
+
+        return S3Store(
+            location.bucket,
+            config=config,
+            client_options=_client_options(location, endpoint),
+            retry_config=_RETRY,
+        )
+
     return LibraryStore(location, store, S3Parts(location, endpoint, signer, now))
 
 
@@ -152,14 +153,14 @@ def _open_gcs(location: Location, now: Now) -> ObjectStore:
 
     service_account_of(location)
     endpoint = _with_scheme(location.endpoint) or GOOGLE
-    with _told(location):
+    with _in_our_words(location):
         store = GCSStore(
             location.bucket,
             config={"service_account_key": location.credential.secret, "base_url": endpoint},
             client_options=_client_options(location, endpoint),
             retry_config=_RETRY,
         )
-    return LibraryStore(location, store, GcsUploads(location, now))
+    return LibraryStore(location, lambda: store, GcsUploads(location, now))
 
 
 def _open_azure(location: Location) -> ObjectStore:
@@ -181,19 +182,19 @@ def _open_azure(location: Location) -> ObjectStore:
         else {"account_key": credential.secret}
     )
     config: Any = {"account_name": credential.id, "endpoint": endpoint, **key}
-    with _told(location):
+    with _in_our_words(location):
         store = AzureStore(
             location.bucket,
             config=config,
             client_options=_client_options(location, endpoint),
             retry_config=_RETRY,
         )
-    return LibraryStore(location, store, None)
+    return LibraryStore(location, lambda: store, None)
 
 
 def open_folder(location: Location) -> ObjectStore:
     """Open a folder in place of a bucket: `endpoint` says which, the bucket is one below it."""
-    folder = location.endpoint.removeprefix("file://")
+    folder = location.folder
     if not folder.startswith("/"):
         raise InvalidProfile(f"location.endpoint must be a folder, not {location.endpoint!r}")
     if ".." in location.bucket.split("/"):
@@ -211,7 +212,7 @@ def _check_credential(location: Location) -> None:
 
 
 @contextmanager
-def _told(location: Location, key: str = "") -> Iterator[None]:
+def _in_our_words(location: Location, key: str = "") -> Iterator[None]:
     """Let no error of the library out."""
     import obstore.exceptions
 
@@ -220,24 +221,33 @@ def _told(location: Location, key: str = "") -> Iterator[None]:
     except FileNotFoundError as error:
         raise refusal_of("", location, f"{error} status code: 404", key) from error
     except (obstore.exceptions.BaseError, NotImplementedError, OSError, ValueError) as error:
-        told = str(error)
-        if "status code: " not in told and ("HTTP error" in told or "request or response" in told):
-            raise unreachable(location, told) from error
-        raise refusal_of("", location, told, key) from error
+        message = str(error)
+        if "status code: " not in message and (
+            "HTTP error" in message or "request or response" in message
+        ):
+            raise unreachable(location, message) from error
+        raise refusal_of("", location, message, key) from error
 
 
 class LibraryStore:
-    """An object store that the library speaks with; `client` does what it cannot."""
+    """An object store that the library speaks with; `client` does what it cannot.
+
+    The library is loaded when it is first needed: puts and gets of S3 do without it.
+    """
 
     def __init__(
         self,
         location: Location,
-        store: S3Store | GCSStore | AzureStore | LocalStore,
+        open_store: Callable[[], S3Store | GCSStore | AzureStore | LocalStore],
         client: _Client | None,
     ) -> None:
         self._location = location
-        self._store = store
+        self._open_store = open_store
         self._client = client
+
+    @cached_property
+    def _store(self) -> S3Store | GCSStore | AzureStore | LocalStore:
+        return self._open_store()
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
         import obstore
@@ -246,10 +256,10 @@ class LibraryStore:
         # Keys come in order, but those of a folder: nothing before the prefix is asked for.
         is_ordered = self._location.kind is not StoreKind.FILE and bool(prefix)
         before = f"{prefix[:-1]}{chr(ord(prefix[-1]) - 1)}{_LAST}" if is_ordered else None
-        with _told(self._location):
+        with _in_our_words(self._location):
             pages = obstore.list(self._store, folder or None, offset=before, chunk_size=_LIST_CHUNK)
         while True:
-            with _told(self._location):
+            with _in_our_words(self._location):
                 page = next(pages, None)
             if page is None:
                 return
@@ -262,7 +272,7 @@ class LibraryStore:
     def head(self, key: str) -> StoredObject:
         import obstore
 
-        with _told(self._location, key):
+        with _in_our_words(self._location, key):
             found = obstore.head(self._store, key)
         return StoredObject(key, found["size"], found["last_modified"])
 
@@ -275,8 +285,10 @@ class LibraryStore:
                 checksum.feed(piece)
                 yield piece
             if size != opened.size:
-                told = f"Object {key!r} in the {self._location}: {size} of {opened.size} bytes came"
-                raise TransientError(told, reason="StoreUnavailable")
+                message = (
+                    f"Object {key!r} in the {self._location}: {size} of {opened.size} bytes came"
+                )
+                raise TransientError(message, reason="StoreUnavailable")
             checksum.check(key)
         finally:
             checksum.close()
@@ -284,7 +296,7 @@ class LibraryStore:
     def _open(self, key: str) -> Opened:
         import obstore
 
-        with _told(self._location, key):
+        with _in_our_words(self._location, key):
             result = obstore.get(self._store, key)
             pieces = result.stream(min_chunk_size=_GET_CHUNK)
         if isinstance(self._client, GcsUploads):
@@ -295,7 +307,7 @@ class LibraryStore:
 
     def _pieces(self, key: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
         while True:
-            with _told(self._location, key):
+            with _in_our_words(self._location, key):
                 piece = next(pieces, None)
             if piece is None:
                 return
@@ -310,7 +322,7 @@ class LibraryStore:
         pieces = cut(source, lambda _: _AZURE_BLOCK)
         first = next(pieces)
         try:
-            with _told(self._location, key):
+            with _in_our_words(self._location, key):
                 if len(first) < _AZURE_BLOCK:
                     self._put_short(key, first)
                 else:
@@ -351,10 +363,11 @@ class LibraryStore:
         import obstore
 
         try:
-            with _told(self._location, batch[0]):
+            with _in_our_words(self._location, batch[0]):
                 obstore.delete(self._store, batch)
-        except ObjectMissing:
-            # One of them was gone already, and the library stopped there.
+        except (ObjectMissing, TransientError):
+            # One of them was gone already, and the library stopped there; or a connection broke,
+            # after which it asks again for one, and not for many.
             for key in batch:
                 self._delete_one(key)
         return len(batch)
@@ -362,13 +375,13 @@ class LibraryStore:
     def _delete_one(self, key: str) -> None:
         import obstore
 
-        with suppress(ObjectMissing), _told(self._location, key):
+        with suppress(ObjectMissing), _in_our_words(self._location, key):
             obstore.delete(self._store, key)
 
     def check(self) -> None:
         import obstore
 
-        with _told(self._location):
+        with _in_our_words(self._location):
             next(iter(obstore.list(self._store, chunk_size=1)), None)
 
 
@@ -397,12 +410,13 @@ class Folder:
 
     def check(self) -> None:
         if not self._is_there():
-            told = f"There is no such folder: {self._place}"
-            raise UsageError(told, reason="BucketNotFound")
-        self._opened().check()
+            message = f"There is no such folder: {self._place}"
+            raise UsageError(message, reason="BucketNotFound")
+        with _in_our_words(self._location):
+            os.scandir(self._place).close()
 
     def _is_there(self) -> bool:
-        with _told(self._location):
+        with _in_our_words(self._location):
             return self._place.is_dir()
 
     def _holding(self, key: str) -> LibraryStore:
@@ -413,9 +427,9 @@ class Folder:
     def _opened(self, *, makes_it: bool = False) -> LibraryStore:
         from obstore.store import LocalStore
 
-        with _told(self._location):
+        with _in_our_words(self._location):
             store = LocalStore(self._place, mkdir=makes_it, automatic_cleanup=True)
-        return LibraryStore(self._location, store, None)
+        return LibraryStore(self._location, lambda: store, None)
 
 
 class _Source:

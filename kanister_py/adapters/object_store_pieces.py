@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final, NamedTuple
+from typing import Final
 
 from kanister_py.core.errors import UsageError
+from kanister_py.values import NamedTuple
+
+try:
+    from zlib_ng.zlib_ng import crc32
+except ImportError:
+    # The same numbers; where the library cannot be had they cost what reading costs.
+    from zlib import crc32
 
 FIRST_PART_BYTES: Final = 8 * 1024 * 1024
 PARTS_OF_ONE_SIZE: Final = 320
@@ -63,7 +69,7 @@ def is_tag_of_parts(tag: str) -> bool:
 class Checksum:
     """Compares what is read with a checksum: CRC32 with its prefix, MD5, a tag of parts, or none.
 
-    MD5 is worked out beside whoever reads, one chunk behind; a CRC is sooner done than handed on.
+    MD5 is worked out beside the reader, one chunk behind; a CRC is sooner done than handed on.
     """
 
     def __init__(self, wanted: str) -> None:
@@ -78,7 +84,7 @@ class Checksum:
 
     def feed(self, data: bytes) -> None:
         if self._crc is not None:
-            self._crc = zlib.crc32(data, self._crc)
+            self._crc = crc32(data, self._crc)
         elif self._worker is not None:
             self._catch_up()
             self._behind = self._worker.submit(self._take, data)
@@ -126,3 +132,17 @@ class Checksum:
         if self._in_part:
             self._end_part(self._digests)
         return tag_of_parts(self._digests)
+
+
+__all__ = [
+    "CRC_PREFIX",
+    "FIRST_PART_BYTES",
+    "PARTS_OF_ONE_SIZE",
+    "Checksum",
+    "Opened",
+    "crc32",
+    "cut",
+    "is_tag_of_parts",
+    "part_bytes",
+    "tag_of_parts",
+]

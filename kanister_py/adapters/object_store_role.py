@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from dataclasses import replace
 from urllib.parse import urlencode
 
 from kanister_py.adapters.object_store_errors import refusal_of
@@ -50,4 +49,4 @@ def taken_role(location: Location, now: Now) -> Location:
     if len(found) != 3:
         raise refusal_of("CredentialRefused", location, "the role gives no keys")
     identity, secret, token = found
-    return replace(location, credential=Credential(identity, secret, token=token))
+    return location._replace(credential=Credential(identity, secret, token=token))

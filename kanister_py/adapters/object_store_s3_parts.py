@@ -11,13 +11,12 @@ import base64
 import hashlib
 import hmac
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import quote, urlsplit
 
 from kanister_py.adapters.object_store_errors import refusal_of
@@ -27,6 +26,7 @@ from kanister_py.adapters.object_store_pieces import (
     FIRST_PART_BYTES,
     PARTS_OF_ONE_SIZE,
     Opened,
+    crc32,
     cut,
     is_tag_of_parts,
     part_bytes,
@@ -34,6 +34,7 @@ from kanister_py.adapters.object_store_pieces import (
 )
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.objects.locations import Location
+from kanister_py.values import NamedTuple
 
 DEFAULT_REGION: Final = "us-east-1"
 _IN_FLIGHT_BYTES: Final = 8 * 1024 * 1024
@@ -149,7 +150,7 @@ class S3Parts:
                     total += len(part)
                     digest = hashlib.md5(part, usedforsecurity=False).digest()
                     digests.append(digest)
-                    crc = zlib.crc32(part, crc)
+                    crc = crc32(part, crc)
                     query = f"partNumber={number}&{suffix}"
                     waiting.append(
                         (len(part), pool.submit(self._put_part, key, query, part, digest))
@@ -166,7 +167,7 @@ class S3Parts:
 
     def _put_part(self, key: str, query: str, part: bytes, digest: bytes) -> tuple[str, str]:
         """Write a part, and give its tag and its CRC."""
-        crc = _encoded_crc(zlib.crc32(part))
+        crc = _encoded_crc(crc32(part))
         given = {
             "content-md5": base64.b64encode(digest).decode(),
             "x-amz-checksum-crc32": crc,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "kanister_py.functions"
+_GROUP = f"[{ENTRY_POINT_GROUP}]".encode()
 
 
 def installed_plugins() -> Sequence[EntryPoint]:
@@ -89,7 +90,7 @@ def _metadata_folders() -> Iterator[str]:
 
 def _brings_functions(folder: str) -> bool:
     try:
-        with open(f"{folder}/entry_points.txt", encoding="utf-8") as file:  # noqa: PTH123 - as above
-            return f"[{ENTRY_POINT_GROUP}]" in file.read()
-    except (OSError, UnicodeDecodeError):
+        with open(f"{folder}/entry_points.txt", "rb", buffering=0) as file:  # noqa: PTH123 - as above
+            return _GROUP in file.read()
+    except OSError:
         return False

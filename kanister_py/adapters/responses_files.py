@@ -1,4 +1,4 @@
-"""Keeps answers of functions in a folder, a file for each."""
+"""Response cache on disk: answers of functions, a file for each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SUFFIX = ".json"
 class FileStore:
     """A folder that only its owner reads; when it is full, the oldest answers go.
 
-    A file takes its name when it is whole, so whoever is killed while writing leaves
+    A file takes its name when it is whole, so a process killed while writing leaves
     nothing that is read. What cannot be read, for whatever reason, is not there.
     """
 

@@ -1,4 +1,4 @@
-"""Calls composition functions over gRPC."""
+"""Composition functions over gRPC."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections.abc import Collection
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 # What goes wrong with a connection is in our own errors; its log would tell it once more,
 # for every attempt. It is read when the library is loaded.
@@ -46,6 +46,7 @@ from kanister_py.ports.tracing import HEADER, traceparent
 from kanister_py.proto.decoding import NotDecodable, TooManyValues
 from kanister_py.proto.encoding import NotEncodable
 from kanister_py.proto.messages import METHODS, V1, V1BETA1
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +62,7 @@ _SERVICE_CONFIG = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})
 
 
 class ClientSecurity(NamedTuple):
-    """How a client shows who it is, and whom it trusts.
+    """Identity of a client, and the authority that it trusts.
 
     `folder` holds tls.crt, tls.key and ca.crt, and is read again when they change.
     `is_insecure` sends everything in the clear, and must be asked for.
@@ -183,7 +184,7 @@ class GrpcRunner:
 
 
 class _Identity(NamedTuple):
-    """What makes a connection another one."""
+    """Identity of a connection: with another one, it is opened anew."""
 
     address: str
     certificates: tuple[bytes, ...]

@@ -1,4 +1,4 @@
-"""Calls composition functions that are Python classes, in this process."""
+"""Composition functions that are Python classes, called in this process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kanister_py.ports.function_runner import (
 
 
 class MemoryRunner:
-    """Calls a new instance each time. What a foreign function is told is its own copy.
+    """Calls a new instance each time. What a foreign function is given is its own copy.
 
     `find` gives the class behind a revision. A foreign function with a timeout runs on
     a thread of its own, which is left alone when the time is up: Python cannot end it.

@@ -1,4 +1,4 @@
-"""Calls composition functions that are programs: a request on stdin, a response on stdout.
+"""Composition functions that are programs: a request on stdin, a response on stdout.
 
 Both are protobuf's JSON. The program ends with zero and says nothing else on stdout;
 what it says on stderr is shown if it fails.
@@ -14,7 +14,6 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from kanister_py.core.compositions.endpoints import command_of
 from kanister_py.core.compositions.messages import FunctionResponse
@@ -33,8 +32,8 @@ from kanister_py.ports.function_runner import (
     too_many_values,
 )
 from kanister_py.ports.tracing import VARIABLE, traceparent
-from kanister_py.proto.checking import check_message
-from kanister_py.proto.encoding import NotEncodable
+from kanister_py.proto.encoding import NotEncodable, check_message
+from kanister_py.values import NamedTuple
 
 _STDERR_BYTES = 16 * 1024
 _SHOWN_LINES = 10
@@ -42,7 +41,7 @@ _PIECE = 256 * 1024
 
 
 class Ended(NamedTuple):
-    """How a program ended. `why_killed` says what ended it, if we did."""
+    """End of a program. `why_killed` says what ended it, if we did."""
 
     code: int
     out: bytes
@@ -89,12 +88,14 @@ class ProcessRunner:
             why = getattr(error, "strerror", None) or str(error)
             raise FunctionNotServed(*where, f"{program} cannot be started: {why}") from None
         if ended.why_killed == "time":
-            why = f"{program} did not answer within {seconds:g} s{_said(ended.err)}"
+            why = f"{program} did not answer within {seconds:g} s{_stderr_of(ended.err)}"
             raise FunctionTimedOut(*where, why)
         if ended.why_killed == "size":
             raise FunctionAnswerTooLarge(*where, too_large(None, limit_bytes))
         if ended.code:
-            raise FunctionCallFailed(*where, f"{program} {_ending(ended.code)}{_said(ended.err)}")
+            raise FunctionCallFailed(
+                *where, f"{program} {_ending(ended.code)}{_stderr_of(ended.err)}"
+            )
         if _marks(ended.out) > most_values(limit_bytes):
             raise FunctionAnswerTooLarge(*where, too_many_values(limit_bytes))
         return self._read(where, program, ended)
@@ -104,7 +105,7 @@ class ProcessRunner:
             answer = json.loads(ended.out, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             found = "nothing" if not ended.out.strip() else f"no JSON ({_one_line(str(error))})"
-            why = f"{program} wrote {found} on stdout{_said(ended.err)}"
+            why = f"{program} wrote {found} on stdout{_stderr_of(ended.err)}"
             raise FunctionAnswerInvalid(*where, why) from None
         try:
             return FunctionResponse.of_data(check_message(RESPONSE, answer))
@@ -145,7 +146,7 @@ def _converse(
     unsaid = memoryview(given)
     out, err = bytearray(), bytearray()
     with selectors.DefaultSelector() as selector:
-        # Both ends of a pipe may be full at once: whoever writes must not keep us from reading.
+        # Both ends of a pipe may be full at once: writing must not keep us from reading.
         for stream in (process.stdin, process.stdout, process.stderr):
             os.set_blocking(stream.fileno(), False)
         selector.register(process.stdin, selectors.EVENT_WRITE)
@@ -208,7 +209,7 @@ def _ending(code: int) -> str:
         return f"was ended by signal {-code}"
 
 
-def _said(err: bytes) -> str:
+def _stderr_of(err: bytes) -> str:
     lines = [line for line in err.decode(errors="replace").splitlines() if line.strip()]
     return f"; stderr: {' | '.join(lines[-_SHOWN_LINES:])}" if lines else ""
 

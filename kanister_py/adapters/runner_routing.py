@@ -1,4 +1,4 @@
-"""Which runner is an endpoint for?"""
+"""Routing of calls: the runner for the scheme of an endpoint."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _PURPOSE: Final = b"kanister-py state folder 1"
 
 
 class SealBroken(UsageError):
-    """What was sealed cannot be opened: the key is another one, or somebody changed it."""
+    """A sealed text that cannot be opened: the key is another one, or it was changed."""
 
     reason = "SealBroken"
 

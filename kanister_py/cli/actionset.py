@@ -19,8 +19,7 @@ import argparse
 from importlib import import_module
 from typing import Final
 
-from kanister_py.cli.connection import add_connection, open_connection
-from kanister_py.cli.parser import add_verbs
+from kanister_py.cli.connection import add_verbs_on_cluster, open_connection
 
 VERBS: Final = {
     "create": "create one, from flags or from one that is complete",
@@ -33,11 +32,7 @@ VERBS: Final = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    verbs = add_verbs(parser)
-    for verb, summary in VERBS.items():
-        own = verbs.add_parser(verb, help=summary, module=f"kanister_py.cli.actionset_{verb}")
-        own.add_argument("-n", "--namespace", default="", help="default: that of the context")
-        add_connection(own)
+    add_verbs_on_cluster(parser, VERBS, "kanister_py.cli.actionset_{}".format)
 
 
 def run(args: argparse.Namespace) -> int:

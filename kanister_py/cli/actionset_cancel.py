@@ -9,6 +9,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from kanister_py.cli.output import put
+from kanister_py.cli.parser import switch
+from kanister_py.executor.actionset_requests import cancel_actionset
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster
@@ -16,12 +18,10 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME")
-    parser.add_argument("--wait", action="store_true", help="follow it to its end")
+    switch(parser, "--wait", help="follow it to its end")
 
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
-    from kanister_py.executor.actionset_requests import cancel_actionset
-
     cancel_actionset(cluster, args.namespace, args.name)
     put(f"actionset {args.name} is being cancelled")
     if args.wait:

@@ -12,11 +12,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
+from secrets import choice
 from typing import TYPE_CHECKING, Any, Final
 
-from kanister_py.cli.output import write_data
-from kanister_py.cli.parser import named_reference, object_reference, pairs, place, several
-from kanister_py.core.errors import UsageError
+from kanister_py.cli.creation import create
+from kanister_py.cli.parser import named_reference, object_reference, pairs, place, several, switch
+from kanister_py.core.actionsets.creation import Order, new_actionset, references_of
+from kanister_py.core.actionsets.references import (
+    parse_named_reference,
+    parse_object_reference,
+    parse_place,
+)
+from kanister_py.core.blueprints.model import ObjectReference
+from kanister_py.core.errors import NoMatch, NotFound, UsageError
 from kanister_py.core.objects.resources import (
     ACTION_SETS,
     BLUEPRINTS,
@@ -32,7 +40,6 @@ from kanister_py.core.objects.resources import (
 )
 
 if TYPE_CHECKING:
-    from kanister_py.core.blueprints.model import ObjectReference
     from kanister_py.ports.cluster import Cluster, KubeObject
 
 
@@ -65,11 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser.add_argument_group("what it works with"))
     how = parser.add_argument_group("how it is created")
     add_several(how, "--labels", pairs, "KEY=VALUE,…")
-    how.add_argument("--dry-run", action="store_true", help="print it, and create nothing")
-    how.add_argument(
-        "--skip-validation", action="store_true", help="do not look whether what it names is there"
-    )
-    how.add_argument("--wait", action="store_true", help="follow it to its end")
+    switch(how, "--dry-run", help="print it, and create nothing")
+    switch(how, "--skip-validation", help="do not look whether what it names is there")
+    switch(how, "--wait", help="follow it to its end")
     how.add_argument(
         "--output", choices=("yaml", "json", "name"), help="print what was created in this form"
     )
@@ -114,34 +119,16 @@ def add_several(group: Any, flag: str, read: Any, form: str, *short: str, help: 
 
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
-    from secrets import choice
-
-    from kanister_py.core.actionsets.creation import new_actionset
-
     parent = None
     if args.parent:
         parent = cluster.get(ACTION_SETS, args.parent, namespace=args.namespace)
     made = new_actionset(order_of(args, cluster), parent, choice)
     if not args.skip_validation:
         validate(made, cluster)
-    if args.dry_run:
-        _print(made, args.output or "yaml")
-        return 0
-    created = cluster.create(made)
-    # What the cluster notes for itself says nothing about what was asked for.
-    created["metadata"].pop("managedFields", None)
-    _print(created, args.output or "line")
-    if args.wait:
-        from kanister_py.cli.actionset_watch import follow
-
-        return follow(cluster, args.namespace, created["metadata"]["name"])
-    return 0
+    return create(args, cluster, made)
 
 
 def order_of(args: argparse.Namespace, cluster: Cluster) -> Any:
-    from kanister_py.core.actionsets.creation import Order
-    from kanister_py.core.actionsets.references import parse_named_reference, parse_place
-
     where = args.namespace
     return Order(
         args.action,
@@ -162,9 +149,6 @@ def order_of(args: argparse.Namespace, cluster: Cluster) -> Any:
 
 
 def _objects(args: argparse.Namespace, cluster: Cluster) -> Iterator[ObjectReference]:
-    from kanister_py.core.actionsets.references import parse_object_reference, parse_place
-    from kanister_py.core.blueprints.model import ObjectReference
-
     for kind in ("deployment", "statefulset", "deploymentconfig", "pvc"):
         for text in getattr(args, kind):
             place = parse_place(text, args.namespace)
@@ -178,9 +162,6 @@ def _objects(args: argparse.Namespace, cluster: Cluster) -> Iterator[ObjectRefer
 
 
 def _selected(args: argparse.Namespace, cluster: Cluster) -> Iterator[ObjectReference]:
-    from kanister_py.core.blueprints.model import ObjectReference
-    from kanister_py.core.errors import NoMatch
-
     kinds = [each for each in _KINDS if each != "namespace"] if args.kind == "all" else [args.kind]
     for kind in kinds:
         title, resource = _KINDS[kind]
@@ -201,15 +182,12 @@ def _selected(args: argparse.Namespace, cluster: Cluster) -> Iterator[ObjectRefe
 
 def validate(made: Mapping[str, Any], cluster: Cluster) -> None:
     """Refuse what would fail at once, and say everything that is missing."""
-
     missing = list(dict.fromkeys(_missing(made, cluster)))
     if missing:
         raise ActionSetNotFit(missing)
 
 
 def _missing(made: Mapping[str, Any], cluster: Cluster) -> Iterator[str]:
-    from kanister_py.core.actionsets.creation import references_of
-
     where = made["metadata"]["namespace"]
     for action in made["spec"]["actions"]:
         name = str(action.get("blueprint") or "")
@@ -253,15 +231,7 @@ def _missing_object(reference: Mapping[str, Any], cluster: Cluster) -> Iterator[
 def _found(
     cluster: Cluster, resource: GroupVersionResource, namespace: str, name: str
 ) -> KubeObject | None:
-    from kanister_py.core.errors import NotFound
-
     try:
         return cluster.get(resource, name, namespace=namespace)
     except NotFound:
         return None
-
-
-def _print(made: Mapping[str, Any], form: str) -> None:
-    name = made["metadata"]["name"]
-    line = name if form == "name" else f"actionset {name} created"
-    write_data(dict(made), form, lambda: [line])

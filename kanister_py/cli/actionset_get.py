@@ -12,8 +12,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from kanister_py.cli.output import Cell, Line, Tint, put, say, table, write_data
+from kanister_py.cli.output import Cell, Line, Tint, list_of, say, table_of_objects, write_data
+from kanister_py.cli.parser import switch
+from kanister_py.core.actionsets.status import parse_time
+from kanister_py.core.actionsets.stored_status import STATUS_ANNOTATION, read_status_data
+from kanister_py.core.objects.durations import whole_seconds
 from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.executor.find_namespace import NamespaceUnknown, check_namespace
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster, KubeObject
@@ -23,7 +28,7 @@ _COLOURS: Final = {"complete": "green", "failed": "red", "running": "blue"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", metavar="NAME", nargs="*", help="these alone; default: all")
-    parser.add_argument("-A", "--all-namespaces", action="store_true")
+    switch(parser, "-A", "--all-namespaces")
     parser.add_argument("-l", "--selector", default="", help="those with these labels")
     parser.add_argument(
         "-o", "--output", choices=("table", "json", "yaml", "name"), default="table"
@@ -40,21 +45,15 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
         found = cluster.list(ACTION_SETS, namespace=where, label_selector=args.selector).items
     if not found and args.output in ("table", "name"):
         _say_nothing(cluster, where, args.selector)
-    if args.output == "name":
-        for each in found:
-            put(each["metadata"]["name"])
-        return 0
     shown = [_shown(each) for each in found]
-    data: Any = shown[0] if len(args.names) == 1 else _list_of(shown)
+    data: Any = shown[0] if len(args.names) == 1 else list_of(shown)
     now = system_clock().now()
     write_data(data, args.output, lambda: lines_of(found, now, has_namespaces=not where))
     return 0
 
 
 def _say_nothing(cluster: Cluster, namespace: str, selector: str) -> None:
-    """An empty answer looks like one that got lost, and like one about another place."""
-    from kanister_py.executor.find_namespace import NamespaceUnknown, check_namespace
-
+    """Say that nothing was found, and where: an empty answer looks like one that got lost."""
     where = f"in namespace {namespace}" if namespace else "in any namespace"
     say(f"No ActionSets {where}" + (f" with labels {selector}" if selector else ""))
     if namespace:
@@ -65,9 +64,7 @@ def _say_nothing(cluster: Cluster, namespace: str, selector: str) -> None:
 
 
 def _shown(obj: KubeObject) -> KubeObject:
-    """Leave out what the cluster keeps for itself, and put a status that is in parts together."""
-    from kanister_py.core.actionsets.stored_status import STATUS_ANNOTATION, read_status_data
-
+    """Leave out what the cluster keeps for itself, and join a status that is stored in parts."""
     metadata = {key: each for key, each in obj["metadata"].items() if key != "managedFields"}
     status = read_status_data(obj)
     notes = {
@@ -80,30 +77,19 @@ def _shown(obj: KubeObject) -> KubeObject:
     return {**obj, "metadata": metadata, **({"status": status} if status is not None else {})}
 
 
-def _list_of(items: Sequence[KubeObject]) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "List", "items": list(items)}
-
-
 def lines_of(found: Sequence[KubeObject], now: datetime, *, has_namespaces: bool) -> list[Line]:
-    """Set ActionSets in a table, as far as they are."""
+    """Set ActionSets in a table, with how far each is."""
     if not found:
         return []
     head = ["NAME", "STATE", "PROGRESS", "PHASE", "WARNINGS", "AGE", "ERROR"]
     rows = [_row(each, now) for each in found]
-    if has_namespaces:
-        head.insert(0, "NAMESPACE")
-        for row, each in zip(rows, found, strict=True):
-            row.insert(0, each["metadata"]["namespace"])
     if not any(row[-1] for row in rows):
         head, rows = head[:-1], [row[:-1] for row in rows]
-    return table(head, [[each or "-" for each in row] for row in rows])
+    where = [each["metadata"]["namespace"] for each in found] if has_namespaces else None
+    return table_of_objects(head, rows, where)
 
 
 def _row(obj: KubeObject, now: datetime) -> list[Cell]:
-    from kanister_py.core.actionsets.status import parse_time
-    from kanister_py.core.actionsets.stored_status import read_status_data
-    from kanister_py.core.objects.durations import whole_seconds
-
     status = read_status_data(obj) or {}
     progress, error = status.get("progress") or {}, status.get("error") or {}
     state = str(status.get("state") or "pending")

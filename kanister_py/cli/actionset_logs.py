@@ -16,19 +16,22 @@ import sys
 from typing import TYPE_CHECKING
 
 from kanister_py.cli.output import put_printed, say, write_text
+from kanister_py.cli.parser import switch
+from kanister_py.core.actionsets.status import Status
+from kanister_py.core.actionsets.stored_status import read_status
 from kanister_py.core.objects.resources import ACTION_SETS
 
 if TYPE_CHECKING:
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
-    from kanister_py.ports.phase_lines import LineSource, ToldLine
+    from kanister_py.ports.phase_lines import LineSource, PrintedLine
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME")
     parser.add_argument("--action", default="", help="only what this action's phases printed")
     parser.add_argument("--phase", default="", help="only what this phase printed")
-    parser.add_argument("--follow", action="store_true", help="go on until it has ended")
+    switch(parser, "--follow", help="go on until it has ended")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
     parser.add_argument("--server", default="", metavar="URL", help="where the controller listens")
     parser.add_argument(
@@ -42,14 +45,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
     from kanister_py.wiring import system_clock
 
-    return tell_lines(args, cluster, _source(args, cluster), system_clock())
+    return print_lines(args, cluster, _source(args, cluster), system_clock())
 
 
-def tell_lines(args: argparse.Namespace, cluster: Cluster, source: LineSource, clock: Clock) -> int:
-    """Print the lines that a source has, and those to come if the user follows."""
-    from kanister_py.core.actionsets.status import Status
-    from kanister_py.core.actionsets.stored_status import read_status
-
+def print_lines(
+    args: argparse.Namespace, cluster: Cluster, source: LineSource, clock: Clock
+) -> int:
+    """Print the lines that a source has, and with --follow those to come."""
     has_any, has_wanted = False, False
     while True:
         # Looked at first: what was printed before the end is there once the end is.
@@ -94,11 +96,11 @@ def _source(args: argparse.Namespace, cluster: Cluster) -> LineSource:
     return LinesOfPods(cluster, args.controller_namespace)
 
 
-def _is_wanted(line: ToldLine, args: argparse.Namespace) -> bool:
+def _is_wanted(line: PrintedLine, args: argparse.Namespace) -> bool:
     return args.action in ("", line.action) and args.phase in ("", line.phase)
 
 
-def _print(line: ToldLine, form: str) -> None:
+def _print(line: PrintedLine, form: str) -> None:
     if form == "json":
         import json
 

@@ -10,16 +10,18 @@ import argparse
 import sys
 from queue import Empty, Queue
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.output import Tint, say
 from kanister_py.cli.parser import seconds
-from kanister_py.core.errors import UsageError
+from kanister_py.core.actionsets.status import State, Status
+from kanister_py.core.actionsets.stored_status import read_status, read_status_data
+from kanister_py.core.errors import NotFound, TransientError, UsageError
 from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
-    from kanister_py.core.actionsets.status import Status
     from kanister_py.ports.cluster import Cluster, KubeObject
 
 
@@ -46,10 +48,8 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
 def follow(
     cluster: Cluster, namespace: str, name: str, timeout: float | None = None, form: str = ""
 ) -> int:
-    """Show how an ActionSet gets on until it is over, and say with which code to end."""
+    """Show the progress of an ActionSet to its end, and give the exit code."""
     from kanister_py.cli.view import view_on
-    from kanister_py.core.actionsets.status import Status
-    from kanister_py.core.actionsets.stored_status import read_status
     from kanister_py.wiring import system_clock
 
     clock = system_clock()
@@ -84,8 +84,6 @@ def follow(
 def _end(obj: KubeObject, status: Status, width: int | None, form: str) -> int:
     from kanister_py.cli.output import write_data
     from kanister_py.cli.summary import Ending, summary_of
-    from kanister_py.core.actionsets.status import State
-    from kanister_py.core.actionsets.stored_status import read_status_data
 
     if form:
         write_data(read_status_data(obj), form, list)
@@ -113,13 +111,13 @@ def _seconds_of(status: Status) -> float:
 
 
 class _Gone(NamedTuple):
-    """There is nothing more to come, and why, if it is not that the object was deleted."""
+    """End of all news: the object was deleted, or an error keeps it from being watched."""
 
     error: Exception | None = None
 
 
 class _Follower:
-    """Watches one ActionSet in a thread of its own, so that the picture stays alive."""
+    """Watch of one ActionSet on a thread of its own, so that the picture stays alive."""
 
     def __init__(self, cluster: Cluster, namespace: str, name: str) -> None:
         self._cluster = cluster
@@ -139,7 +137,7 @@ class _Follower:
         self._is_over.set()
 
     def next(self, seconds: float) -> KubeObject | _Gone | None:
-        """Give what has come last; None if nothing has come for so long."""
+        """Wait for the next news; None if there is none for so long."""
         try:
             news = self._news.get(timeout=seconds)
         except Empty:
@@ -150,8 +148,6 @@ class _Follower:
         return self._cluster.get(ACTION_SETS, self._name, namespace=self._namespace)
 
     def _follow(self) -> None:
-        from kanister_py.core.errors import NotFound, TransientError
-
         while not self._is_over.is_set():
             try:
                 if not self._watch():
@@ -162,12 +158,12 @@ class _Follower:
             except TransientError:
                 # The cluster is away for a moment; what has happened meanwhile is read then.
                 self._is_over.wait(_PAUSE_SECONDS)
-            except Exception as error:  # noqa: BLE001 # it is raised where somebody sees it
+            except Exception as error:  # noqa: BLE001 # the thread that shows the run raises it
                 self._news.put(_Gone(error))
                 return
 
     def _watch(self) -> bool:
-        """Hand on what a watch tells; False if nothing more can come."""
+        """Hand on the events of a watch; False if nothing more can come."""
         from kanister_py.ports.cluster import EventType
 
         obj = self._get()

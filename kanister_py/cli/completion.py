@@ -15,37 +15,11 @@ from typing import Any
 from kanister_py.cli.output import put
 from kanister_py.cli.parser import Parser
 
-_BASH = """\
-_kanister_py() {
-  local IFS=$'\\n' found
-  found=$(kanister-py completion words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
-  COMPREPLY=($(compgen -W "$found" -- "${COMP_WORDS[COMP_CWORD]}"))
-}
-complete -o default -F _kanister_py kanister-py
-"""
-
-_ZSH = """\
-#compdef kanister-py
-_kanister_py() {
-  local -a found
-  found=("${(@f)$(kanister-py completion words -- "${words[@]:1:CURRENT-1}" 2>/dev/null)}")
-  if [[ -n "${found[1]}" ]]; then compadd -- $found; else _files; fi
-}
-compdef _kanister_py kanister-py
-"""
-
-_FISH = """\
-function __kanister_py_words
-  kanister-py completion words -- (commandline -opc)[2..] (commandline -ct) 2>/dev/null
-end
-complete -c kanister-py -a '(__kanister_py_words)'
-"""
-
-_SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
+_SHELLS = ("bash", "zsh", "fish")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=[*_SCRIPTS, "words"], metavar="bash|zsh|fish")
+    parser.add_argument("shell", choices=[*_SHELLS, "words"], metavar="bash|zsh|fish")
     parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
 
 
@@ -54,12 +28,15 @@ def run(args: argparse.Namespace) -> int:
         for word in words_after(args.words):
             put(word)
     else:
-        sys.stdout.write(_SCRIPTS[args.shell])
+        from importlib.resources import files
+
+        script = files("kanister_py.cli").joinpath("completion_scripts", args.shell)
+        sys.stdout.write(script.read_text(encoding="utf-8"))
     return 0
 
 
 def words_after(words: list[str]) -> Iterable[str]:
-    """Say what may stand where the last of these words is being typed."""
+    """Give the completions of the last of these words."""
     from kanister_py.cli.main import ALIASES, COMMANDS, PROGRAM, module_of
 
     if len(words) <= 1:

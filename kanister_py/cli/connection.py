@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kanister_py.cli.parser import CommandLineError
+from kanister_py.cli.parser import CommandLineError, add_verbs, switch
 
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.model import LocatedBlueprint
@@ -18,13 +18,11 @@ _WITHOUT = "default"
 
 
 def add_connection(parser: argparse.ArgumentParser) -> None:
-    """Take what says which cluster to act on; without any of it, none outside is meant."""
+    """Take the flags that name a real cluster."""
     where = parser.add_argument_group("which cluster")
     where.add_argument("--kubeconfig", default="", metavar="FILE", help="act on a real cluster")
     where.add_argument("--context", default="", metavar="NAME", help="the one of this context")
-    where.add_argument(
-        "--in-cluster", action="store_true", help="the one around this pod, by its service account"
-    )
+    switch(where, "--in-cluster", help="the one around this pod, by its service account")
 
 
 def is_connected(args: argparse.Namespace) -> bool:
@@ -32,11 +30,22 @@ def is_connected(args: argparse.Namespace) -> bool:
     return bool(args.kubeconfig or args.context or args.in_cluster)
 
 
+def add_verbs_on_cluster(
+    parser: argparse.ArgumentParser, verbs: Mapping[str, str], module: Callable[[str], str]
+) -> None:
+    """Take verbs that act on a cluster, each from a module of its own."""
+    group = add_verbs(parser)
+    for verb, summary in verbs.items():
+        own = group.add_parser(verb, help=summary, module=module(verb))
+        own.add_argument("-n", "--namespace", default="", help="default: that of the context")
+        add_connection(own)
+
+
 @contextmanager
 def connected(args: argparse.Namespace) -> Iterator[Cluster | None]:
     """Open the cluster that the user asked for, if it is a real one.
 
-    Settles the namespace on the way: what the user said, else what the context says.
+    Settles the namespace on the way: what the user names, else that of the context.
     """
     if not is_connected(args):
         args.namespace = args.namespace or _WITHOUT
@@ -48,7 +57,7 @@ def connected(args: argparse.Namespace) -> Iterator[Cluster | None]:
 
 @contextmanager
 def open_connection(args: argparse.Namespace) -> Iterator[Cluster]:
-    """Open a real cluster even if the user named none: then it is that of the surroundings."""
+    """Open the real cluster that is named, else that of the surroundings."""
     if args.in_cluster and (args.kubeconfig or args.context):
         raise CommandLineError("--in-cluster goes with neither --kubeconfig nor --context")
     from kanister_py.wiring import open_cluster

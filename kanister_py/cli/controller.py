@@ -44,21 +44,28 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.controller_compositions import (
     add_composition_arguments,
     composition_parts,
 )
-from kanister_py.cli.controller_page import add_page_arguments, followed, pages_of
 from kanister_py.cli.controller_webhook import add_webhook_arguments, webhook_served
 from kanister_py.cli.listening import is_loopback, listening, served
-from kanister_py.cli.output import say_warning
-from kanister_py.cli.parser import namespace, port, seconds_from, size, whole
+from kanister_py.cli.parser import (
+    add_tracing_argument,
+    namespace,
+    port,
+    repeated,
+    seconds_from,
+    size,
+    switch,
+    whole,
+)
 from kanister_py.cli.stop_signals import StopSignals
-from kanister_py.cli.tracing import add_tracing_argument
 from kanister_py.core.errors import LeadershipLost, UsageError
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -67,19 +74,17 @@ if TYPE_CHECKING:
     from kanister_py.controller.actionsets.concurrency import Limit
     from kanister_py.controller.controller import Controller, ControllerSettings
     from kanister_py.controller.machine.logs import PhaseLines
+    from kanister_py.controller.overview import ClusterOverview
     from kanister_py.core.actionsets.uses import Uses
-    from kanister_py.http_api.app import Ask
+    from kanister_py.http_api.app import Check
     from kanister_py.http_api.discovery import Revisions
     from kanister_py.http_api.guard import Review
-    from kanister_py.http_api.health import Check
-    from kanister_py.http_api.metrics import Metrics
+    from kanister_py.http_api.live.routes import Pages
     from kanister_py.http_api.phase_lines import LinesOf
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
     from kanister_py.ports.overview import Overview
     from kanister_py.wiring import Functions
-
-"""What the BSDs' sysexits.h calls a failure that passes: whoever tries again may well succeed."""
 
 _HEALTH_PORT: Final = 8641
 _PORT: Final = 8640
@@ -94,37 +99,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_how_much(parser.add_argument_group("how much it does"))
     add_composition_arguments(parser.add_argument_group("compositions"))
     _add_replicas(parser.add_argument_group("replicas"))
-    _add_what_it_tells(parser.add_argument_group("what it tells"))
+    _add_reports(parser.add_argument_group("what it tells"))
     add_webhook_arguments(parser.add_argument_group("admission webhook"))
 
 
 def _add_where(where: Any) -> None:
-    where.add_argument(
+    repeated(
+        where,
         "-n",
         "--namespace",
         dest="namespaces",
         type=namespace,
-        action="append",
-        default=[],
         metavar="NAMESPACE",
         help="watch this namespace; may be given several times",
     )
-    where.add_argument("--all-namespaces", action="store_true", help="watch all namespaces")
-    where.add_argument(
+    switch(where, "--all-namespaces", help="watch all namespaces")
+    switch(
+        where,
         "--allow-cross-namespace-blueprints",
-        action="store_true",
         help="let an ActionSet name a Blueprint of another namespace, as NAMESPACE/NAME",
     )
     where.add_argument("--kubeconfig", default="", metavar="FILE", help="how to reach the cluster")
     where.add_argument("--context", default="", help="which context of the kubeconfig")
-    where.add_argument(
+    switch(
+        where,
         "--check-access",
-        action="store_true",
         help="ask the cluster for the rights of all phases before the first one of an action acts",
     )
-    where.add_argument(
+    switch(
+        where,
         "--strict-versions",
-        action="store_true",
         help="refuse versions that are not known, and releases of other people's functions that "
         "no version here stands for",
     )
@@ -153,24 +157,21 @@ def _add_how_much(much: Any) -> None:
         help="begin nothing new while more than 85%% of this much memory is in use; default: what "
         "the control group of this process may have, if that is limited",
     )
-    much.add_argument(
+    repeated(
+        much,
         "--limit",
         dest="limits",
         type=_limit,
-        action="append",
-        default=[],
         metavar="[NAMESPACE/]BLUEPRINT[:ACTION]=N",
         help="run N ActionSets at once of those with such an action, the oldest first; * for all "
         "Blueprints; may be given several times",
     )
-    much.add_argument(
-        "--paused",
-        action="store_true",
-        help="begin nothing new: runs that are under way go on, composing rests",
+    switch(
+        much, "--paused", help="begin nothing new: runs that are under way go on, composing rests"
     )
-    much.add_argument(
+    switch(
+        much,
         "--disable-actionsets",
-        action="store_true",
         help="run no ActionSets, only compose, beside a controller that runs them",
     )
     much.add_argument(
@@ -188,8 +189,8 @@ def _origin(text: str) -> str:
     origin = origin_of(text)
     if origin and text.rstrip("/").count("/") == 2:
         return origin
-    told = "must be an origin such as https://hooks.example.org or http://alerts.monitoring:9093"
-    raise argparse.ArgumentTypeError(f"{told}, found {text!r}")
+    wanted = "must be an origin such as https://hooks.example.org or http://alerts.monitoring:9093"
+    raise argparse.ArgumentTypeError(f"{wanted}, found {text!r}")
 
 
 def _limit(text: str) -> Limit:
@@ -202,9 +203,9 @@ def _limit(text: str) -> Limit:
 
 
 def _add_replicas(replicas: Any) -> None:
-    replicas.add_argument(
+    switch(
+        replicas,
         "--leader-elect",
-        action="store_true",
         help="stand by while another replica acts, and take over when it is gone",
     )
     replicas.add_argument(
@@ -230,44 +231,50 @@ def _add_replicas(replicas: Any) -> None:
     )
 
 
-def _add_what_it_tells(tells: Any) -> None:
-    add_tracing_argument(tells)
-    tells.add_argument(
+def _add_reports(reports: Any) -> None:
+    add_tracing_argument(reports)
+    repeated(
+        reports,
         "--notify",
         type=_origin,
-        action="append",
-        default=[],
         metavar="ORIGIN",
         help="where notices of failures may go, such as https://hooks.example.org; may be given "
         "several times; default: nowhere",
     )
-    tells.add_argument(
+    reports.add_argument(
         "--log-format", choices=("text", "json"), default="text", help="default: %(default)s"
     )
-    tells.add_argument(
+    reports.add_argument(
         "--log-level",
         choices=("debug", "info", "warning", "error"),
         default="info",
         help="default: %(default)s",
     )
-    tells.add_argument("--host", default="127.0.0.1", help="where functions are published")
-    tells.add_argument(
+    reports.add_argument("--host", default="127.0.0.1", help="where functions are published")
+    reports.add_argument(
         "--port", type=port, default=_PORT, help="its port, 0 for any; default: %(default)s"
     )
-    add_page_arguments(tells)
-    tells.add_argument(
+    reports.add_argument(
+        "--resources-page",
+        default="",
+        metavar="URL",
+        help="where the controller that composes has its endpoint, if it is another one: its "
+        "pages of composite resources are shown on this page, too",
+    )
+    switch(
+        reports,
         "--open-endpoint",
-        action="store_true",
         help="ask nobody on this machine for a token; from elsewhere one is always needed",
     )
-    tells.add_argument("--health-host", default="127.0.0.1", help="where health is told")
-    tells.add_argument(
+    reports.add_argument("--health-host", default="127.0.0.1", help="where health is told")
+    reports.add_argument(
         "--health-port", type=port, default=_HEALTH_PORT, help="its port; default: %(default)s"
     )
-    tells.add_argument("--no-http", action="store_true", help="listen nowhere")
+    switch(reports, "--no-http", help="listen nowhere")
 
 
 def run(args: argparse.Namespace) -> int:
+    from kanister_py.cli.installed import installed_functions
     from kanister_py.controller.machine.logs import set_up_logging
     from kanister_py.wiring import system_clock
 
@@ -277,7 +284,7 @@ def run(args: argparse.Namespace) -> int:
         webhook_at = None
         if args.webhook_port:
             webhook_at = stack.enter_context(listening(args.webhook_host, args.webhook_port))
-        functions = _functions()
+        functions = installed_functions(is_checked=True)
         clock = system_clock()
         cluster = _cluster(args, stack)
         controller = _controller(args, functions, cluster, clock, stack)
@@ -309,14 +316,14 @@ def run(args: argparse.Namespace) -> int:
             )
             for socket_, app in zip(taken, apps, strict=True):
                 stack.enter_context(served(app, socket_))
-        _have_garbage_collected()
+        _tune_garbage_collection()
         return ending_of(controller)
 
 
-def _have_garbage_collected() -> None:
-    """Leave out what stays to the end, so that looking through the rest often costs little.
+def _tune_garbage_collection() -> None:
+    """Collect garbage often, but not among what stays to the end: so it costs little.
 
-    A run that has ended is a ring of objects: until somebody looks, it keeps its memory.
+    A run that has ended is a ring of objects, which keeps its memory until it is collected.
     """
     gc.collect()
     gc.freeze()
@@ -333,16 +340,6 @@ def ending_of(controller: Controller) -> int:
             # The log says so already, with all that is known.
             return exit_codes.LEADERSHIP_LOST
     return 0
-
-
-def _functions() -> Functions:
-    """Load the code of every served version: a mismatch with the record stops the start."""
-    from kanister_py.wiring import check_everything, read_functions
-
-    functions = check_everything(read_functions())
-    for broken in functions.broken:
-        say_warning(broken.message)
-    return functions
 
 
 def _cluster(args: argparse.Namespace, stack: ExitStack) -> Cluster:
@@ -388,7 +385,7 @@ def _controller(
 def settings_of(
     args: argparse.Namespace, environment: Mapping[str, str], own_namespace: str
 ) -> ControllerSettings:
-    """Say what was asked for, where nothing was said as the surroundings have it."""
+    """Settle the settings: by the command line, then by the environment of the process."""
     from secrets import token_hex
 
     from kanister_py.controller.controller import ControllerSettings
@@ -423,14 +420,14 @@ def settings_of(
 
 
 class Apps(NamedTuple):
-    """What is served beside the controller, in the order of the addresses."""
+    """Apps that are served beside the controller, in the order of their addresses."""
 
     functions: ASGIApp
     health: ASGIApp
 
 
 class Seen(NamedTuple):
-    """What is seen of a cluster: what it uses and has, and whom a token belongs to."""
+    """Sources of the endpoint about a cluster: what it uses and has, and whose a token is."""
 
     uses: Callable[[], Uses | None]
     review: Review
@@ -447,7 +444,7 @@ def seen_of(
     has_actionsets: bool = True,
     has_revisions: bool = False,
 ) -> Seen:
-    """Have what a cluster uses counted every now and then, from a thread of its own.
+    """Count what a cluster uses every now and then, on a thread of its own.
 
     Each is read only where the controller may: revisions of functions if it composes.
     """
@@ -477,24 +474,13 @@ def apps_of(
     overview: Overview | None = None,
     elsewhere: str = "",
 ) -> Apps:
-    """Build what is served: functions and runs for whoever may see them, health apart."""
-    from importlib.resources import files
-
+    """Build what is served: functions and runs for those who may see them, health apart."""
+    from kanister_py.cli.installed import publication_of
     from kanister_py.executor.review_access import Access
-    from kanister_py.functions.builtin import read_versions_file
-    from kanister_py.http_api.app import build_app
-    from kanister_py.http_api.discovery import Publication
+    from kanister_py.http_api.app import build_app, build_health_app
     from kanister_py.http_api.live.routes import live_routes
     from kanister_py.http_api.metrics import Metrics
 
-    schema = files("kanister_py").joinpath("versions.schema.json").read_text(encoding="utf-8")
-    publication = Publication(
-        functions.registry,
-        functions.release,
-        read_versions_file(),
-        schema,
-        tuple(broken.plugin for broken in functions.broken),
-    )
     metrics = Metrics(controller.metrics.registry)
     checks = checks or controller.checks()
     # Without anybody who could check them, nobody gets through.
@@ -506,8 +492,12 @@ def apps_of(
         pages = pages_of(overview, review if asks_for_tokens else None, elsewhere)
         return live_routes(pages, overview, metrics)
 
+    def shards() -> Mapping[str, object]:
+        held, of = controller.shards, controller.settings.shards
+        return {"shards": {"held": held, "of": of}} if of > 1 else {}
+
     routes = build_app(
-        publication,
+        publication_of(functions),
         checks=checks,
         metrics=metrics,
         uses=seen.uses if seen is not None else None,
@@ -524,11 +514,11 @@ def apps_of(
         from kanister_py.http_api.guard import OwnHosts
 
         app = OwnHosts(app)
-    return Apps(app, _health_app(checks, metrics, controller))
+    return Apps(app, build_health_app(checks, metrics, shards))
 
 
 def lines_of(lines: PhaseLines) -> LinesOf:
-    """Give out what the phases of an ActionSet printed, as the endpoint asks for it."""
+    """Give the log lines of an ActionSet's phases as the endpoint asks for them."""
     from kanister_py.controller.machine.watch_cache import ObjectKey
 
     def give(namespace: str, name: str, after: int) -> list[dict[str, Any]]:
@@ -538,32 +528,39 @@ def lines_of(lines: PhaseLines) -> LinesOf:
     return give
 
 
-def _health_app(checks: Mapping[str, Check], metrics: Metrics, controller: Controller) -> ASGIApp:
-    from starlette.applications import Starlette
-    from starlette.routing import Route
-
-    from kanister_py.http_api.answers import Answer, answer_of
-    from kanister_py.http_api.app import Endpoint
-    from kanister_py.http_api.health import ALIVE, readiness_of
-
-    def scrape(_parts: Mapping[str, str], wishes: Any) -> Answer:
-        media_type, body = metrics.exposition((wishes.accept or b"").decode("latin-1"))
-        return answer_of(200, media_type, body, {"cache-control": "no-store"})
-
-    def ready(_parts: Mapping[str, str], _wishes: Any) -> Answer:
-        shards = {"held": controller.shards, "of": controller.settings.shards}
-        return readiness_of(checks, {"shards": shards} if controller.settings.shards > 1 else None)
-
-    asks: dict[str, Ask] = {
-        "/healthz": lambda _parts, _wishes: ALIVE,
-        "/readyz": ready,
-        "/metrics": scrape,
-    }
-    return Starlette(
-        routes=[Route(path, Endpoint(path, ask, metrics)) for path, ask in asks.items()]
-    )
-
-
 def _listen(args: argparse.Namespace, stack: ExitStack) -> Sequence[socket.socket]:
     addresses = ((args.host, args.port), (args.health_host, args.health_port))
     return [stack.enter_context(listening(host, port)) for host, port in addresses]
+
+
+# Pages
+
+
+def followed(
+    controller: Controller, cluster: Cluster, clock: Clock, stack: ExitStack
+) -> ClusterOverview:
+    """Follow all runs for the page, whether this replica leads or stands by.
+
+    Who only composes has no right to see them, and does not look.
+    """
+    from kanister_py.controller.overview import ClusterOverview
+
+    settings = controller.settings
+    overview = ClusterOverview(
+        *(cluster, clock, controller.lines),
+        home=settings.home,
+        namespaces=settings.namespaces,
+        passes=controller.passes,
+        has_runs=settings.runs_actionsets,
+    )
+    stack.callback(overview.close)
+    return overview
+
+
+def pages_of(overview: Overview, review: Review | None, elsewhere: str) -> Pages:
+    """Make the pages; those of composite resources are another controller's, if one is named."""
+    from kanister_py.http_api.live.routes import Pages
+    from kanister_py.wiring import pages_elsewhere, system_clock
+
+    others = pages_elsewhere(elsewhere) if elsewhere else None
+    return Pages(overview, system_clock().now, review, others)

@@ -1,4 +1,4 @@
-"""Which flags switch compositions on in the controller, and what is made of them?"""
+"""Flags of the controller for compositions, and the parts they make."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kanister_py.cli.parser import CommandLineError, seconds_from, size, whole
+from kanister_py.cli.parser import CommandLineError, seconds_from, size, switch, whole
 
 if TYPE_CHECKING:
     from kanister_py.controller.machine.part import PartMaker
@@ -16,31 +16,31 @@ if TYPE_CHECKING:
 
 
 def add_composition_arguments(group: Any) -> None:
-    group.add_argument(
+    switch(
+        group,
         "--enable-compositions",
-        action="store_true",
         help="compose the resources of CompositeResourceDefinitions, in Crossplane's place",
     )
-    group.add_argument(
+    switch(
+        group,
         "--enable-composition-revisions",
-        action="store_true",
         help="make a revision of each change of a Composition, which resources hold or follow; "
         "without it they use the Composition itself",
     )
-    group.add_argument(
+    switch(
+        group,
         "--enable-function-revisions",
-        action="store_true",
         help="install the packages of Functions and run each active revision; without it, "
         "functions that come with kanister-py are called, and whatever has an endpoint",
     )
-    group.add_argument(
+    switch(
+        group,
         "--replace-crossplane",
-        action="store_true",
         help="act even though Crossplane is installed: scale it to 0 first",
     )
-    group.add_argument(
+    switch(
+        group,
         "--disable-extra-resources",
-        action="store_true",
         help="give functions no resources of the cluster but those they compose",
     )
     group.add_argument(
@@ -99,15 +99,13 @@ def add_composition_arguments(group: Any) -> None:
         metavar="DIR",
         help="tls.crt, tls.key and ca.crt to call functions with, where nobody here makes them",
     )
-    group.add_argument(
-        "--insecure-functions", action="store_true", help="call functions in the clear"
-    )
+    switch(group, "--insecure-functions", help="call functions in the clear")
 
 
 def composition_parts(
     args: argparse.Namespace, functions: Functions, namespace: str, stack: ExitStack
 ) -> list[PartMaker]:
-    """Make what composes, if it is switched on."""
+    """Make the part of the controller that composes, if it is switched on."""
     needs = ("enable_composition_revisions", "enable_function_revisions", "replace_crossplane")
     if not args.enable_compositions:
         if args.disable_actionsets:

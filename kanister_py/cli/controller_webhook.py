@@ -1,4 +1,4 @@
-"""Which flags switch the admission webhook on, and how is it served?"""
+"""Admission webhook of the controller: its flags, and its server over TLS."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from kanister_py.cli.parser import port
+from kanister_py.cli.parser import port, repeated
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -42,11 +42,10 @@ def add_webhook_arguments(group: Any) -> None:
         metavar="NAME",
         help="the Service by which it is called; default: %(default)s",
     )
-    group.add_argument(
+    repeated(
+        group,
         "--webhook-name",
         dest="webhook_names",
-        action="append",
-        default=[],
         metavar="HOST",
         help="another name or address by which it is called; may be given several times",
     )

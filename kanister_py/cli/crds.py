@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.output import Tint, put, say, write_list
-from kanister_py.cli.parser import add_verbs
+from kanister_py.cli.parser import add_verbs, switch
 
 if TYPE_CHECKING:
     from kanister_py.executor.install_definitions import Change, Guard
@@ -47,9 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for each in (install, upgrade):
         add_connection(each)
         each.set_defaults(namespace="")
-        each.add_argument(
-            "--dry-run", action="store_true", help="say what would change, and change nothing"
-        )
+        switch(each, "--dry-run", help="say what would change, and change nothing")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def guard_on(cluster: Cluster) -> Guard:
-    """Refuse to replace what a controller that still runs would put back, or read otherwise."""
+    """Make the check that refuses what a controller that still runs would put back."""
     from kanister_py.controller.machine.neighbours import CROSSPLANE, KANISTER, find_neighbour
     from kanister_py.core.errors import AnotherController
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.output import say, say_warning, write_text
+from kanister_py.cli.parser import switch
 
 if TYPE_CHECKING:
     from kanister_py.core.objects.resources import GroupVersionResource
@@ -29,11 +30,9 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--namespace", default="", help="default: that of the context")
-    parser.add_argument("-A", "--all-namespaces", action="store_true")
+    switch(parser, "-A", "--all-namespaces")
     add_connection(parser)
-    parser.add_argument(
-        "--with-secrets", action="store_true", help="also the Secrets that restores need"
-    )
+    switch(parser, "--with-secrets", help="also the Secrets that restores need")
     parser.add_argument("--file", default="", metavar="FILE", help="default: stdout")
 
 

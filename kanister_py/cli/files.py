@@ -6,11 +6,15 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.objects.documents import MAX_BYTES, Document, parse_documents, too_large
+from kanister_py.values import NamedTuple
+
+if TYPE_CHECKING:
+    # It takes longer to load than most files to read, and only folders want it.
+    from pathlib import Path
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
@@ -21,7 +25,7 @@ class Input(NamedTuple):
     """A file to read. `is_named`: the user asked for this very file, not for its folder."""
 
     name: str
-    path: Path | None
+    path: str | None
     is_named: bool
 
 
@@ -37,25 +41,30 @@ def find_inputs(paths: Sequence[str]) -> tuple[list[Input], list[Problem]]:
         if text == STDIN:
             found.setdefault(STDIN_NAME, Input(STDIN_NAME, None, is_named=True))
             continue
-        path = Path(text)
-        if path.is_dir():
+        if is_folder(text):
             before = len(problems)
-            below = list(_files_below(path, problems))
+            below = list(_files_below(text, problems))
             if not below and len(problems) == before:
                 kinds = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
                 problems.append(_problem(text, f"No {kinds} in this folder"))
             for each in below:
-                found.setdefault(str(each), Input(str(each), each, is_named=False))
+                found.setdefault(str(each), Input(str(each), str(each), is_named=False))
         else:
-            found[text] = Input(text, path, is_named=True)
+            found[text] = Input(text, text, is_named=True)
     return list(found.values()), problems
 
 
-def _files_below(folder: Path, problems: list[Problem]) -> Iterator[Path]:
+def is_folder(text: str) -> bool:
+    return os.path.isdir(text or os.curdir)
+
+
+def _files_below(folder: str, problems: list[Problem]) -> Iterator[Path]:
+    from pathlib import Path
+
     def refused(error: OSError) -> None:
         problems.append(_problem(str(error.filename), error.strerror or str(error)))
 
-    for where, folders, files in os.walk(folder, onerror=refused):
+    for where, folders, files in os.walk(Path(folder), onerror=refused):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             path = Path(where, name)
@@ -81,9 +90,9 @@ def read_input(given: Input) -> bytes:
     if given.path is None:
         return _read_at_most(sys.stdin.buffer, given.name)
     try:
-        if not stat.S_ISREG(given.path.stat().st_mode) and not _is_handed_over(given.path):
+        if not stat.S_ISREG(os.stat(given.path).st_mode) and not _is_handed_over(given.path):
             raise InvalidDocument([_problem(given.name, "Not a regular file; use - for stdin")])
-        with given.path.open("rb") as file:
+        with open(given.path, "rb") as file:
             status = os.fstat(file.fileno())
             if stat.S_ISREG(status.st_mode) and status.st_size > MAX_BYTES:
                 raise too_large(given.name)
@@ -118,8 +127,8 @@ def documents_by_file(paths: Sequence[str]) -> dict[str, list[Document]]:
     return documents
 
 
-def _is_handed_over(path: Path) -> bool:
-    return str(path) in (os.devnull, "/dev/stdin") or str(path.parent) in _DESCRIPTORS
+def _is_handed_over(path: str) -> bool:
+    return path in (os.devnull, "/dev/stdin") or path.rpartition("/")[0] in _DESCRIPTORS
 
 
 _DESCRIPTORS = ("/dev/fd", "/proc/self/fd")
@@ -134,3 +143,10 @@ def _read_at_most(stream: object, name: str) -> bytes:
 
 def _problem(file: str, message: str) -> Problem:
     return Problem(file, 0, 0, "", message, "FileUnreadable")
+
+
+def refusal(
+    file: str | Path, message: str, path: str = "", reason: str = InvalidDocument.reason
+) -> InvalidDocument:
+    """Say what is wrong with a file as a whole, or at a path in it."""
+    return InvalidDocument([Problem(str(file), 0, 0, path, message, reason)])

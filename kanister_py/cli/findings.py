@@ -45,7 +45,7 @@ def table_lines(findings: Sequence[Finding]) -> list[Line]:
             each.removed_in,
             each.since.partition("T")[0],
             each.last_run.partition("T")[0],
-            " ".join(_told(each).split()),
+            " ".join(_message_of(each).split()),
         )
         for each in findings
     ]
@@ -55,8 +55,8 @@ def table_lines(findings: Sequence[Finding]) -> list[Line]:
     )
 
 
-def _told(finding: Finding) -> str:
-    """Give the message, after the path where no name of a phase or function says which place."""
+def _message_of(finding: Finding) -> str:
+    """Give the message, with its path in front where no function says the place."""
     if finding.function or not finding.path:
         return finding.message
     return f"{finding.path}: {finding.message}"
@@ -74,15 +74,15 @@ def github_lines(findings: Iterable[Finding]) -> Iterator[str]:
             properties["col"] = str(each.column)
         properties["title"] = each.rule
         written = ",".join(f"{key}={_property(value)}" for key, value in properties.items())
-        yield f"::{_GITHUB_LEVELS[each.severity]} {written}::{_message(_told(each))}"
+        yield f"::{_GITHUB_LEVELS[each.severity]} {written}::{_escaped(_message_of(each))}"
 
 
-def _message(text: str) -> str:
+def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:
-    return _message(text).replace(":", "%3A").replace(",", "%2C")
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")
 
 
 _SARIF_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -142,7 +142,7 @@ def _sarif_result(finding: Finding, rule_index: int) -> dict[str, Any]:
         "ruleId": finding.rule,
         "ruleIndex": rule_index,
         "level": _SARIF_LEVELS[finding.severity],
-        "message": {"text": _told(finding)},
+        "message": {"text": _message_of(finding)},
         "locations": [location],
         "properties": {key: facts[key] for key in _FACTS if facts[key]},
     }

@@ -1,11 +1,11 @@
-"""Picture of a run at one moment: its lines, and which of them are left out where room is short."""
+"""Picture of a run at one moment, in no more lines than there is room for."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from kanister_py.cli.output import Cell, Line, Tint, padded, text_of, width_of
 from kanister_py.core.actionsets.status import (
@@ -18,6 +18,7 @@ from kanister_py.core.actionsets.status import (
 )
 from kanister_py.core.objects.durations import exact_seconds, whole_seconds
 from kanister_py.core.objects.quantities import in_units
+from kanister_py.values import NamedTuple
 
 Logs: TypeAlias = Mapping[tuple[str, str], str]
 
@@ -33,7 +34,7 @@ _BAR_FROM_WIDTH: Final = 60
 
 
 class Seen(NamedTuple):
-    """A run at one moment. `logs` has the last line of phases at work, the newest last."""
+    """State of a run at one moment; `logs` has the last line of phases at work, the newest last."""
 
     name: str
     status: Status
@@ -42,7 +43,7 @@ class Seen(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A phase in its place."""
+    """A phase with its action."""
 
     action: ActionStatus
     phase: PhaseStatus
@@ -97,11 +98,14 @@ def rows_of(status: Status) -> list[Row]:
 
 
 def changed_rows(before: Status | None, after: Status) -> Iterator[Row]:
-    """Find the phases that have another state, or are in another attempt, than before."""
+    """Find the phases that have another state, or are in another attempt, than before.
+
+    They go by their place: two phases, and two actions, may have the same name.
+    """
     old = [] if before is None else rows_of(before)
-    known = {(each.action.name, each.phase.name): _stage_of(each) for each in old}
-    for row in rows_of(after):
-        if known.get((row.action.name, row.phase.name), (State.PENDING, 0)) != _stage_of(row):
+    for at, row in enumerate(rows_of(after)):
+        was = _stage_of(old[at]) if at < len(old) else (State.PENDING, 0)
+        if was != _stage_of(row):
             yield row
 
 
@@ -143,7 +147,7 @@ def _seconds_of(time: datetime | None) -> float:
 
 
 def count_of(rows: Iterable[Row]) -> str:
-    """Say how many phases are how far, in a fixed order."""
+    """Count phases by how far they are, in a fixed order."""
     counts = {"failed": 0, "under way": 0, "complete": 0, "skipped": 0, "waiting": 0}
     for row in rows:
         if row.phase.state is State.FAILED:
@@ -191,7 +195,7 @@ def heading(action: ActionStatus) -> Line:
 
 
 def lines_of_ended(rows: Sequence[Row], alike: Sequence[Row], width: int) -> Iterator[Line]:
-    """Draw phases that nobody works on any more, in the columns that `alike` needs."""
+    """Draw phases that have ended, in the columns that `alike` needs."""
     for line in _lines(rows, alike, {}, width, None):
         yield _cropped(line, width)
 
@@ -302,6 +306,3 @@ def _notes_of(row: Row, now: datetime | None) -> list[Cell]:
         if phase.state is State.FAILED and phase.error is not None:
             notes.append(Tint(f"  {phase.error.message}", "red"))
     return notes
-
-
-# Durations

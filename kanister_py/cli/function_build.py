@@ -20,8 +20,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.cli.output import put, say, say_warning
-from kanister_py.cli.parser import CommandLineError, pair
+from kanister_py.cli.parser import CommandLineError, pair, repeated, switch
+from kanister_py.core.objects.documents import dump_yaml, parse_documents
 from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.revisions.lifecycles import LIFECYCLE, read_lifecycle
+from kanister_py.core.revisions.package import (
+    META_GROUP,
+    parse_function_package,
+    parse_package_reference,
+)
 
 if TYPE_CHECKING:
     from kanister_py.wiring import Image, Project
@@ -40,37 +47,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--base", default="", metavar="IMAGE", help="what it is laid on: an image with Python"
     )
-    parser.add_argument(
+    switch(
+        parser,
         "--package-only",
         "--no-runtime",
-        action="store_true",
         help="only what the package says, for a function that runs somewhere else",
     )
     parser.add_argument("--class", dest="served", default="", metavar="MODULE:CLASS")
     parser.add_argument("--name", default="", help="what the package is called")
-    parser.add_argument(
-        "--label",
-        type=pair,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="may be given again",
-    )
-    parser.add_argument(
-        "--capability", action="append", default=[], help="may be given again; default: composition"
-    )
+    repeated(parser, "--label", type=pair, metavar="KEY=VALUE", help="may be given again")
+    repeated(parser, "--capability", help="may be given again; default: composition")
     parser.add_argument(
         "--python-version",
         type=_python_release,
         metavar="3.N",
         help=f"what it runs on; default: what the base says, else {_DEFAULT_PYTHON}",
     )
-    parser.add_argument(
-        "--no-deps", action="store_true", help="install no dependencies: the base has them"
-    )
-    parser.add_argument(
-        "--find-links", action="append", default=[], metavar="DIR", help="where pip looks, too"
-    )
+    switch(parser, "--no-deps", help="install no dependencies: the base has them")
+    repeated(parser, "--find-links", metavar="DIR", help="where pip looks, too")
     add_login(parser)
 
 
@@ -81,10 +75,10 @@ def _python_release(text: str) -> str:
 
 
 def add_login(parser: argparse.ArgumentParser) -> None:
-    """Take who we are to a registry; without it, docker's own file says so."""
+    """Take the login to a registry; without it, docker's own file says so."""
     who = parser.add_argument_group("which registry")
     who.add_argument("--username", default="", help="default: what docker's config.json says")
-    who.add_argument("--password-stdin", action="store_true", help="read the password there")
+    switch(who, "--password-stdin", help="read the password there")
     who.add_argument(
         "--ca-file", type=Path, metavar="FILE", help="trust certificates of this authority, too"
     )
@@ -127,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _meant(args: argparse.Namespace) -> tuple[Project | None, str, str]:
-    """Say which project and class are meant, and what the package is called."""
+    """Find the project, the class and the package's name that are meant."""
     from kanister_py.cli.function_targets import InvalidTarget
     from kanister_py.wiring import package_tools
 
@@ -145,16 +139,13 @@ def _meant(args: argparse.Namespace) -> tuple[Project | None, str, str]:
 
 
 def _described(project: Project | None, name: str, args: argparse.Namespace) -> bytes:
-    from kanister_py.core.objects.documents import dump_yaml, parse_documents
-    from kanister_py.core.revisions.lifecycles import LIFECYCLE, read_lifecycle
-    from kanister_py.core.revisions.package import META_GROUP, parse_function_package
     from kanister_py.wiring import package_tools
 
     labels = dict(args.label)
     text = package_tools().contents.described_by(project.folder) if project is not None else None
     where = f"The package of {name}"
     if text is None:
-        said: list[Any] = [
+        documents: list[Any] = [
             {
                 "apiVersion": f"{META_GROUP}/v1",
                 "kind": "Function",
@@ -163,26 +154,28 @@ def _described(project: Project | None, name: str, args: argparse.Namespace) -> 
             }
         ]
     else:
-        said = [each.value for each in parse_documents(text, where)]
-        for each in said:
+        documents = [each.value for each in parse_documents(text, where)]
+        for each in documents:
             if str(each.get("apiVersion", "")).startswith(f"{META_GROUP}/"):
                 _overlay(each, args.name, labels, args.capability)
-    described = "---\n".join(dump_yaml(each) for each in said).encode()
+    described = "---\n".join(dump_yaml(each) for each in documents).encode()
     record = parse_function_package(described, where).annotations.get(LIFECYCLE)
     if record:
         read_lifecycle(record)
     return described
 
 
-def _overlay(said: dict[str, Any], name: str, labels: dict[str, str], capable: list[str]) -> None:
+def _overlay(
+    document: dict[str, Any], name: str, labels: dict[str, str], capable: list[str]
+) -> None:
     """Let what the command line says win over the project's own file."""
-    metadata = said.setdefault("metadata", {})
+    metadata = document.setdefault("metadata", {})
     if name:
         metadata["name"] = name
     if labels:
         metadata["labels"] = {**(metadata.get("labels") or {}), **labels}
     if capable:
-        said["spec"] = {**spec_of(said), "capabilities": list(capable)}
+        document["spec"] = {**spec_of(document), "capabilities": list(capable)}
 
 
 def _with_runtime(
@@ -190,7 +183,6 @@ def _with_runtime(
 ) -> Image:
     from tempfile import TemporaryDirectory
 
-    from kanister_py.core.revisions.package import parse_package_reference
     from kanister_py.wiring import package_tools
 
     tools = package_tools()
@@ -221,8 +213,8 @@ def _with_runtime(
 def _python_version(asked: str, base: Image) -> str:
     """Say for which Python packages are installed; images of Python say theirs."""
     config = json.loads(base.config.data).get("config") or {}
-    said = dict(str(each).partition("=")[::2] for each in config.get("Env") or ())
-    found = ".".join(str(said.get("PYTHON_VERSION", "")).split(".")[:2])
+    variables = dict(str(each).partition("=")[::2] for each in config.get("Env") or ())
+    found = ".".join(str(variables.get("PYTHON_VERSION", "")).split(".")[:2])
     if asked and found and asked != found:
         say_warning(f"the base has Python {found}, and packages are installed for {asked}")
     return asked or found or _DEFAULT_PYTHON

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from kanister_py.cli.function_build import add_login, logins
 from kanister_py.cli.output import put, say
+from kanister_py.core.revisions.package import InvalidPackageReference, parse_package_reference
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,7 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    from kanister_py.core.revisions.package import InvalidPackageReference, parse_package_reference
     from kanister_py.wiring import package_tools
 
     tools = package_tools()

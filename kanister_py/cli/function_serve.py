@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 from kanister_py.cli import exit_codes
 from kanister_py.cli.function_targets import Target, megabytes, target_of
 from kanister_py.cli.output import say, say_warning
-from kanister_py.cli.parser import CommandLineError, port, whole
+from kanister_py.cli.parser import CommandLineError, port, switch, whole
 from kanister_py.cli.processes import Link, usable_cores
 from kanister_py.cli.stop_signals import StopSignals
 
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help=f"tls.crt, tls.key and ca.crt, read again when they change; default: ${_CERTIFICATES}",
     )
-    parser.add_argument("--insecure", action="store_true", help="serve in the clear, to any caller")
+    switch(parser, "--insecure", help="serve in the clear, to any caller")
     parser.add_argument(
         "--max-message-size",
         type=megabytes,
@@ -96,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="how many processes serve on the port; default: one for each core this one may use",
     )
-    parser.add_argument("--debug", action="store_true", help="log every call")
+    switch(parser, "--debug", help="log every call")
     # What one of several processes is given by the one that starts them.
     parser.add_argument("--link", type=Link.parse, help=argparse.SUPPRESS)
 
@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _serve(args: argparse.Namespace, target: Target) -> int:
-    """Serve on this process; one that does so for another process says it to that alone."""
+    """Serve on this process; one of several reports to the process that has started it."""
     from kanister_py.grpc_api.server import FunctionServer
 
     # A signal that comes before anything is served must end this, too.

@@ -20,19 +20,28 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from difflib import unified_diff
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
+from kanister_py.cli.files import refusal
 from kanister_py.cli.function_targets import target_of
 from kanister_py.cli.junit import Tested, junit_of
 from kanister_py.cli.output import Tint, put, say, write_data
-from kanister_py.cli.parser import CommandLineError
-from kanister_py.core.errors import InvalidDocument, KanisterError, Problem
+from kanister_py.cli.parser import CommandLineError, switch
+from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
+from kanister_py.core.errors import KanisterError
+from kanister_py.core.objects.documents import dump_yaml, parse_document
+from kanister_py.core.objects.field_paths import parse_field_path
+from kanister_py.core.objects.go_yaml import dump_go_yaml
+from kanister_py.executor.wire_messages import REQUEST, RESPONSE
 
 _REQUEST, _RESPONSE, _ASSERT = "request", "response", "assert"
 _SUFFIXES = (".yaml", ".yml", ".json")
 _CHECKS = ("equals", "contains", "exists")
+
+_Call: TypeAlias = Callable[[Mapping[str, Any]], dict[str, Any]]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -47,13 +56,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o", "--output", choices=("json", "yaml"), default="json", help="default: %(default)s"
     )
     parser.add_argument("--junit", type=Path, metavar="FILE", help="write a report of the cases")
-    parser.add_argument(
-        "--update", action="store_true", help="write what is answered into response.yaml"
-    )
+    switch(parser, "--update", help="write what is answered into response.yaml")
     parser.add_argument(
         "--timeout", type=float, default=60.0, metavar="SECONDS", help="default: %(default)g"
     )
-    parser.add_argument("--insecure", action="store_true", help="call an address in the clear")
+    switch(parser, "--insecure", help="call an address in the clear")
     parser.add_argument(
         "--tls-certs-dir", type=Path, metavar="DIR", help="tls.crt, tls.key and ca.crt of a caller"
     )
@@ -69,22 +76,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-class _Caller:
-    def __init__(self, runner: Any, revision: Any, timeout_seconds: float) -> None:
-        self._runner, self._revision, self._timeout = runner, revision, timeout_seconds
-
-    def __call__(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        from kanister_py.core.compositions.messages import FunctionRequest
-        from kanister_py.ports.function_runner import FunctionCall
-
-        message = FunctionRequest.of_data(request)
-        answer: dict[str, Any] = self._runner.run(
-            FunctionCall("", self._revision, message, self._timeout)
-        ).as_data()
-        return answer
-
-
-def _caller(args: argparse.Namespace) -> tuple[_Caller, Path]:
+def _caller(args: argparse.Namespace) -> tuple[_Call, Path]:
     *names, last = args.words
     if len(names) > 1 or (not names and not args.command):
         raise CommandLineError(
@@ -96,44 +88,37 @@ def _caller(args: argparse.Namespace) -> tuple[_Caller, Path]:
             f"Say how {target.title} is called: "
             "with --tls-certs-dir, or in the clear with --insecure"
         )
+    from kanister_py.ports.function_runner import FunctionCall
     from kanister_py.wiring import function_runner, read_functions
 
     runner = function_runner(
         read_functions().registry, None if args.insecure else args.tls_certs_dir
     )
-    return _Caller(runner, target.revision, args.timeout), Path(last)
+
+    def call(request: Mapping[str, Any]) -> dict[str, Any]:
+        message = FunctionRequest.of_data(request)
+        return runner.run(FunctionCall("", target.revision, message, args.timeout)).as_data()
+
+    return call, Path(last)
 
 
 def _read_request(path: Path) -> dict[str, Any]:
-    from kanister_py.executor.wire_messages import REQUEST
-    from kanister_py.proto.checking import check_message
-    from kanister_py.proto.encoding import NotEncodable
+    from kanister_py.proto.encoding import NotEncodable, check_message
 
     try:
         return check_message(REQUEST, _read(path))
     except NotEncodable as error:
-        problem = Problem(str(path), 0, 0, error.path, error.why, "InvalidRequest")
-        raise InvalidDocument([problem]) from None
+        raise refusal(path, error.why, error.path, "InvalidRequest") from None
 
 
 def _read(path: Path) -> Any:
-    from kanister_py.core.objects.documents import parse_document
-
     return parse_document(path.read_bytes(), str(path)).value
 
 
-def _yaml(data: Any) -> str:
-    from kanister_py.core.objects.documents import dump_yaml
-
-    return dump_yaml(data)
-
-
-def _run_cases(call: _Caller, folder: Path, args: argparse.Namespace) -> int:
+def _run_cases(call: _Call, folder: Path, args: argparse.Namespace) -> int:
     cases = sorted({each.parent for each in folder.rglob(f"{_REQUEST}.*") if _is_data(each)})
     if not cases:
-        raise InvalidDocument(
-            [Problem(str(folder), 0, 0, "", "there are no cases below it: CASE/request.yaml")]
-        )
+        raise refusal(folder, "there are no cases below it: CASE/request.yaml")
     tested = []
     for case in cases:
         began = time.perf_counter()
@@ -165,7 +150,7 @@ def _show(tested: Tested, note: str) -> None:
         put(f"       {line}")
 
 
-def _outcome(call: _Caller, case: Path, *, update: bool) -> tuple[list[str], str]:
+def _outcome(call: _Call, case: Path, *, update: bool) -> tuple[list[str], str]:
     """Say what is wrong with the answer to a case, line by line, and what was done about it."""
     request, expected, asserted = (_file(case, each) for each in (_REQUEST, _RESPONSE, _ASSERT))
     assert request is not None  # that is how the case was found
@@ -188,7 +173,7 @@ def _outcome(call: _Caller, case: Path, *, update: bool) -> tuple[list[str], str
 
 def _updated(path: Path, answer: Mapping[str, Any]) -> str:
     is_json = path.suffix == ".json"
-    text = json.dumps(answer, indent=2, ensure_ascii=False) + "\n" if is_json else _yaml(answer)
+    text = f"{json.dumps(answer, indent=2, ensure_ascii=False)}\n" if is_json else dump_yaml(answer)
     if path.is_file() and path.read_text(encoding="utf-8") == text:
         return ""
     path.write_text(text, encoding="utf-8")
@@ -197,51 +182,57 @@ def _updated(path: Path, answer: Mapping[str, Any]) -> str:
 
 def _expected(path: Path) -> dict[str, Any]:
     """Read a response and bring it into the form in which ours are: defaults are left out."""
-    from kanister_py.core.compositions.messages import FunctionResponse
-    from kanister_py.executor.wire_messages import RESPONSE
-    from kanister_py.proto.checking import check_message
-    from kanister_py.proto.encoding import NotEncodable
+    from kanister_py.proto.encoding import NotEncodable, check_message
 
     try:
         return FunctionResponse.of_data(check_message(RESPONSE, _read(path))).as_data()
     except NotEncodable as error:
-        problem = Problem(str(path), 0, 0, error.path, error.why, "InvalidResponse")
-        raise InvalidDocument([problem]) from None
+        raise refusal(path, error.why, error.path, "InvalidResponse") from None
 
 
 def _difference(expected: Any, found: Any) -> list[str]:
     if expected == found:
         return []
-    from difflib import unified_diff
-
-    from kanister_py.core.objects.go_yaml import dump_go_yaml
 
     want, have = (dump_go_yaml(each).splitlines() for each in (expected, found))
     return list(unified_diff(want, have, "expected", "found", n=2, lineterm=""))
 
 
 def _complaints(answer: Mapping[str, Any], checks: Any, file: str) -> Iterator[str]:
-    from kanister_py.core.objects.paths import find_path
-
-    missing = object()
     if not isinstance(checks, list):
-        raise InvalidDocument([Problem(file, 0, 0, "", "must be a list of checks")])
+        raise refusal(file, "must be a list of checks")
     for index, check in enumerate(checks):
         kinds = [each for each in _CHECKS if isinstance(check, Mapping) and each in check]
         if len(kinds) != 1 or len(check) != 2 or not isinstance(check.get("path"), str):
             why = f"must have path, and one of {', '.join(_CHECKS)}; found {check!r}"
-            raise InvalidDocument([Problem(file, 0, 0, f"[{index}]", why)])
+            raise refusal(file, why, f"[{index}]")
         kind, path = kinds[0], check["path"]
-        found, wanted = find_path(answer, path, missing), check[kind]
+        found, wanted = _found_at(path, answer), check[kind]
         if kind == "exists":
-            if (found is not missing) is not wanted:
-                yield f"{path}: is {'there' if found is not missing else 'not there'}"
-        elif found is missing:
+            if (found is not _MISSING) is not wanted:
+                yield f"{path}: is {'there' if found is not _MISSING else 'not there'}"
+        elif found is _MISSING:
             yield f"{path}: is not there"
         elif kind == "equals" and found != wanted:
             yield f"{path}: expected {_short(wanted)}, found {_short(found)}"
         elif kind == "contains" and not _contains(found, wanted):
             yield f"{path}: {_short(found)} does not contain {_short(wanted)}"
+
+
+_MISSING = object()
+
+
+def _found_at(path: str, answer: Mapping[str, Any]) -> Any:
+    found: Any = answer
+    for step in parse_field_path(path).steps:
+        if isinstance(found, Mapping) and str(step) in found:
+            # A resource may have a number for its name.
+            found = found[str(step)]
+        elif isinstance(found, list) and isinstance(step, int) and step < len(found):
+            found = found[step]
+        else:
+            return _MISSING
+    return found
 
 
 def _contains(found: Any, wanted: Any) -> bool:

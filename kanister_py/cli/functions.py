@@ -11,20 +11,20 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.function_targets import DashParser
+from kanister_py.cli.installed import installed_functions
 from kanister_py.cli.output import (
     DATA_FORMATS,
     Cell,
     Line,
     Tint,
     say,
-    say_warning,
     table,
     write_data,
 )
-from kanister_py.cli.parser import CommandLineError, add_verbs
+from kanister_py.cli.parser import CommandLineError, add_verbs, switch
 from kanister_py.core.blueprints.replacements import renames_between
 from kanister_py.core.registry.choose import choose_version
 from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind
@@ -37,7 +37,9 @@ from kanister_py.core.registry.reference import (
 from kanister_py.core.versions.deprecation import Listing, Support
 from kanister_py.core.versions.semver import is_range, parse_version
 from kanister_py.executor.loading import load_function
-from kanister_py.wiring import Functions, read_functions
+
+if TYPE_CHECKING:
+    from kanister_py.wiring import Functions
 
 _COLOURS = {"stable": "green", "deprecated": "yellow", "removed": "red", "planned": "dim"}
 
@@ -54,9 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=[str(kind) for kind in FunctionKind],
         help="only functions of blueprints, or of compositions",
     )
-    list_.add_argument(
-        "--all", action="store_true", help="removed and planned versions, too, in the table"
-    )
+    switch(list_, "--all", help="removed and planned versions, too, in the table")
     describe = verbs.add_parser(
         "describe",
         help="arguments, outputs and status of one version",
@@ -66,9 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     describe.add_argument(
         "name", metavar="NAME[@VERSION]", nargs="?", default="", help="such as KubeTask@v0.1.0"
     )
-    describe.add_argument(
-        "--all", action="store_true", help="every version of every function, as one document"
-    )
+    switch(describe, "--all", help="every version of every function, as one document")
     diff = verbs.add_parser(
         "diff",
         help="what changes for a blueprint between two versions",
@@ -100,9 +98,7 @@ def run(args: argparse.Namespace) -> int:
     if args.verb in _OWN_MODULES:
         code: int = import_module(f"kanister_py.cli.function_{args.verb}").run(args)
         return code
-    functions = read_functions()
-    for broken in functions.broken:
-        say_warning(broken.message)
+    functions = installed_functions()
     if args.verb == "list":
         return _list(functions, args)
     if args.verb == "describe":

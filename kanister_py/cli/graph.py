@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from kanister_py.cli.files import documents_by_file
+from kanister_py.cli.files import documents_by_file, refusal
 from kanister_py.cli.output import say, write_data
 from kanister_py.core.errors import InvalidDocument, Problem
 
@@ -90,13 +90,12 @@ def _graphs_in(documents: Sequence[Document], path: str) -> list[Graph]:
         if graph is not None:
             graphs.append(graph)
         else:
-            said = "Its Blueprint or action is not in the files; give the Blueprint's file too"
-            missing.append(found.problem(("spec",), said))
+            why = "Its Blueprint or action is not in the files; give the Blueprint's file too"
+            missing.append(found.problem(("spec",), why))
     if missing and not blueprints:
         raise InvalidDocument(missing)
     for problem in missing:
         say(f"note: {problem}")
     if not (graphs or blueprints):
-        said = "Neither a Blueprint nor an ActionSet in it"
-        raise InvalidDocument([Problem(path, 0, 0, "", said)])
+        raise refusal(path, "Neither a Blueprint nor an ActionSet in it")
     return graphs or [graph_of_blueprint(each) for each in blueprints]

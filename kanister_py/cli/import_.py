@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.output import put, say
+from kanister_py.cli.parser import switch
 
 if TYPE_CHECKING:
     from kanister_py.core.schedules.exports import Exported
@@ -29,8 +30,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("file", metavar="FILE", help="what was exported; - for stdin")
     add_connection(parser)
     parser.set_defaults(namespace="")
-    parser.add_argument("--active", action="store_true", help="let Schedules run as they did")
-    parser.add_argument("--dry-run", action="store_true", help="say what would be made")
+    switch(parser, "--active", help="let Schedules run as they did")
+    switch(parser, "--dry-run", help="say what would be made")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -43,7 +44,7 @@ def _read(file: str) -> Exported:
     import json
     import sys
 
-    from kanister_py.core.errors import InvalidDocument, Problem
+    from kanister_py.cli.files import refusal
     from kanister_py.core.objects.documents import Document
     from kanister_py.core.schedules.exports import parse_export
 
@@ -51,8 +52,7 @@ def _read(file: str) -> Exported:
     try:
         data = json.loads(text)
     except ValueError as error:
-        said = f"Not what `kanister-py export` writes: {error}"
-        raise InvalidDocument([Problem(file, 0, 0, "", said)]) from None
+        raise refusal(file, f"Not what `kanister-py export` writes: {error}") from None
     return parse_export(Document.of(data, file))
 
 

@@ -15,9 +15,10 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli import exit_codes
+from kanister_py.cli.files import STDIN_NAME, refusal
 from kanister_py.cli.output import say
 from kanister_py.cli.parser import seconds_from
-from kanister_py.core.errors import InvalidDocument, Problem, UsageError
+from kanister_py.core.errors import UsageError
 
 if TYPE_CHECKING:
     from kanister_py.core.compositions.dry_run import Rendered
@@ -45,10 +46,10 @@ def run(args: argparse.Namespace) -> int:
     try:
         request = decode_message(f"{_PACKAGE}.RenderRequest", sys.stdin.buffer.read())
     except ValueError as error:
-        raise _refusal("", f"Not a RenderRequest: {error}") from None
+        raise refusal(STDIN_NAME, f"Not a RenderRequest: {error}") from None
     result, source = _rendered(request, args.timeout)
     if result.error is not None and not result.is_fatal:
-        raise RenderFailed(_told(result))
+        raise RenderFailed(_message_of(result))
     try:
         data = encode_message(f"{_PACKAGE}.RenderResponse", _response(result, source))
     except NotEncodable as error:
@@ -56,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
     if result.error is not None:
-        say(f"error: {_told(result)}")
+        say(f"error: {_message_of(result)}")
         return exit_codes.FATAL_RESULT
     return exit_codes.FINE
 
@@ -67,15 +68,11 @@ class RenderFailed(UsageError):
     reason = "RenderFailed"
 
 
-def _told(result: Rendered) -> str:
+def _message_of(result: Rendered) -> str:
     assert result.error is not None  # or there is nothing to tell
     prefix = "" if result.is_fatal else "reconcile failed: "
-    said = f"cannot compose resources: {result.error.message}"
-    return f"cannot render composite resource: {prefix}{said}"
-
-
-def _refusal(path: str, message: str) -> InvalidDocument:
-    return InvalidDocument([Problem("<stdin>", 0, 0, path, message)])
+    why = f"cannot compose resources: {result.error.message}"
+    return f"cannot render composite resource: {prefix}{why}"
 
 
 def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, ManifestSource]:
@@ -90,10 +87,10 @@ def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, Manifest
     given = request.get("composite")
     if given is None:
         asked = ", ".join(sorted(key for key in request if key != "meta")) or "nothing"
-        raise _refusal("", f"Only composite resources are rendered; this asks for {asked}")
+        raise refusal(STDIN_NAME, f"Only composite resources are rendered; this asks for {asked}")
     for key in ("compositeResource", "composition"):
         if not given.get(key):
-            raise _refusal(f"composite.{key}", "Must be given")
+            raise refusal(STDIN_NAME, "Must be given", f"composite.{key}")
     xr, xrd = given["compositeResource"], given.get("compositeResourceDefinition") or None
     if xrd is not None:
         check_definition(xr, xrd)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from kanister_py.core.objects.visible import visible
+from kanister_py.values import NamedTuple
 
 
 class Tested(NamedTuple):
-    """How one case went; without a failure, well."""
+    """Outcome of one case; without a failure it went well."""
 
     suite: str
     name: str

@@ -14,16 +14,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from importlib import import_module
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import add_connection, is_connected
 from kanister_py.cli.files import read_all
-from kanister_py.cli.output import say, say_error, say_warning, write_data
-from kanister_py.cli.parser import CommandLineError
+from kanister_py.cli.output import say, say_error, write_data
+from kanister_py.cli.parser import CommandLineError, meant_among, repeated, switch
 from kanister_py.cli.releases import add_target_release, releases_at, unplanned
 from kanister_py.core.blueprints.lint.action_sets import NOT_GIVEN
 from kanister_py.core.blueprints.lint.check import Report, lint_sources, rules
-from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.context import Context, FormReader
 from kanister_py.core.blueprints.lint.findings import Finding, Severity, finding_of, in_order
 from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, OVERLOOKED, UNREADABLE, Source
 from kanister_py.core.blueprints.lint.versions import DEPRECATED, REMOVED
@@ -37,9 +38,9 @@ FORMATS = ("table", "json", "yaml", "github", "sarif")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a folder, or - for stdin")
     there = parser.add_argument_group("on a cluster")
-    there.add_argument("--cluster", action="store_true", help="look at what is in use there")
+    switch(there, "--cluster", help="look at what is in use there")
     there.add_argument("-n", "--namespace", default="", help="default: that of the context")
-    there.add_argument("-A", "--all-namespaces", action="store_true")
+    switch(there, "-A", "--all-namespaces")
     add_connection(parser)
     parser.add_argument(
         "-o",
@@ -49,14 +50,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="table for people, github for annotations, sarif for code scanning (default: table)",
     )
     add_target_release(parser)
-    parser.add_argument(
+    switch(
+        parser,
         "--only-removed",
-        action="store_true",
         help="tell only of removed versions, and of files that cannot be read",
     )
-    parser.add_argument(
+    switch(
+        parser,
         "--strict-versions",
-        action="store_true",
         help="a version that nobody knows is an error, instead of falling back to v0.0.0, and a "
         "release of others that no built-in version stands for",
     )
@@ -66,17 +67,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=str(Severity.ERROR),
         help="the least that ends lint with 1 (default: error)",
     )
-    parser.add_argument(
+    switch(
+        parser,
         "-v",
         "--verbose",
-        action="store_true",
         help="say of every Blueprint in which language its templates are read",
     )
-    parser.add_argument(
+    repeated(
+        parser,
         "--ignore",
         metavar="RULE",
-        action="append",
-        default=[],
         type=_known_rule,
         help="leave out what this rule finds; may be given several times",
     )
@@ -92,11 +92,7 @@ def _known_rule(text: str) -> str:
     known = rules()
     if text in known:
         return text
-    from kanister_py.core.objects.documents import nearest
-
-    near = nearest(text, [*known])
-    meant = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
-    raise argparse.ArgumentTypeError(f"no rule {text!r}; {meant}")
+    raise argparse.ArgumentTypeError(f"no rule {text!r}{meant_among(text, known)}")
 
 
 def _explainable(text: str) -> str:
@@ -104,7 +100,7 @@ def _explainable(text: str) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look at every file, and end as what was found asks for."""
+    """Judge every file, and give the exit code for what was found."""
     if args.explain:
         return _explain(args.explain, args.output)
     if not args.paths and not args.cluster:
@@ -128,14 +124,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
-    """Give what was found, in how many files, and whether a release is beyond all plans."""
+    """Give the report, the number of files, and whether a release is beyond all plans."""
+    from kanister_py.cli.installed import installed_functions
     from kanister_py.executor.loading import load_function
     from kanister_py.functions.builtin import read_signatures
-    from kanister_py.wiring import read_functions
 
-    functions = read_functions()
-    for broken in functions.broken:
-        say_warning(broken.message)
+    functions = installed_functions()
     registry = functions.registry
     at = releases_at(args.target_release, registry)
     beyond = [*unplanned(args.target_release, registry)]
@@ -151,9 +145,7 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
         args.strict_versions,
         load_function,
         read_signatures(),
-        _read_action_set,
-        _read_composition,
-        _read_schedule,
+        {kind: _reader(module) for kind, module in _READERS.items()},
     )
     report = lint_sources(sources, context, args.ignore)
     unread = [finding_of(each, UNREADABLE) for each in problems]
@@ -173,25 +165,21 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
     return whole, len(inputs), bool(beyond)
 
 
-def _read_action_set(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
-    # Most files hold none, and do without what reads them.
-    from kanister_py.core.actionsets.model import read_what_can_be_read
-
-    return read_what_can_be_read(found)
-
-
-def _read_composition(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
-    # The same holds for Compositions, whose reader is larger still.
-    from kanister_py.core.compositions.model import read_what_can_be_read
-
-    return read_what_can_be_read(found)
+_READERS = {
+    "ActionSet": "kanister_py.core.actionsets.model",
+    "Composition": "kanister_py.core.compositions.model",
+    "Schedule": "kanister_py.core.schedules.model",
+}
 
 
-def _read_schedule(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
-    # And for Schedules.
-    from kanister_py.core.schedules.admission import read_schedule
+def _reader(module: str) -> FormReader:
+    """Make a reader of objects of a kind; most files hold none, and do without its module."""
 
-    return read_schedule(found)
+    def read(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
+        unknown, problems = import_module(module).read_what_can_be_read(found)
+        return unknown, problems
+
+    return read
 
 
 def _is_wanted(finding: Finding, args: argparse.Namespace) -> bool:
@@ -199,9 +187,7 @@ def _is_wanted(finding: Finding, args: argparse.Namespace) -> bool:
 
 
 def _say_unreadable(findings: Sequence[Finding]) -> None:
-    """Files that cannot be read are no result, for people: they go where errors go."""
-    from kanister_py.core.errors import Problem
-
+    """Write files that cannot be read to stderr: for people they are errors, not findings."""
     problems = [
         Problem(each.file, each.line, each.column, each.path, each.message)
         for each in findings
@@ -248,10 +234,10 @@ def _say_summary(
     by_severity = {
         severity: sum(each.severity is severity for each in findings) for severity in Severity
     }
-    told = ", ".join(
+    found = ", ".join(
         _count(count, _NAMES[severity]) for severity, count in by_severity.items() if count
     )
-    say(f"{looked}: {told or 'nothing found'}")
+    say(f"{looked}: {found or 'nothing found'}")
 
 
 def _fate_of(findings: Sequence[Finding], *, is_beyond: bool) -> str:
@@ -301,15 +287,15 @@ def _explain(rule_id: str, form: str) -> int:
 
 
 def exit_code_of(findings: Sequence[Finding], fail_on: Severity = Severity.ERROR) -> int:
-    """Say with which code lint ends: 1 before 4 before 3 before 2.
+    """Choose the exit code of lint: 1 before 4 before 3 before 2.
 
     `fail_on` is the least severity for which it is 1.
     """
     ended = (REMOVED.id, DEPRECATED.id)
     # Which language templates are read in is no matter of good or bad.
-    told = (*ended, "template-engine")
+    harmless = (*ended, _LANGUAGE)
     grave = [*Severity][: [*Severity].index(fail_on) + 1]
-    if any(each.severity in grave and each.rule not in told for each in findings):
+    if any(each.severity in grave and each.rule not in harmless for each in findings):
         return exit_codes.FAILED
     if any(each.rule in ended and not each.replacement for each in findings):
         return exit_codes.NO_REPLACEMENT

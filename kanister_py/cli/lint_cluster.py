@@ -8,18 +8,26 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from kanister_py.core.actionsets.stored_status import read_status_data
+from kanister_py.core.actionsets.uses import Tally, runs_of, uses_of
 from kanister_py.core.blueprints.lint.check import Report, lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding
 from kanister_py.core.blueprints.lint.reading import Source
+from kanister_py.core.errors import Forbidden, NotFound
+from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
+from kanister_py.core.revisions.kinds import COMPOSITIONS, FUNCTION_REVISIONS, FUNCTIONS
+from kanister_py.core.schedules.model import KIND, SCHEDULES
+from kanister_py.executor.find_namespace import check_namespace
+from kanister_py.executor.find_uses import every
 
 if TYPE_CHECKING:
-    from kanister_py.core.actionsets.uses import Tally, Use
+    from kanister_py.core.actionsets.uses import Use
     from kanister_py.ports.cluster import Cluster, KubeObject
 
 
 def lint_cluster(args: argparse.Namespace, context: Context) -> Report:
-    """Look at Blueprints, at ActionSets that are under way, and at when what last ran."""
+    """Judge Blueprints and ActionSets under way, with the time at which each phase last ran."""
     from kanister_py.cli.connection import open_connection
 
     with open_connection(args) as cluster:
@@ -30,11 +38,6 @@ def report_on(
     cluster: Cluster, namespace: str, context: Context, args: argparse.Namespace
 ) -> Report:
     """Judge each namespace by itself: an ActionSet means the Blueprints beside it."""
-    from kanister_py.core.actionsets.uses import Tally, runs_of, uses_of
-    from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
-    from kanister_py.executor.find_namespace import check_namespace
-    from kanister_py.executor.find_uses import every
-
     tally, uses = Tally(), list["Use"]()
     by_namespace: dict[str, list[Source]] = defaultdict(list)
     created: dict[str, str] = {}
@@ -78,10 +81,6 @@ def report_on(
 
 def _schedules(cluster: Cluster, namespace: str) -> Iterator[KubeObject]:
     """Read the Schedules of a cluster that has such a kind, and lets us see it."""
-    from kanister_py.core.errors import Forbidden, NotFound
-    from kanister_py.core.schedules.model import KIND, SCHEDULES
-    from kanister_py.executor.find_uses import every
-
     try:
         for obj in every(cluster, SCHEDULES, [namespace]):
             yield {**obj, "kind": KIND, "apiVersion": SCHEDULES.api_version}
@@ -92,9 +91,6 @@ def _schedules(cluster: Cluster, namespace: str) -> Iterator[KubeObject]:
 def _pipelines_of(cluster: Cluster) -> Iterator[tuple[Source, str]]:
     """Read the Compositions, Functions and revisions of a cluster that has such kinds."""
     from kanister_py.cli.output import say
-    from kanister_py.core.errors import Forbidden, NotFound
-    from kanister_py.core.revisions.kinds import COMPOSITIONS, FUNCTION_REVISIONS, FUNCTIONS
-    from kanister_py.executor.find_uses import every
 
     kinds = (COMPOSITIONS, "Composition"), (FUNCTIONS, "Function")
     for resource, kind in (*kinds, (FUNCTION_REVISIONS, "FunctionRevision")):
@@ -109,23 +105,21 @@ def _pipelines_of(cluster: Cluster) -> Iterator[tuple[Source, str]]:
 
 
 def _status_of(actionset: KubeObject) -> dict[str, Any] | None:
-    from kanister_py.core.actionsets.stored_status import read_status_data
-
     return read_status_data(actionset)
 
 
 def _source_of(obj: KubeObject) -> Source:
     metadata = obj["metadata"]
-    said = {key: each for key, each in obj.items() if key != "status"}
-    said["metadata"] = {key: each for key, each in metadata.items() if key != "managedFields"}
+    shown = {key: each for key, each in obj.items() if key != "status"}
+    shown["metadata"] = {key: each for key, each in metadata.items() if key != "managedFields"}
     namespace = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
-    return Source(f"{obj['kind']} {namespace}{metadata['name']}", json.dumps(said))
+    return Source(f"{obj['kind']} {namespace}{metadata['name']}", json.dumps(shown))
 
 
 def _placed(
     findings: tuple[Finding, ...], created: dict[str, str], uses: list[Use], tally: Tally
 ) -> Iterator[Finding]:
-    """Say where on the cluster something was found, since when it is there, and when it ran."""
+    """Add to findings since when their object is there, and when their phase last ran."""
     last = {
         (f"Blueprint {each.namespace}/{each.blueprint}", each.action, each.phase): tally.last_run(
             each

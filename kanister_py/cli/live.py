@@ -28,7 +28,7 @@ _LONGEST: Final = 1000
 
 
 class LiveView:
-    """Shows a run as a picture at the foot of what the terminal has printed so far.
+    """View of a run as a picture at the foot of what the terminal has printed so far.
 
     Threads of the run only leave word; `refresh`, called by one thread at its own
     pace, draws, and only when there is something else to see. While nothing happens

@@ -10,7 +10,7 @@ import argparse
 
 from kanister_py.cli.output import table, write_data
 from kanister_py.cli.parser import add_verbs
-from kanister_py.cli.profiles import add_profile, read_profile
+from kanister_py.cli.profile import add_profile, read_profile
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

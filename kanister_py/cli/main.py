@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from keyword import iskeyword
 from types import ModuleType
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.parser import CommandLineError, Parser, ShowHelp, did_you_mean
-from kanister_py.cli.tracing import traced_as_asked
 
 PROGRAM = "kanister-py"
 
@@ -60,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         # A command makes much at its start that stays to its end: looking through
         # that for garbage again and again would cost it a tenth of its time.
-        gc.set_threshold(20_000, 20, 20)
+        gc.set_threshold(50_000, 20, 20)
         # Plugins of pydantic are looked for in every installed package, and have nothing
         # to do with what a command reads. Who wants them all the same may say so.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
@@ -105,7 +106,7 @@ def _finish(code: int) -> int:
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
-            # Whoever read our output has seen enough.
+            # The reader of our output has seen enough.
             return code
         return _failed(error)
     return code
@@ -127,13 +128,25 @@ def _run_command(words: list[str]) -> int:
     module.add_arguments(parser)
     args = parser.parse_args(rest)
     try:
-        with traced_as_asked(args):
+        with _traced_as_asked(args):
             code: int = module.run(args)
     except CommandLineError as error:
         verb = getattr(args, "verb", "")
         error.program = error.program or f"{parser.prog} {verb}".rstrip()
         raise
     return code
+
+
+def _traced_as_asked(args: argparse.Namespace) -> AbstractContextManager[None]:
+    """Trace a command that was asked to; nothing is loaded for all others."""
+    wanted = getattr(args, "tracing", None)
+    if wanted is None or os.environ.get("OTEL_SDK_DISABLED", "").lower() == "true":
+        return nullcontext()
+    if not wanted and os.environ.get("OTEL_TRACES_EXPORTER") != "otlp":
+        return nullcontext()
+    from kanister_py.wiring import traced
+
+    return traced()
 
 
 def _command_of(words: list[str]) -> tuple[str, list[str]]:

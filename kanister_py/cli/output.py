@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple, TextIO, TypeAlias
+from typing import Any, Final, TextIO, TypeAlias
 
 from kanister_py.core.errors import Fault, InvalidDocument, KanisterError, NoMatch
 from kanister_py.core.notices import Notice, Severity
 from kanister_py.core.objects.visible import visible
+from kanister_py.values import NamedTuple
 
 # Kinds that a cluster has only once our definitions of them are installed.
 _OUR_GROUPS = (
@@ -103,14 +103,22 @@ def write_data(data: Any, form: str, people: Callable[[], Iterable[Line]] = list
         from kanister_py.core.objects.documents import dump_yaml
 
         write_text(dump_yaml(data))
+    elif form == "name":
+        for each in data.get("items", (data,)):
+            put(each["metadata"]["name"])
     else:
         sys.stdout.writelines(f"{shown(line, sys.stdout).rstrip()}\n" for line in people())
+
+
+def list_of(objects: Sequence[Any]) -> dict[str, Any]:
+    """Give Kubernetes objects as one."""
+    return {"apiVersion": "v1", "kind": "List", "items": list(objects)}
 
 
 def write_list(objects: Sequence[Any], form: str) -> None:
     """Write Kubernetes objects to stdout: documents of YAML, or one List in JSON."""
     if form == "json":
-        write_data({"apiVersion": "v1", "kind": "List", "items": list(objects)}, form)
+        write_data(list_of(objects), form)
         return
     from kanister_py.core.objects.documents import dump_yaml
 
@@ -132,6 +140,20 @@ def table(
     ]
 
 
+def table_of_objects(
+    head: Sequence[str],
+    rows: Sequence[Sequence[Cell]],
+    namespaces: Sequence[str] | None = None,
+    at: int = 0,
+) -> list[Line]:
+    """Set what is known of objects in columns, their namespaces before the column `at`."""
+    if namespaces is not None:
+        head = [*head[:at], "NAMESPACE", *head[at:]]
+        pairs = zip(rows, namespaces, strict=True)
+        rows = [[*row[:at], where, *row[at:]] for row, where in pairs]
+    return table(head, [[each or "-" for each in row] for row in rows])
+
+
 def _escaped(cell: Cell) -> str:
     text = cell.text if isinstance(cell, Tint) else cell
     return "<br>".join(map(visible, text.replace("|", "\\|").split("\n")))
@@ -144,6 +166,8 @@ def width_of(cell: Cell) -> int:
 
 
 def _width_of_sign(sign: str) -> int:
+    import unicodedata
+
     if unicodedata.category(sign) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(sign) in "WF" else 1
@@ -165,10 +189,10 @@ def say_warning(text: str) -> None:
 
 def say_notices(notices: Iterable[Notice]) -> None:
     """Hand on what the core had to say, each thing once."""
-    said: set[str] = set()
+    known: set[str] = set()
     for notice in notices:
-        if notice.message not in said:
-            said.add(notice.message)
+        if notice.message not in known:
+            known.add(notice.message)
             is_warning = notice.severity is Severity.WARNING
             say(warning(notice.message) if is_warning else f"note: {notice.message}")
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"", "0", "false", "no", "off"})
@@ -28,6 +33,25 @@ class ShowHelp(Exception):
         self.text = text
 
 
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Writes help as wide as the terminal, without the library of files that is asked otherwise.
+
+    One is made for every flag that is added, long before anybody asks for help.
+    """
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_columns() - 2)
+
+
+def _columns() -> int:
+    with contextlib.suppress(ValueError, KeyError):
+        if (columns := int(os.environ["COLUMNS"])) > 0:
+            return columns
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr] # None is suppressed
+    return 80
+
+
 class Parser(argparse.ArgumentParser):
     """Reads flags from the command line, and those it lacks from the environment.
 
@@ -43,7 +67,7 @@ class Parser(argparse.ArgumentParser):
         module: str = "",
         **options: Any,
     ) -> None:
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        options.setdefault("formatter_class", _HelpFormatter)
         options.setdefault("allow_abbrev", False)
         self._environment = os.environ if environment is None else environment
         self._module = module
@@ -151,8 +175,35 @@ def add_verbs(parser: argparse.ArgumentParser, parser_class: type[Parser] = Pars
     )
 
 
+def switch(group: Any, *flags: str, **more: Any) -> None:
+    """Take a flag that is given, or not."""
+    group.add_argument(*flags, action="store_true", **more)
+
+
+def repeated(group: Any, *flags: str, **more: Any) -> None:
+    """Take a flag that may be given several times."""
+    group.add_argument(*flags, action="append", default=[], **more)
+
+
+def add_tracing_argument(group: Any) -> None:
+    switch(
+        group,
+        "--tracing",
+        help="send a span of each run, phase, step, round and call over OTLP, to where the OTEL_* "
+        "variables say; also switched on by OTEL_TRACES_EXPORTER=otlp; wants kanister-py[otel]",
+    )
+
+
 def did_you_mean(near: Sequence[str]) -> str:
     return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def meant_among(text: str, known: Iterable[str]) -> str:
+    """Say which of the known words is meant, perhaps, or else which there are."""
+    from kanister_py.core.objects.documents import nearest
+
+    known = [*known]
+    return did_you_mean(nearest(text, known)) or f"; there are {', '.join(known)}"
 
 
 def seconds(text: str) -> float:
@@ -219,6 +270,13 @@ def namespace(text: str) -> str:
         "must be the name of a namespace: lower case letters, digits and '-', the first and the "
         f"last no '-', at most 63 in all, found {text!r}{many}"
     )
+
+
+def path(text: str) -> Path:
+    """Read the path of a file or a folder."""
+    from pathlib import Path
+
+    return Path(text)
 
 
 def pair(text: str) -> tuple[str, str]:

@@ -4,13 +4,15 @@ Shows the phases in their order, the version that each gets and why, its argumen
 as far as they can be known, and the objects it would touch. What depends on the
 output of an earlier phase stays the template it is, with the phase it waits for.
 With --context or --kubeconfig, the objects of a real cluster are looked at, no more.
-Known secrets are masked. Ends with 1 where a phase could not run at all.
+Known secrets are masked. Ends with 1 where the action is sure to fail with what was
+given. What was not given is no error: it is listed, with the flag that gives it, and
+what depends on it is not checked. On a real cluster an object that is missing is one.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from kanister_py.cli.connection import add_connection, connected, is_connected, located_blueprint
@@ -49,10 +51,14 @@ def run(args: argparse.Namespace) -> int:
         raise CommandLineError("-f is for a cluster in memory, not a real one")
     with connected(args) as cluster:
         plan = _plan(args, cluster)
-    for line in plan.unread:
+    for line in (*plan.unread, *plan.unchecked):
         say(f"note: {line}: what it would say is not known")
     say_notices(notice for phase in plan.phases for notice in phase.notices)
-    write_data(plan.as_dict(), args.output, lambda: _lines(plan))
+    ways = _ways_to_give(args, plan)
+    data = plan.as_dict()
+    write_data(
+        {**data, "notGiven": ways} if ways else data, args.output, lambda: _lines(plan, ways)
+    )
     return 1 if plan.has_errors else 0
 
 
@@ -77,11 +83,31 @@ def _plan(args: argparse.Namespace, cluster: Cluster | None) -> Plan:
     )
 
 
-def _lines(plan: Plan) -> Iterator[Line]:
+def _ways_to_give(args: argparse.Namespace, plan: Plan) -> list[str]:
+    """Say how everything is given that the plan was not, each once."""
+    from kanister_py.cli.remedies import inputs_that_give, ways_to_give
+
+    ways = ways_to_give(plan.lacking, inputs_that_give(args), may_be_near=True)
+    return [*ways, "-f FILE: the manifests of objects that are not there"] if plan.unread else ways
+
+
+def _lines(plan: Plan, ways: Sequence[str]) -> Iterator[Line]:
     yield Tint(f"{plan.blueprint or 'Blueprint'}: {plan.action}", "bold")
     for number, phase in enumerate(plan.phases, 1):
         yield ""
         yield from _phase_lines(number, phase)
+    if plan.unknown:
+        yield ""
+        yield "not known yet:"
+        yield from (f"  {each}" for each in plan.unknown)
+    if ways:
+        yield ""
+        yield "not given, and not checked:"
+        yield from (f"  {each}" for each in ways)
+    if plan.errors:
+        yield ""
+        for each in plan.errors:
+            yield [Tint("error:", "red"), f" {each}"]
 
 
 def _phase_lines(number: int, phase: PlannedPhase) -> Iterator[Line]:
@@ -94,7 +120,9 @@ def _phase_lines(number: int, phase: PlannedPhase) -> Iterator[Line]:
         yield ["   ", Tint("error:", "red"), f" {phase.error}"]
     elif phase.why:
         yield f"   {phase.why}"
-    if phase.condition:
+    if phase.skipped:
+        yield f"   skipped: {phase.skipped}"
+    elif phase.condition:
         yield f"   if: {phase.condition}"
     if phase.args:
         yield "   args:"

@@ -19,7 +19,7 @@ def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
 
 
 class Link:
-    """What one of several processes holds of the one that has started it."""
+    """Link of one of several processes to the one that has started it."""
 
     def __init__(self, descriptor: int, port: int) -> None:
         import socket

@@ -6,7 +6,8 @@ kanister-py profile validate kanister/backups --context staging -o json
 
 `create` prints a Secret and a Profile, or makes them on a cluster that is named. Secrets are
 best given in the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AZURE_STORAGE_KEY.
-`validate` looks at the Profile, lists the bucket, and writes, reads and deletes an object.
+`validate` looks at the Profile, lists the bucket, and writes, reads and deletes an object; the
+folder that is the endpoint of one of type file must be there.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import add_connection, is_connected, open_connection
 from kanister_py.cli.output import Line, Tint, say, write_data, write_list
-from kanister_py.cli.parser import CommandLineError, add_verbs
-from kanister_py.cli.profiles import add_profile, read_profile
+from kanister_py.cli.parser import CommandLineError, add_verbs, repeated, switch
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from kanister_py.core.objects.locations import Location
@@ -40,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     create.add_argument("--endpoint", default="", help="the address of the store, or the folder")
     create.add_argument("--region", default="")
     create.add_argument("--prefix", default="", help="what stands before every path")
-    create.add_argument("--skip-ssl-verify", action="store_true", help="take any certificate")
+    switch(create, "--skip-ssl-verify", help="take any certificate")
     keys = create.add_argument_group("credentials")
     keys.add_argument("--access-key", default=os.environ.get("AWS_ACCESS_KEY_ID", ""))
     keys.add_argument("--secret-key", default=os.environ.get("AWS_SECRET_ACCESS_KEY", ""))
@@ -58,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         description="Look at a Profile, and use its store.",
     )
     add_profile(validate)
-    validate.add_argument("--schema-only", action="store_true", help="ask nothing of the store")
+    switch(validate, "--schema-only", help="ask nothing of the store")
     validate.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
 
 
@@ -186,7 +188,7 @@ def _require(args: argparse.Namespace, **variables: str) -> None:
 
 
 class Check(NamedTuple):
-    """One thing that was tried; an empty `error` says that it went well."""
+    """Step of a validation; an empty `error` says that it went well."""
 
     name: str
     error: str = ""
@@ -226,7 +228,7 @@ def _line_of(check: Check) -> Line:
 
 
 def _checks(args: argparse.Namespace) -> Iterator[Check]:
-    """Try one thing after the other; what needs one that failed is skipped."""
+    """Try one step after the other; after one that failed the others are skipped."""
     from kanister_py.core.errors import KanisterError
     from kanister_py.wiring import object_stores
 
@@ -245,11 +247,12 @@ def _checks(args: argparse.Namespace) -> Iterator[Check]:
         "read": lambda: _read(stores[0], key()),
         "delete": lambda: stores[0].delete([key()]),
     }
-    has_failed = False
+    has_failed, tried = False, list[str]()
     for name, step in steps.items():
         if has_failed or (args.schema_only and name != "schema and credential"):
             yield Check(name, is_skipped=True)
             continue
+        tried.append(name)
         try:
             step()
         except KanisterError as error:
@@ -257,14 +260,15 @@ def _checks(args: argparse.Namespace) -> Iterator[Check]:
             yield Check(name, error.message, error.reason)
         else:
             yield Check(name)
+    if has_failed and "write" in tried:
+        # A write whose answer never came may have been done.
+        with suppress(KanisterError):
+            stores[0].delete([key()])
 
 
 def _opened(stores: ObjectStores, location: Location) -> ObjectStore:
-    store = stores.open(location)
-    # A folder is made when the first object is written.
-    if location.kind != "file":
-        store.check()
-    return store
+    stores.open(location.before_writing()).check()
+    return stores.open(location)
 
 
 def _read(store: ObjectStore, key: str) -> None:
@@ -273,3 +277,87 @@ def _read(store: ObjectStore, key: str) -> None:
     found = b"".join(store.get(key))
     if found != b"probe":
         raise UsageError(f"The store gives {len(found)} other bytes back", reason="ObjectDamaged")
+
+
+# A Profile with its credential
+
+
+def add_profile(parser: argparse.ArgumentParser) -> None:
+    """Take the flags that name a Profile."""
+    parser.add_argument("profile", nargs="?", default="", metavar="[NAMESPACE/]NAME")
+    repeated(
+        parser,
+        "-f",
+        "--file",
+        metavar="FILE",
+        help="read the Profile and its Secrets from files, `-` for stdin",
+    )
+    add_connection(parser)
+    parser.add_argument("-n", "--namespace", default="", help="the namespace of the Profile")
+
+
+def read_profile(args: argparse.Namespace) -> Location:
+    """Read the Profile that the command line names, with its credential."""
+    from kanister_py.core.objects.locations import read_location
+    from kanister_py.core.templates.facts import resolve_profile
+
+    if bool(args.profile) == bool(args.file):
+        raise CommandLineError("Name a Profile of a cluster, or a file with --file")
+    profile, secrets = _from_files(args) if args.file else _from_cluster(args)
+    found = resolve_profile(profile, secrets)
+    pair = (found.key_pair.id, found.key_pair.secret) if found.key_pair else None
+    return read_location(found.location, pair, found.secret, skip_tls_verify=found.skip_ssl_verify)
+
+
+def _from_cluster(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
+    from kanister_py.core.actionsets.references import parse_place
+    from kanister_py.core.objects.resources import PROFILES
+    from kanister_py.core.templates.facts import needs_of_profile
+
+    with open_connection(args) as cluster:
+        place = parse_place(args.profile, args.namespace)
+        profile = cluster.get(PROFILES, place.name, namespace=place.namespace)
+        needs = needs_of_profile(profile)
+        return profile, {
+            each: cluster.get(each.resource, each.name, namespace=each.namespace) for each in needs
+        }
+
+
+def _from_files(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
+    from base64 import b64encode
+
+    from kanister_py.cli.inputs import objects_in
+    from kanister_py.core.objects.locations import InvalidProfile
+    from kanister_py.core.templates.facts import needs_of_profile
+
+    if is_connected(args):
+        raise CommandLineError("--file goes with no cluster")
+    objects = list(objects_in(args.file))
+    profiles = [each for each in objects if each.get("kind") == "Profile"]
+    if len(profiles) != 1:
+        raise InvalidProfile(f"{len(profiles)} Profiles are in {', '.join(args.file)}; give one")
+    _refuse_unknown_keys(profiles[0])
+    found: dict[Any, Any] = {}
+    for need in needs_of_profile(profiles[0]):
+        for each in objects:
+            if each.get("kind") == "Secret" and each["metadata"]["name"] == need.name:
+                plain = each.get("stringData") or {}
+                data = {key: b64encode(str(text).encode()).decode() for key, text in plain.items()}
+                found[need] = {**each, "data": {**(each.get("data") or {}), **data}}
+        if need not in found:
+            raise InvalidProfile(
+                f"Secret {need.namespace}/{need.name}, which the Profile refers to, is in no file"
+            )
+    return profiles[0], found
+
+
+def _refuse_unknown_keys(profile: Any) -> None:
+    """Name what is misspelt: an API server would drop it without a word."""
+    from kanister_py.core.objects.documents import text_of_path
+    from kanister_py.core.objects.locations import InvalidProfile, unknown_keys_of_profile
+    from kanister_py.core.objects.reading import UnknownKey
+
+    unknown = [UnknownKey(*each) for each in unknown_keys_of_profile(profile)]
+    if unknown:
+        keys = "; ".join(f"{text_of_path(each.path)}{each.meant}" for each in unknown)
+        raise InvalidProfile(f"Nothing reads these keys of the Profile: {keys}")

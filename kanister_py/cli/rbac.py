@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.connection import (
@@ -24,7 +25,7 @@ from kanister_py.cli.connection import (
     located_blueprint,
 )
 from kanister_py.cli.output import say, say_notices, say_warning, write_list
-from kanister_py.cli.parser import CommandLineError, object_reference
+from kanister_py.cli.parser import CommandLineError, object_reference, repeated, switch
 
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.rbac import Needs, Target
@@ -36,10 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "blueprint", metavar="BLUEPRINT", help="a file, - for stdin, or a name on the cluster"
     )
-    parser.add_argument(
+    repeated(
+        parser,
         "--action",
-        action="append",
-        default=[],
         metavar="ACTION",
         help="only for this action; may be given several times",
     )
@@ -52,9 +52,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-n", "--namespace", default="", help="the namespace of the run")
     parser.add_argument("--name", default="", help="what the roles are called")
-    parser.add_argument(
-        "--check", action="store_true", help="ask a real cluster, and print what is missing"
-    )
+    switch(parser, "--check", help="ask a real cluster, and print what is missing")
     add_connection(parser)
     parser.add_argument("-o", "--output", choices=("yaml", "json"), default="yaml")
 
@@ -107,10 +105,10 @@ def _needs(args: argparse.Namespace, cluster: Cluster | None) -> tuple[str, Need
     unknown = [each for each in args.action if each not in blueprint.actions]
     if unknown:
         near = nearest(unknown[0], [*blueprint.actions]) or tuple(blueprint.actions)
-        said = f"No action is called {unknown[0]}: there is {', '.join(near)}"
-        raise InvalidDocument([located.found.problem(("actions",), said)])
-    asker = _Asker(read_functions().registry)
-    return blueprint.name, needs_of_blueprint(blueprint, asker, args.action, _target(args, cluster))
+        why = f"No action is called {unknown[0]}: there is {', '.join(near)}"
+        raise InvalidDocument([located.found.problem(("actions",), why)])
+    ask = partial(_accesses_of, read_functions().registry)
+    return blueprint.name, needs_of_blueprint(blueprint, ask, args.action, _target(args, cluster))
 
 
 def _target(args: argparse.Namespace, cluster: Cluster | None) -> Target | None:
@@ -135,24 +133,18 @@ def _missing(cluster: Cluster, needs: Needs, namespace: str) -> Needs:
     return needs._replace(accesses=tuple(missing_accesses(cluster, needs.accesses, namespace)))
 
 
-class _Asker:
-    """Asks the class behind a function what a call of it does."""
+def _accesses_of(
+    registry: Any, function: str, version: str, args: Mapping[str, Any]
+) -> Iterable[Any] | None:
+    """Ask the class behind a function what a call of it does."""
+    from kanister_py.core.errors import FunctionNotRegistered
+    from kanister_py.core.registry.choose import choose_version
+    from kanister_py.executor.loading import load_function
 
-    def __init__(self, registry: Any) -> None:
-        self._registry = registry
-
-    def __call__(
-        self, function: str, version: str, args: Mapping[str, Any]
-    ) -> Iterable[Any] | None:
-        from kanister_py.core.errors import FunctionNotRegistered
-        from kanister_py.core.registry.choose import choose_version
-        from kanister_py.executor.loading import load_function
-
-        try:
-            choice = choose_version(self._registry, function, version)
-        except FunctionNotRegistered:
-            return None
-        say_notices(choice.notices)
-        loaded = load_function(choice.chosen)
-        told: Iterable[Any] | None = loaded.access(args) if hasattr(loaded, "access") else None
-        return told
+    try:
+        choice = choose_version(registry, function, version)
+    except FunctionNotRegistered:
+        return None
+    say_notices(choice.notices)
+    loaded: Any = load_function(choice.chosen)
+    return loaded.access(args) if hasattr(loaded, "access") else None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
+from kanister_py.cli.parser import meant_among, repeated
 from kanister_py.core.errors import InvalidVersion, UsageError
-from kanister_py.core.objects.documents import nearest
 from kanister_py.core.registry.entries import FunctionEntry, Registry, Source
 from kanister_py.core.versions.semver import Version, parse_version
+from kanister_py.values import NamedTuple
 
 OURS = "kanister-py"
 
@@ -27,16 +27,13 @@ class Target(NamedTuple):
 
 def add_target_release(parser: argparse.ArgumentParser) -> None:
     """Take `--target-release R`, and `--target-release NAME=R` for a plugin."""
-    parser.add_argument(
+    repeated(
+        parser,
         "--target-release",
         metavar="R",
-        action="append",
         type=parse_target,
-        default=[],
-        help=(
-            "judge by this release of kanister-py instead of the installed one; "
-            "NAME=R for the package of a plugin; may be given several times"
-        ),
+        help="judge by this release of kanister-py instead of the installed one; "
+        "NAME=R for the package of a plugin; may be given several times",
     )
 
 
@@ -60,14 +57,9 @@ def releases_at(
     for target in targets:
         name = known.get(_folded(target.package))
         if name is None:
-            near = nearest(target.package, [*known.values()])
-            meant = (
-                f"did you mean {' or '.join(near)}?"
-                if near
-                else f"there are {', '.join(sorted(known.values()))}"
-            )
+            meant = meant_among(target.package, sorted(known.values()))
             raise UsageError(
-                f"No package {target.package} brings functions; {meant}",
+                f"No package {target.package} brings functions{meant}",
                 reason="UnknownDistribution",
             )
         at[name] = target.release

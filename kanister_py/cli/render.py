@@ -26,19 +26,26 @@ with 1 where a pipeline or an expectation fails.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import say, say_error, say_notices, write_data, write_text
-from kanister_py.cli.parser import CommandLineError, pair, seconds_from, whole
-from kanister_py.cli.tracing import add_tracing_argument
+from kanister_py.cli.parser import (
+    CommandLineError,
+    add_tracing_argument,
+    pair,
+    path,
+    repeated,
+    seconds_from,
+    switch,
+    whole,
+)
 from kanister_py.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from kanister_py.cli.render_inputs import Inputs
-    from kanister_py.cli.render_run import Renderer
+    from kanister_py.cli.render_run import Renderer, Rendering
     from kanister_py.core.actionsets.masking import Masker
     from kanister_py.core.compositions.dry_run import Rendered
     from kanister_py.core.compositions.messages import Data
@@ -54,19 +61,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "functions", metavar="FUNCTIONS", nargs="?", help="a file or a folder; default: built-ins"
     )
     what = parser.add_argument_group("what the pipeline works with")
-    what.add_argument(
+    repeated(
+        what,
         "-o",
         "--observed-resources",
-        action="append",
-        default=[],
         metavar="PATH",
         help="resources that are there already; the words json and yaml say the output's form",
     )
-    what.add_argument(
+    repeated(
+        what,
         *("-e", "--required-resources", "--extra-resources"),
         dest="required",
-        action="append",
-        default=[],
         metavar="PATH",
         help="what functions may ask for",
     )
@@ -74,34 +79,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-s", "--required-schemas", metavar="DIR", help="OpenAPI v3 documents, *.json"
     )
     what.add_argument("--function-credentials", metavar="PATH", help="Secrets that steps name")
-    what.add_argument(
-        "--context-files",
-        action="append",
-        default=[],
-        metavar="KEY=PATH,…",
-        help="context to start with",
-    )
-    what.add_argument(
-        "--context-values",
-        action="append",
-        default=[],
-        metavar="KEY=JSON,…",
-        help="the same, inline",
-    )
+    repeated(what, "--context-files", metavar="KEY=PATH,…", help="context to start with")
+    repeated(what, "--context-values", metavar="KEY=JSON,…", help="the same, inline")
     what.add_argument("--xrd", metavar="FILE", help="defaults and layout of the XR come from here")
     how = parser.add_argument_group("how it runs")
     add_tracing_argument(how)
-    how.add_argument(
+    repeated(
+        how,
         *("-a", "--function-annotations"),
         type=pair,
-        action="append",
-        default=[],
         metavar="KEY=VALUE",
         help="an annotation for all functions",
     )
-    how.add_argument(
+    switch(
+        how,
         "--strict-versions",
-        action="store_true",
         help="refuse packages of releases that no built-in version stands for",
     )
     how.add_argument(
@@ -118,41 +110,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="default: %(default)s",
     )
-    how.add_argument("--watch", action="store_true", help="again whenever a file changes")
+    switch(how, "--watch", help="again whenever a file changes")
     how.add_argument(
-        "--cache-dir", type=Path, metavar="DIR", help="keep answers that hold for a time"
+        "--cache-dir", type=path, metavar="DIR", help="keep answers that hold for a time"
     )
     out = parser.add_argument_group("what is printed")
-    out.add_argument(
-        "-r", "--include-function-results", action="store_true", help="Result documents"
-    )
-    out.add_argument("-x", "--include-full-xr", action="store_true", help="all of the input XR")
-    out.add_argument("-c", "--include-context", action="store_true", help="the Context document")
+    switch(out, "-r", "--include-function-results", help="Result documents")
+    switch(out, "-x", "--include-full-xr", help="all of the input XR")
+    switch(out, "-c", "--include-context", help="the Context document")
     out.add_argument(
         *("--output", "--mode"),
         choices=(*_FORMATS, "text"),
         help="yaml, which text is as well, in the layout of the original; or json; default: yaml",
     )
-    out.add_argument("--trace", action="store_true", help="tell what each step got and gave")
+    switch(out, "--trace", help="tell what each step got and gave")
     secrets = out.add_mutually_exclusive_group()
-    secrets.add_argument(
-        "--show-secrets", action="store_true", help="print data of Secrets as they are"
-    )
-    secrets.add_argument(
-        "--mask-secrets", action="store_true", help="mask them in a pipe or file as well, for logs"
-    )
+    switch(secrets, "--show-secrets", help="print data of Secrets as they are")
+    switch(secrets, "--mask-secrets", help="mask them in a pipe or file as well, for logs")
     tests = parser.add_argument_group("tests")
-    tests.add_argument(
+    repeated(
+        tests,
         "--assert",
         dest="suites",
-        action="append",
-        default=[],
         metavar="FILE",
         help="RenderSuites to run: cases, each with an XR and what is expected of it; "
         "docs/compositions.md has one",
     )
-    tests.add_argument("--junit", type=Path, metavar="FILE", help="write a report of the suites")
-    tests.add_argument("--update", action="store_true", help="rewrite the suites' golden files")
+    tests.add_argument("--junit", type=path, metavar="FILE", help="write a report of the suites")
+    switch(tests, "--update", help="rewrite the suites' golden files")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -174,7 +159,7 @@ def run(args: argparse.Namespace) -> int:
 def _form_of(args: argparse.Namespace) -> str:
     """Say in which form to print: `-o` is the observed resources' in the original."""
     words = [
-        each for each in args.observed_resources if each in _FORMATS and not Path(each).exists()
+        each for each in args.observed_resources if each in _FORMATS and not os.path.exists(each)
     ]
     args.observed_resources = [each for each in args.observed_resources if each not in words]
     return args.output or (words[-1] if words else "yaml")
@@ -184,33 +169,28 @@ def _render_once(args: argparse.Namespace, form: str, renderer: Renderer) -> int
     from kanister_py.cli.render_inputs import read_inputs
 
     inputs = read_inputs(args)
-    results = renderer.render(inputs, wants_trace=args.trace)
-    return _print(args, form, inputs, results, renderer)
+    # What a later step says may hold what an earlier one composed.
+    rendering = renderer.render(inputs, keeps_records=args.trace or args.mask_secrets)
+    return _print(args, form, rendering)
 
 
-def _print(
-    args: argparse.Namespace,
-    form: str,
-    inputs: Inputs,
-    results: Sequence[Rendered],
-    renderer: Renderer,
-) -> int:
+def _print(args: argparse.Namespace, form: str, rendering: Rendering) -> int:
     from kanister_py.core.compositions.dry_run import Shown, documents_of
     from kanister_py.core.compositions.masking import masked_secrets
 
-    masker = _masker(args, inputs, results, renderer)
-    say_notices([*renderer.notices, *(each for result in results for each in result.notices)])
+    results, masker = rendering.results, _masker(args, rendering)
+    say_notices([*rendering.notices, *(each for result in results for each in result.notices)])
     if args.trace and form != "json":
         from kanister_py.cli.render_trace import trace_lines
 
-        for trace in _traces(args, inputs, results, renderer):
+        for trace in _traces(args, rendering):
             for line in trace_lines(masker.mask_data(trace)):
                 say(line)
     is_masked = args.mask_secrets or (sys.stdout.isatty() and not args.show_secrets)
     documents: list[Data] = []
     renders = []
     was_masked = False
-    for xr, result in zip(inputs.xrs, results, strict=True):
+    for xr, result in zip(rendering.inputs.xrs, results, strict=True):
         shown = Shown(
             args.include_function_results,
             args.include_context,
@@ -229,7 +209,7 @@ def _print(
     if form == "json":
         data = {"renders": renders}
         if args.trace:
-            data["trace"] = masker.mask_data(_traces(args, inputs, results, renderer))
+            data["trace"] = masker.mask_data(_traces(args, rendering))
         write_data(data, form)
     else:
         write_text(_yaml_of(documents))
@@ -240,15 +220,14 @@ def _print(
     return 1 if failed else 0
 
 
-def _traces(
-    args: argparse.Namespace, inputs: Inputs, results: Sequence[Rendered], renderer: Renderer
-) -> list[Data]:
+def _traces(args: argparse.Namespace, rendering: Rendering) -> list[Data]:
     from kanister_py.cli.render_trace import traces_of
 
+    composition, shows = rendering.inputs.composition, bool(args.show_secrets)
     return [
         each
-        for result, records in zip(results, renderer.records, strict=True)
-        for each in traces_of(inputs.composition, result, records, show_secrets=args.show_secrets)
+        for result, records in zip(rendering.results, rendering.records, strict=True)
+        for each in traces_of(composition, result, records, show_secrets=shows)
     ]
 
 
@@ -260,10 +239,7 @@ def _as_data(result: Rendered, documents: Sequence[Data], args: argparse.Namespa
         "steps": [each.as_dict() for each in result.outcomes],
     }
     if args.include_function_results:
-        data["results"] = [
-            {"severity": each.type, "reason": each.reason, "message": each.message}
-            for each in result.events
-        ]
+        data["results"] = [each.as_dict() for each in result.events]
     if args.include_context and documents:
         data["context"] = documents[-1]["fields"]
     if result.error is not None:
@@ -271,9 +247,7 @@ def _as_data(result: Rendered, documents: Sequence[Data], args: argparse.Namespa
     return data
 
 
-def _masker(
-    args: argparse.Namespace, inputs: Inputs, results: Sequence[Rendered], renderer: Renderer
-) -> Masker:
+def _masker(args: argparse.Namespace, rendering: Rendering) -> Masker:
     """Give what hides known secrets in a text: functions may say what they were given.
 
     With --mask-secrets that is also what they compose: a template may have it in so many words.
@@ -283,10 +257,12 @@ def _masker(
 
     secrets: list[Data] = []
     if not args.show_secrets:
+        inputs = rendering.inputs
         secrets = [*inputs.secrets, *secrets_in([*inputs.required])]
     if args.mask_secrets:
-        secrets += secrets_in([each.object for result in results for each in result.resources])
-        for record in (each for records in renderer.records for each in records):
+        composed = [each.object for result in rendering.results for each in result.resources]
+        secrets += secrets_in(composed)
+        for record in (each for records in rendering.records for each in records):
             if record.response is not None:
                 secrets += secrets_in(record.response.as_data())
     return Masker(_texts_of(secrets))

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from kanister_py.cli.files import STDIN, STDIN_NAME, SUFFIXES, Input, read_input
+from kanister_py.cli.files import STDIN, STDIN_NAME, SUFFIXES, Input, is_folder, read_input, refusal
 from kanister_py.cli.parser import CommandLineError
-from kanister_py.core.errors import InvalidDocument, Problem
+from kanister_py.core.errors import InvalidDocument
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from kanister_py.core.compositions.messages import Data
     from kanister_py.core.compositions.model import Composition
     from kanister_py.core.objects.documents import Document
@@ -51,11 +53,11 @@ def read_inputs(args: argparse.Namespace, inline: Mapping[str, Data] | None = No
 
     compositions = documents_of("composition", args.composition)
     if len(compositions) != 1:
-        said = f"Found {len(compositions)} documents; one Composition is wanted"
-        raise InvalidDocument([Problem(args.composition, 0, 0, "", said)])
+        found = f"Found {len(compositions)} documents; one Composition is wanted"
+        raise refusal(args.composition, found)
     xrs = tuple(_object(each) for each in documents_of("xr", args.xr))
     if not xrs:
-        raise InvalidDocument([Problem(args.xr, 0, 0, "", "Found no XR in it")])
+        raise refusal(args.xr, "Found no XR in it")
     xrd = None
     if args.xrd:
         xrd = _definition(args.xrd)
@@ -91,11 +93,12 @@ def documents_at(path: str) -> list[Document]:
 def _inputs_at(text: str) -> list[Input]:
     if text == STDIN:
         return [Input(STDIN_NAME, None, is_named=True)]
-    path = Path(text)
-    if path.is_dir():
-        names = sorted(each.name for each in path.iterdir() if each.name.endswith(SUFFIXES[:2]))
-        return [Input(str(path / name), path / name, is_named=False) for name in names]
-    return [Input(text, path, is_named=True)]
+    if is_folder(text):
+        from pathlib import Path
+
+        found = sorted(each for each in Path(text).iterdir() if each.name.endswith(SUFFIXES[:2]))
+        return [Input(str(path), str(path), is_named=False) for path in found]
+    return [Input(text, text, is_named=True)]
 
 
 def _object(document: Document) -> Data:
@@ -120,8 +123,8 @@ def _secrets(path: str) -> list[Data]:
     for document in documents:
         found = _object(document)
         if (found["apiVersion"], found["kind"]) != ("v1", "Secret"):
-            said = f"Must be a Secret, found {found['kind']} of {found['apiVersion']}"
-            problems.append(document.problem(("kind",), said))
+            why = f"Must be a Secret, found {found['kind']} of {found['apiVersion']}"
+            problems.append(document.problem(("kind",), why))
     if problems:
         raise InvalidDocument(problems)
     return [_object(each) for each in documents]
@@ -131,7 +134,7 @@ def _definition(path: str) -> Data:
     found = [_object(each) for each in documents_at(path)]
     kind = "CompositeResourceDefinition"
     if len(found) != 1 or found[0].get("kind") != kind:
-        raise InvalidDocument([Problem(path, 0, 0, "", f"Must hold one {kind}")])
+        raise refusal(path, f"Must hold one {kind}")
     return found[0]
 
 
@@ -145,17 +148,16 @@ def _with_defaults(xr: Data, xrd: Data) -> Data:
 
 def _schemas(folder: str) -> list[Data]:
     import json
+    from pathlib import Path
 
     found = []
     if not Path(folder).is_dir():
-        raise InvalidDocument([Problem(folder, 0, 0, "", "No such folder")])
+        raise refusal(folder, "No such folder")
     for path in sorted(Path(folder).rglob("*.json")):
         try:
-            found.append(json.loads(read_input(Input(str(path), path, is_named=False))))
+            found.append(json.loads(read_input(Input(str(path), str(path), is_named=False))))
         except ValueError as error:
-            raise InvalidDocument(
-                [Problem(str(path), 0, 0, "", f"Not valid JSON: {error}")]
-            ) from None
+            raise refusal(path, f"Not valid JSON: {error}") from None
     return found
 
 
@@ -178,7 +180,7 @@ def _context(args: argparse.Namespace) -> dict[str, Any]:
             key, path = _pair("--context-files", each)
             documents = documents_at(path)
             if len(documents) != 1:
-                raise InvalidDocument([Problem(path, 0, 0, "", "Must hold one value")])
+                raise refusal(path, "Must hold one value")
             found[key] = documents[0].value
     for text in args.context_values:
         found.update(_inline_values(text))
@@ -221,7 +223,7 @@ def fingerprint(paths: Sequence[str]) -> tuple[tuple[str, int, int], ...]:
     seen = []
     for path in paths:
         folders = [path]
-        if Path(path).is_dir():
+        if is_folder(path):
             folders += [f"{where}/{name}" for where, _, names in os.walk(path) for name in names]
         for each in folders:
             try:

@@ -10,13 +10,13 @@ from kanister_py.core.compositions.dry_run import served_alike
 from kanister_py.core.compositions.installed import BUILT_IN_LEFT_OUT, stand_ins_used
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
 from kanister_py.core.notices import Notice
-from kanister_py.core.objects.parts import labels_of, metadata_of
-from kanister_py.core.revisions.owners import controller_of
-from kanister_py.executor.call_records import Record
+from kanister_py.core.objects.parts import controller_of, labels_of, metadata_of
 from kanister_py.executor.given_manifests import ManifestSource
 from kanister_py.executor.render_xr import RenderInput, render
 from kanister_py.executor.run_pipeline import Engine, PipelineStepFailed
+from kanister_py.executor.runner_wrappers import Record
 from kanister_py.ports.function_runner import FunctionUnavailable
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from kanister_py.cli.render_inputs import Inputs
@@ -26,13 +26,19 @@ if TYPE_CHECKING:
     from kanister_py.executor.step_artifacts import StepArtifacts
 
 
+class Rendering(NamedTuple):
+    """Results of all XRs. `records` has the calls of their steps, if they were to be kept."""
+
+    inputs: Inputs
+    results: list[Rendered]
+    records: list[list[Record]]
+    notices: list[Notice]
+
+
 class Renderer:
     """Keeps functions open from one rendering to the next, for as long as they stay the same."""
 
     def __init__(self) -> None:
-        self.notices: tuple[Notice, ...] = ()
-        self.records: list[list[Record]] = []
-        """What each step of each XR was asked and answered, if that was wanted."""
         self._functions: wiring.RenderFunctions | None = None
         self._opened_for: Any = None
         self._cache: ResponseCache | None = None
@@ -60,39 +66,39 @@ class Renderer:
             self._opened_for = wanted
         return self._functions
 
-    def render(self, inputs: Inputs, *, wants_trace: bool = False) -> list[Rendered]:
-        """Render every XR; of several, as many at a time as was said."""
+    def render(self, inputs: Inputs, *, keeps_records: bool = False) -> Rendering:
+        """Render every XR; of several, as many at a time as the inputs allow."""
         functions = self._open(inputs)
         names = [step.function for step in inputs.composition.steps]
-        said = [each for each in functions.notices if each.facts.get("function") in names]
+        notices = [each for each in functions.notices if each.facts.get("function") in names]
         if inputs.functions is None:
-            said += stand_ins_used(names)
+            notices += stand_ins_used(names)
         if inputs.cache_folder is not None and self._cache is None:
             self._cache = wiring.response_cache(inputs.cache_folder)
         if self._artifacts is None and any(each.input_ref for each in inputs.composition.steps):
             self._artifacts = wiring.step_artifacts()
-        self.records = [[] for _ in inputs.xrs]
+        records: list[list[Record]] = [[] for _ in inputs.xrs]
 
-        def one(xr: Data, records: list[Record]) -> Rendered:
+        def one(xr: Data, calls: list[Record]) -> Rendered:
             engine = Engine(
                 functions.runner,
                 functions.revisions,
                 source_of(inputs),
                 wiring.system_clock(),
                 cache=self._cache,
-                note=records.append if wants_trace else None,
+                note=calls.append if keeps_records else None,
                 artifacts=self._artifacts,
             )
             return render(_input_of(inputs, xr), engine)
 
-        results = _side_by_side(one, inputs.xrs, self.records, inputs.max_concurrency)
+        results = _side_by_side(one, inputs.xrs, records, inputs.max_concurrency)
         unreached = set(map(_unreached_function, results))
-        self.notices = tuple(
+        notices = [
             each
-            for each in said
+            for each in notices
             if each.reason != BUILT_IN_LEFT_OUT or each.facts["function"] in unreached
-        )
-        return results
+        ]
+        return Rendering(inputs, results, records, notices)
 
 
 def _unreached_function(result: Rendered) -> str | None:

@@ -19,6 +19,7 @@ from kanister_py.core.compositions.expectations import (
 )
 from kanister_py.core.compositions.masking import masked_secrets
 from kanister_py.core.errors import KanisterError
+from kanister_py.core.objects.documents import dump_yaml
 
 if TYPE_CHECKING:
     from kanister_py.cli.render_inputs import Inputs
@@ -71,7 +72,7 @@ def _say(verdict: Tested) -> None:
 def _failures(case: Case, folder: Path, args: argparse.Namespace, renderer: Renderer) -> list[str]:
     try:
         inputs = _inputs(case, folder, args)
-        results = renderer.render(inputs)
+        results = renderer.render(inputs).results
     except KanisterError as error:
         wanted = case.expect.get("error")
         if wanted is not None and str(wanted) in error.message:
@@ -87,7 +88,6 @@ def _failures(case: Case, folder: Path, args: argparse.Namespace, renderer: Rend
 
 def _golden(path: Path, results: list[Rendered], *, is_new: bool) -> list[str]:
     from kanister_py.cli.render_inputs import documents_at
-    from kanister_py.core.objects.documents import dump_yaml
 
     made: list[Data] = []
     for result in results:

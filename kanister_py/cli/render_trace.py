@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import Line, Tint
 from kanister_py.core.compositions.masking import masked_message
-from kanister_py.executor.call_records import Record
+from kanister_py.core.objects.documents import dump_yaml
+from kanister_py.executor.runner_wrappers import Record
 
 if TYPE_CHECKING:
     from kanister_py.core.compositions.dry_run import Rendered
@@ -65,8 +67,6 @@ def _error(error: KanisterError) -> Data:
 
 def trace_lines(data: Data) -> Iterator[Line]:
     """Tell of one step to people."""
-    from kanister_py.core.objects.documents import dump_yaml
-
     title = f"step {data['step']}: {data['function']}"
     if "revision" in data:
         title += f" ({data['revision']}), {data['seconds'] * 1000:.1f} ms"
@@ -94,9 +94,6 @@ def _how(data: Data) -> str:
 def _diff(before: Any, after: Any) -> list[str]:
     if before == after:
         return []
-    import difflib
-
-    from kanister_py.core.objects.documents import dump_yaml
 
     old, new = ([] if not each else dump_yaml(each).splitlines() for each in (before, after))
     return list(difflib.unified_diff(old, new, lineterm="", n=3))[2:]

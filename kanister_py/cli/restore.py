@@ -18,14 +18,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.connection import add_connection, open_connection
+from kanister_py.cli.creation import create
 from kanister_py.cli.output import Cell, Line, Tint, say, table, write_data
-from kanister_py.cli.parser import CommandLineError, object_reference, pairs
+from kanister_py.cli.parser import CommandLineError, object_reference, pairs, switch
 from kanister_py.cli.schedule_next import moment
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from kanister_py.core.schedules.runs import Run
@@ -44,13 +46,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_connection(parser)
     which = parser.add_argument_group("which backup")
     which.add_argument("--at", type=moment, metavar="TIME", help="no younger than this")
-    which.add_argument("--list", action="store_true", help="say which there are, and make nothing")
+    switch(which, "--list", help="say which there are, and make nothing")
     how = parser.add_argument_group("how")
     how.add_argument("--to", type=object_reference, metavar="OBJECT", help="default: where it was")
     how.add_argument("-a", "--action", default="restore", help="default: %(default)s")
     how.add_argument("--options", type=pairs, action="extend", default=[], metavar="KEY=VALUE,…")
-    how.add_argument("--dry-run", action="store_true", help="print it, and create nothing")
-    how.add_argument("--wait", action="store_true", help="follow it to its end")
+    switch(how, "--dry-run", help="print it, and create nothing")
+    switch(how, "--wait", help="follow it to its end")
     parser.add_argument("-o", "--output", choices=("json", "yaml", "name"), default="")
 
 
@@ -63,7 +65,7 @@ def run_on(args: argparse.Namespace, cluster: Cluster) -> int:
     from secrets import choice
 
     from kanister_py.core.actionsets.creation import Order, new_actionset
-    from kanister_py.core.schedules.restores import choose_backup
+    from kanister_py.core.schedules.runs import choose_backup
 
     found = _found(args, cluster)
     if args.list:
@@ -74,29 +76,16 @@ def run_on(args: argparse.Namespace, cluster: Cluster) -> int:
     made = new_actionset(order, backup, choice)
     _settle(args, cluster, backup, made)
     _show(chosen, made)
-    form = args.output or ("yaml" if args.dry_run else "line")
-    created = made if args.dry_run else cluster.create(made)
-    created["metadata"].pop("managedFields", None)
-    name = created["metadata"]["name"]
-    if not args.dry_run:
-        _refuse_a_race(cluster, created, chosen)
-    line = name if form == "name" else f"actionset {name} created"
-    write_data(created, form, lambda: [line])
-    if args.wait and not args.dry_run:
-        from kanister_py.cli.actionset_watch import follow
-
-        return follow(cluster, args.namespace, name)
-    return 0
+    return create(args, cluster, made, lambda created: _refuse_a_race(cluster, created, chosen))
 
 
 def _refuse_a_race(cluster: Cluster, created: KubeObject, chosen: Run) -> None:
-    """Stop a restore of what somebody began to delete in between.
+    """Stop a restore of what is being deleted since it was chosen.
 
     A deletion looks for restores after it is made, and a restore for deletions: whichever
     came first, one of them is seen.
     """
-    from kanister_py.core.schedules.restores import NoBackup
-    from kanister_py.core.schedules.runs import RETENTION_LABEL, read_run
+    from kanister_py.core.schedules.runs import RETENTION_LABEL, NoBackup, read_run
 
     found = cluster.list(ACTION_SETS, namespace=chosen.namespace, label_selector=RETENTION_LABEL)
     if any(read_run(each).parent == chosen.name for each in found):
@@ -163,7 +152,7 @@ def _settle(
 ) -> None:
     """Say where each action restores to, and with which version it reads its artifacts."""
     from kanister_py.core.actionsets.references import parse_object_reference
-    from kanister_py.core.blueprints.targets import target_of
+    from kanister_py.core.schedules.deletions import target_of
     from kanister_py.executor.choose_reader import choose_reader
     from kanister_py.executor.read_blueprints import read_blueprints
     from kanister_py.wiring import read_functions
@@ -196,10 +185,9 @@ def _settle(
 
 def _show(chosen: Run, made: dict[str, Any]) -> None:
     """Say on stderr what is restored, from when, and where to."""
-    from kanister_py.core.schedules.restores import time_of
     from kanister_py.wiring import system_clock
 
-    say(f"Restores {chosen.name}, of {_when(time_of(chosen), system_clock().now())}")
+    say(f"Restores {chosen.name}, of {_when(chosen.taken_at, system_clock().now())}")
     for action in made["spec"]["actions"]:
         about = action.get("object") or {}
         kind = about.get("kind") or about.get("resource") or "object"
@@ -221,19 +209,18 @@ def _when(time: datetime, now: datetime) -> str:
 
 def _list(args: argparse.Namespace, found: Found) -> int:
     from kanister_py.core.actionsets.status import text_of_time
-    from kanister_py.core.schedules.deletions import backups_among
-    from kanister_py.core.schedules.restores import time_of
+    from kanister_py.core.schedules.runs import backups_among
 
     leaving = {each.parent for each in found.deletions}
-    backups = sorted(backups_among(found.runs), key=time_of, reverse=True)
+    backups = sorted(backups_among(found.runs), key=lambda each: each.taken_at, reverse=True)
     data = [
         {
             "actionSet": each.name,
-            "time": text_of_time(time_of(each)),
+            "time": text_of_time(each.taken_at),
             "isLeaving": each.name in leaving,
         }
         for each in backups
-        if args.at is None or time_of(each) <= args.at
+        if args.at is None or each.taken_at <= args.at
     ]
     write_data(data, args.output, lambda: _lines(data))
     return 0

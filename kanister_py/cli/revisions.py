@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.output import DATA_FORMATS, Cell, Line, Tint, put, say, table, write_data
-from kanister_py.cli.parser import add_verbs, whole
+from kanister_py.cli.parser import add_verbs, switch, whole
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.parts import spec_of
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class RevisionNotSwitched(UsageError):
-    """Somebody wants a revision to serve, or not to, and that cannot last or would harm."""
+    """A switch of a revision that could not last, or would harm."""
 
     reason = "RevisionNotSwitched"
 
@@ -83,9 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for each in (users, activate, deactivate):
         each.add_argument("revision", metavar="REV")
-    deactivate.add_argument(
-        "--force", action="store_true", help="also if it is used, or if no other one serves"
-    )
+    switch(deactivate, "--force", help="also if it is used, or if no other one serves")
     gc = verbs.add_parser(
         "gc",
         help="delete revisions that nobody uses",
@@ -98,7 +96,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="how many of each are kept whoever uses them; default: "
         f"revisionHistoryLimit of a function, {_KEPT} of a composition",
     )
-    gc.add_argument("--dry-run", action="store_true", help="say what would go, and delete nothing")
+    switch(gc, "--dry-run", help="say what would go, and delete nothing")
     for each in (list_, gc):
         each.add_argument("--kind", choices=tuple(_KINDS), help="default: both")
     for each in (list_, users, gc):
@@ -148,26 +146,26 @@ def _list(inventory: Inventory, args: argparse.Namespace) -> int:
         head = ("KIND", "OF", "REVISION", "NAME", "STATE", "RUNS", "FROM", "USED BY")
         return table(head, [_row(each) for each in found], markdown=args.output == "markdown")
 
-    write_data({"revisions": [each.told() for each in found]}, args.output, people)
+    write_data({"revisions": [each.as_data() for each in found]}, args.output, people)
     return 0
 
 
 def _row(known: Known) -> Sequence[Cell]:
     uses = [f"{way.split()[1]} {_number_of(who)}" for way, who in known.uses.items()]
     state = Tint(_state_of(known), _COLOURS.get(known.state, "yellow"))
-    told = known.told()
-    colour = _COLOURS.get(told.get("status") or "")
-    runs = Tint(_runs_of(told), colour) if colour else _runs_of(told)
-    described = (state, runs, told.get("origin", ""), ", ".join(uses))
+    data = known.as_data()
+    colour = _COLOURS.get(data.get("status") or "")
+    runs = Tint(_runs_of(data), colour) if colour else _runs_of(data)
+    described = (state, runs, data.get("origin", ""), ", ".join(uses))
     return (known.kind, known.owner, str(known.number), known.name, *described)
 
 
-def _runs_of(told: Mapping[str, Any]) -> str:
+def _runs_of(data: Mapping[str, Any]) -> str:
     """Say which version a revision of a function runs, and what it is worth if that is little."""
-    runs, status = str(told.get("runs", "")), told.get("status")
+    runs, status = str(data.get("runs", "")), data.get("status")
     if status in (None, "served"):
         return runs
-    until = f" until {told['removedIn']}" if "removedIn" in told else ""
+    until = f" until {data['removedIn']}" if "removedIn" in data else ""
     return f"{runs}, {status}{until if status == 'deprecated' else ''}"
 
 
@@ -218,7 +216,7 @@ def _users(known: Known, form: str) -> int:
             return [f"Nobody holds, names or selects {known.name}."]
         return table(("HOW", "WHO"), rows, markdown=form == "markdown")
 
-    write_data({"name": known.name, "usedBy": known.told()["usedBy"]}, form, people)
+    write_data({"name": known.name, "usedBy": known.as_data()["usedBy"]}, form, people)
     return 0
 
 

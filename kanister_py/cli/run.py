@@ -29,13 +29,29 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Self
 
 from kanister_py.cli import exit_codes
-from kanister_py.cli.connection import add_connection, blueprint_on, connected, is_connected
-from kanister_py.cli.inputs import add_inputs, inputs_of, objects_in
+from kanister_py.cli.connection import (
+    add_connection,
+    blueprint_on,
+    connected,
+    is_connected,
+    located_blueprint,
+)
+from kanister_py.cli.inputs import (
+    add_inputs,
+    inputs_of,
+    names_actionset,
+    objects_in,
+    read_actionset,
+)
 from kanister_py.cli.output import is_terminal, say, say_error, say_warning, write_data
-from kanister_py.cli.parser import CommandLineError, port, seconds_from
-from kanister_py.cli.tracing import add_tracing_argument
+from kanister_py.cli.parser import (
+    CommandLineError,
+    add_tracing_argument,
+    port,
+    seconds_from,
+    switch,
+)
 from kanister_py.cli.view import View, view_on
-from kanister_py.cli.written import may_be_written, read_written
 
 if TYPE_CHECKING:
     from kanister_py.cli.run_page import RunPage
@@ -48,22 +64,18 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.1
 _BRINGS = "-f FILE gives its manifest; --secret, --config-map and --profile name another one"
-_GIVES = {
-    ".Secrets": "--secret {}=NAMESPACE/NAME",
-    ".ConfigMaps": "--config-map {}=NAMESPACE/NAME",
-    ".Options": "--option {}=VALUE",
-    ".Profile": "--profile NAMESPACE/NAME",
-    ".ArtifactsIn": "--state DIR --artifacts-from RUN: what an earlier run left",
-}
+_ARTIFACTS = {".ArtifactsIn": "--state DIR --artifacts-from RUN: what an earlier run left"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "blueprint",
         nargs="?",
-        help="the file of the blueprint, or its name on the cluster; or the file of an ActionSet",
+        help="the file of the blueprint, or its name on the cluster; or the file of an ActionSet; "
+        "- for stdin",
     )
     parser.add_argument("action", nargs="?", help="which of its actions; none for an ActionSet")
+    parser.add_argument("--blueprint-name", default="", help="which one, if the file has several")
     add_inputs(parser)
     add_connection(parser)
     parser.add_argument(
@@ -99,9 +111,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help="take up a run where its process left it; the last one, if none is named",
     )
-    how.add_argument(
+    switch(
+        how,
         "--check-access",
-        action="store_true",
         help="ask the cluster for the rights of all phases before the first one acts",
     )
     how.add_argument("--retry-from", metavar="PHASE", help="run again from a phase on")
@@ -120,9 +132,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="show the run in a browser of this machine, too; on a terminal until Ctrl-C",
     )
     how.add_argument("-o", "--output", choices=("yaml", "json"), help="print the final status")
-    how.add_argument(
-        "--show-secrets", action="store_true", help="print known secrets in it as they are"
-    )
+    switch(how, "--show-secrets", help="print known secrets in it as they are")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -152,7 +162,7 @@ def run(args: argparse.Namespace) -> int:
     seconds = clock.monotonic() - began
     code = _end(started, args, seconds, view.width, is_stopped=is_stopped)
     if why_broken is not None:
-        # What broke a run is told as its error already, unless it came after the end.
+        # What broke a run stands in its error already, unless it came after the end.
         if why_broken.message not in started.error:
             say_error(why_broken)
         return exit_codes.FAILED
@@ -171,9 +181,7 @@ def _why_unclear(args: argparse.Namespace) -> str:
         return "--resume and --retry-from need --state"
     if args.artifacts_from and args.state is None:
         return "--artifacts-from needs --state"
-    if args.resume is not None and args.retry_from is not None:
-        return ""
-    if not takes_up and not (args.blueprint and args.action) and not may_be_written(args):
+    if not takes_up and not (args.blueprint and args.action) and not names_actionset(args):
         return "A blueprint and an action are wanted, or the file of an ActionSet"
     return ""
 
@@ -193,7 +201,7 @@ def _page(args: argparse.Namespace, view: View, clock: Clock) -> Iterator[RunPag
 
 
 def _stay(interrupts: _Interrupts) -> None:
-    """Keep the page until somebody has seen enough."""
+    """Keep the page until the next Ctrl-C."""
     say("The run is over; the page stays until Ctrl-C")
     seen = interrupts.count
     while interrupts.count == seen:
@@ -219,6 +227,8 @@ def _start(args: argparse.Namespace, onlooker: Onlooker, cluster: Cluster | None
     if args.retry_from is not None:
         return runs.retry_run(args.resume or "", args.retry_from, settings)
     if args.resume is not None:
+        # What is printed at the end shall do as a command line of its own.
+        args.pods_before = runs.read_pods(args.resume, settings)
         return runs.resume_run(args.resume, settings)
     return _start_new(args, settings)
 
@@ -227,13 +237,14 @@ def _start_new(args: argparse.Namespace, settings: RunSettings) -> Run:
     from kanister_py import runs
 
     if not args.action:
-        written = read_written(args, settings.cluster)
-        return runs.run_actionset(written.actionset, written.blueprints, settings)
+        given = read_actionset(args, settings.cluster)
+        return runs.run_actionset(given.actionset, given.blueprints, settings)
     more = inputs_of(args)
     if args.artifacts_from:
         more["artifacts"] = runs.read_artifacts(args.artifacts_from, settings)
     return runs.run_blueprint(
-        blueprint_on(settings.cluster, args.blueprint, args.namespace) or args.blueprint,
+        blueprint_on(settings.cluster, args.blueprint, args.namespace)
+        or located_blueprint(None, args),
         args.action,
         object=args.object,
         options=dict(args.option),
@@ -248,9 +259,11 @@ def _stand_in(folder: Path) -> str:
 
 def _gives(args: argparse.Namespace) -> dict[str, str]:
     """Say by which flags what templates lack is given."""
+    from kanister_py.cli.remedies import inputs_that_give
+
     pods = {".Pods": "--pods processes: without it, nothing runs pods here"}
     return {
-        **(_GIVES if args.action else {}),
+        **({**inputs_that_give(args), **_ARTIFACTS} if args.action else {}),
         **({} if args.pods or is_connected(args) else pods),
     }
 
@@ -328,7 +341,7 @@ def _end(
             f"--{key}={value}"
             for key, value in (
                 ("state-key", args.state_key),
-                ("pods", args.pods),
+                ("pods", args.pods or getattr(args, "pods_before", "")),
                 ("locations", args.locations),
             )
             if value

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kanister_py.core.actionsets.overview import RunRow, row_of
 from kanister_py.core.actionsets.status import text_of_moment
-from kanister_py.ports.overview import CompositeKind, Runs
+from kanister_py.ports.overview import CompositeKind, Listeners, Runs
 
 if TYPE_CHECKING:
     from kanister_py.core.actionsets.outcomes import Outcome
@@ -23,7 +23,7 @@ _MOST_LINES = 20_000
 
 
 class RunPage:
-    """Watches a run for whoever shows it here, and for the page."""
+    """Onlooker of a run that hands everything on to the view, and overview for the page."""
 
     has_runs = True
 
@@ -34,7 +34,7 @@ class RunPage:
         self._began = clock.now()
         self._lock = Lock()
         self._lines: list[dict[str, Any]] = []
-        self._listeners: dict[object, Callable[[str, str], None]] = {}
+        self._listeners = Listeners()
         self._version = 0
         self.run: Run | None = None
 
@@ -49,16 +49,15 @@ class RunPage:
         time = text_of_moment(self._clock.now())
         with self._lock:
             number = self._lines[-1]["number"] + 1 if self._lines else 1
-            told = {"number": number, "time": time, "action": action, "phase": phase, "line": line}
-            self._lines.append(told)
+            entry = {"number": number, "time": time, "action": action, "phase": phase, "line": line}
+            self._lines.append(entry)
             del self._lines[:-_MOST_LINES]
         self._tell()
 
     def _tell(self) -> None:
         self._version += 1
         name = self.run.name if self.run is not None else ""
-        for call in tuple(self._listeners.values()):
-            call(self._namespace, name)
+        self._listeners.tell(self._namespace, name)
 
     # As an overview
 
@@ -96,9 +95,7 @@ class RunPage:
         return False
 
     def listen(self, call: Callable[[str, str], None]) -> Callable[[], None]:
-        mark = object()
-        self._listeners[mark] = call
-        return lambda: self._listeners.pop(mark, None) and None
+        return self._listeners.add(call)
 
     def schedules(self, namespace: str) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002 # there are none
         return ()

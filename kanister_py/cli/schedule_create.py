@@ -13,6 +13,7 @@ be there, unless --skip-validation.
 from __future__ import annotations
 
 import argparse
+from secrets import choice
 from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.actionset_create import (
@@ -22,8 +23,10 @@ from kanister_py.cli.actionset_create import (
     order_of,
     validate,
 )
-from kanister_py.cli.output import write_data
-from kanister_py.cli.parser import pairs, whole
+from kanister_py.cli.creation import create
+from kanister_py.cli.parser import pairs, switch, whole
+from kanister_py.core.actionsets.creation import new_actionset
+from kanister_py.core.schedules.model import KIND, SCHEDULES, parse_schedule
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster
@@ -48,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="",
         help="what becomes of a time at which a run is under way; default: Forbid, left out",
     )
-    when.add_argument("--suspended", action="store_true", help="create it, but let it wait")
+    switch(when, "--suspended", help="create it, but let it wait")
     parser.add_argument("-a", "--action", default="", help="which action of the Blueprint")
     parser.add_argument("-b", "--blueprint", default="", help="which Blueprint, by name")
     add_objects(parser.add_argument_group("what it acts on"))
@@ -62,46 +65,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="N",
             help=f"how many ActionSets that are {outcome} are kept",
         )
-    how.add_argument("--dry-run", action="store_true", help="print it, and create nothing")
-    how.add_argument(
-        "--skip-validation", action="store_true", help="do not look whether what it names is there"
-    )
+    switch(how, "--dry-run", help="print it, and create nothing")
+    switch(how, "--skip-validation", help="do not look whether what it names is there")
     how.add_argument(
         "--output", choices=("yaml", "json", "name"), help="print what was created in this form"
     )
 
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
-    from secrets import choice
-
-    from kanister_py.core.actionsets.creation import new_actionset
-    from kanister_py.core.schedules.model import parse_schedule
-
     actionset = new_actionset(order_of(args, cluster), None, choice)
     made = _schedule_of(args, actionset)
     parse_schedule(made)
     if not args.skip_validation:
         validate(actionset, cluster)
-    if args.dry_run:
-        write_data(made, args.output or "yaml", lambda: [args.name])
-        return 0
-    created = cluster.create(made)
-    created["metadata"].pop("managedFields", None)
-    form = args.output or "line"
-    line = args.name if form == "name" else f"schedule {args.name} created"
-    write_data(created, form, lambda: [line])
-    return 0
+    return create(args, cluster, made)
 
 
 def _schedule_of(args: argparse.Namespace, actionset: dict[str, Any]) -> dict[str, Any]:
-    from kanister_py.core.schedules.model import KIND, SCHEDULES
-
     limits = {
         outcome: count
         for outcome in ("complete", "failed")
         if (count := getattr(args, f"keep_{outcome}")) is not None
     }
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "schedule": args.cron or f"@every {args.every}",
         "timeZone": args.time_zone,
         "jitter": args.jitter,
@@ -117,5 +103,5 @@ def _schedule_of(args: argparse.Namespace, actionset: dict[str, Any]) -> dict[st
         "apiVersion": SCHEDULES.api_version,
         "kind": KIND,
         "metadata": {"name": args.name, "namespace": args.namespace},
-        "spec": {**{key: each for key, each in said.items() if each}, "template": template},
+        "spec": {**{key: each for key, each in fields.items() if each}, "template": template},
     }

@@ -12,6 +12,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import Line, Tint, write_data
+from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
+from kanister_py.core.objects.parts import conditions_of, spec_of, status_of
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 
@@ -26,7 +28,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
     from kanister_py.cli.schedule_list import shown_of
-    from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
     from kanister_py.wiring import system_clock
 
     found = cluster.get(SCHEDULES, args.name, namespace=args.namespace)
@@ -40,13 +41,12 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
 def _lines(obj: KubeObject, runs: list[KubeObject], now: datetime) -> Iterator[Line]:
     from kanister_py.cli.actionset_get import lines_of
     from kanister_py.cli.schedule_list import ago, in_zone, next_of
-    from kanister_py.core.objects.parts import conditions_of, spec_of, status_of
 
     spec, status = spec_of(obj), status_of(obj)
     zone = str(spec.get("timeZone") or "")
 
-    def line(what: str, said: Any) -> Line:
-        return [Tint(f"{what + ':':<14}", "bold"), said if isinstance(said, Tint) else str(said)]
+    def line(what: str, value: Any) -> Line:
+        return [Tint(f"{what + ':':<14}", "bold"), value if isinstance(value, Tint) else str(value)]
 
     yield line("Name", f"{obj['metadata']['namespace']}/{obj['metadata']['name']}")
     yield line("Schedule", f"{spec.get('schedule')} {zone or 'UTC'}")

@@ -18,10 +18,14 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import Cell, Line, Tint, put, table, write_data
-from kanister_py.cli.parser import CommandLineError, pair
+from kanister_py.cli.parser import CommandLineError, pair, switch
+from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
+from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.objects.resources import ACTION_SETS
-from kanister_py.core.schedules.model import SCHEDULES
-from kanister_py.core.schedules.retention import COUNTS, Verdict
+from kanister_py.core.schedules.deletions import plan_deletions
+from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
+from kanister_py.core.schedules.retention import COUNTS, Keep, Verdict, judge_backups
+from kanister_py.core.schedules.runs import RETENTION_LABEL, read_run
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -44,13 +48,11 @@ def rule(text: str) -> tuple[str, int | str]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", metavar="NAME")
     parser.add_argument("rules", metavar="RULE=N", type=rule, nargs="*")
-    parser.add_argument("--dry-run", action="store_true", help="show what would stay")
+    switch(parser, "--dry-run", help="show what would stay")
     parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
 
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
-    from kanister_py.core.schedules.model import parse_schedule
-
     if not args.rules and not args.dry_run:
         raise CommandLineError("say what stays, such as daily=7, or give --dry-run")
     found = cluster.get(SCHEDULES, args.name, namespace=args.namespace)
@@ -60,8 +62,8 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
     if not args.dry_run:
         replaced = cluster.replace(found)
         keep = replaced["spec"]["keep"]
-        said = " ".join(f"{key}={value}" for key, value in keep.items())
-        write_data(keep, args.output, lambda: [f"schedule {args.name} keeps {said}"])
+        rules = " ".join(f"{key}={value}" for key, value in keep.items())
+        write_data(keep, args.output, lambda: [f"schedule {args.name} keeps {rules}"])
         return 0
     verdicts = _verdicts(args, cluster, schedule)
     data = [_as_dict(each) for each in verdicts]
@@ -73,10 +75,6 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
 
 
 def _verdicts(args: argparse.Namespace, cluster: Cluster, schedule: Schedule) -> Sequence[Verdict]:
-    from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
-    from kanister_py.core.schedules.deletions import plan_deletions
-    from kanister_py.core.schedules.retention import Keep, judge_backups
-    from kanister_py.core.schedules.runs import RETENTION_LABEL, read_run
     from kanister_py.wiring import system_clock
 
     runs, deletions = (
@@ -98,8 +96,6 @@ def _verdicts(args: argparse.Namespace, cluster: Cluster, schedule: Schedule) ->
 
 
 def _as_dict(verdict: Verdict) -> dict[str, Any]:
-    from kanister_py.core.actionsets.status import text_of_time
-
     return {
         "actionSet": verdict.backup.name,
         "time": text_of_time(verdict.backup.time),

@@ -11,8 +11,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from kanister_py.cli.output import Cell, Line, Tint, put, say, table, write_data
+from kanister_py.cli.output import Cell, Line, Tint, list_of, say, table_of_objects, write_data
+from kanister_py.cli.parser import switch
+from kanister_py.core.actionsets.status import parse_time
+from kanister_py.core.objects.durations import whole_seconds
+from kanister_py.core.objects.parts import conditions_of, spec_of, status_of
 from kanister_py.core.schedules.model import SCHEDULES
+from kanister_py.core.schedules.times import InvalidTimetable, zone_of
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster, KubeObject
@@ -21,7 +26,7 @@ COLOURS: Final = {"complete": "green", "failed": "red", "running": "blue"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-A", "--all-namespaces", action="store_true")
+    switch(parser, "-A", "--all-namespaces")
     parser.add_argument("-l", "--selector", default="", help="those with these labels")
     parser.add_argument(
         "-o", "--output", choices=("table", "json", "yaml", "name"), default="table"
@@ -35,14 +40,9 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
     found = cluster.list(SCHEDULES, namespace=where, label_selector=args.selector).items
     if not found and args.output in ("table", "name"):
         say(f"No Schedules {f'in namespace {where}' if where else 'in any namespace'}")
-    if args.output == "name":
-        for each in found:
-            put(each["metadata"]["name"])
-        return 0
     shown = [shown_of(each) for each in found]
-    data: Any = {"apiVersion": "v1", "kind": "List", "items": shown}
     now = system_clock().now()
-    write_data(data, args.output, lambda: lines_of(found, now, has_namespaces=not where))
+    write_data(list_of(shown), args.output, lambda: lines_of(found, now, has_namespaces=not where))
     return 0
 
 
@@ -55,18 +55,12 @@ def shown_of(obj: KubeObject) -> KubeObject:
 def lines_of(found: Sequence[KubeObject], now: datetime, *, has_namespaces: bool) -> list[Line]:
     if not found:
         return []
-    head = ["NAME", "SCHEDULE", "ZONE", "LAST", "STATE", "SUCCESS", "NEXT"]
-    rows = [_row(each, now) for each in found]
-    if has_namespaces:
-        head.insert(0, "NAMESPACE")
-        for row, each in zip(rows, found, strict=True):
-            row.insert(0, each["metadata"]["namespace"])
-    return table(head, [[each or "-" for each in row] for row in rows])
+    head = ("NAME", "SCHEDULE", "ZONE", "LAST", "STATE", "SUCCESS", "NEXT")
+    where = [each["metadata"]["namespace"] for each in found] if has_namespaces else None
+    return table_of_objects(head, [_row(each, now) for each in found], where)
 
 
 def _row(obj: KubeObject, now: datetime) -> list[Cell]:
-    from kanister_py.core.objects.parts import spec_of, status_of
-
     spec, status = spec_of(obj), status_of(obj)
     state = str(status.get("lastState") or "")
     return [
@@ -82,8 +76,6 @@ def _row(obj: KubeObject, now: datetime) -> list[Cell]:
 
 def next_of(obj: KubeObject, now: datetime) -> Cell:
     """Say when a Schedule runs next, or why it does not."""
-    from kanister_py.core.objects.parts import conditions_of, spec_of, status_of
-
     if spec_of(obj).get("suspend"):
         return Tint("suspended", "yellow")
     for each in conditions_of(obj):
@@ -98,10 +90,6 @@ def next_of(obj: KubeObject, now: datetime) -> Cell:
 
 def in_zone(text: str, zone_name: str, now: datetime) -> str:
     """Show a time as clocks of a time zone do, and how far off it is."""
-    from kanister_py.core.actionsets.status import parse_time
-    from kanister_py.core.objects.durations import whole_seconds
-    from kanister_py.core.schedules.times import InvalidTimetable, zone_of
-
     time = parse_time(text)
     if time is None:
         return ""
@@ -116,8 +104,5 @@ def in_zone(text: str, zone_name: str, now: datetime) -> str:
 
 def ago(text: Any, now: datetime) -> str:
     """Say how long ago something was."""
-    from kanister_py.core.actionsets.status import parse_time
-    from kanister_py.core.objects.durations import whole_seconds
-
     time = parse_time(text)
     return "" if time is None else f"{whole_seconds((now - time).total_seconds())} ago"

@@ -15,6 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import write_data
 from kanister_py.cli.parser import CommandLineError, whole
+from kanister_py.core.actionsets.status import parse_time, text_of_time
+from kanister_py.core.schedules.decisions import Memory, next_starts
+from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
+from kanister_py.core.schedules.status import situation_of
+from kanister_py.core.schedules.times import parse_timetable, zone_of
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster
@@ -22,8 +27,6 @@ if TYPE_CHECKING:
 
 def moment(text: str) -> datetime:
     """Read a moment such as `2026-03-28T12:00:00Z`."""
-    from kanister_py.core.actionsets.status import parse_time
-
     found = parse_time(text)
     if found is None:
         raise argparse.ArgumentTypeError(
@@ -43,10 +46,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, cluster: Cluster | None) -> int:
     from kanister_py.cli.schedule_list import in_zone
-    from kanister_py.core.actionsets.status import text_of_time
-    from kanister_py.core.schedules.decisions import Memory, Situation, next_starts
-    from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
-    from kanister_py.core.schedules.status import created_at, memory_of
     from kanister_py.wiring import system_clock
 
     if bool(args.name) is bool(args.cron):
@@ -55,17 +54,12 @@ def run(args: argparse.Namespace, cluster: Cluster | None) -> int:
     start = args.start or now
     if cluster is None:
         obj = _schedule_of(args)
-        memory = Memory(start)
     else:
         obj = cluster.get(SCHEDULES, args.name, namespace=args.namespace)
-        memory = memory_of(obj, parse_schedule(obj), now)
-    if args.start is not None:
-        memory = Memory(start)
     schedule = parse_schedule(obj)
-    uid = str(obj["metadata"].get("uid") or "")
-    situation = Situation(
-        schedule, uid, created_at(obj, start), memory, is_running=False, now=start
-    )
+    situation = situation_of(obj, schedule, start)
+    if cluster is None or args.start is not None:
+        situation = situation._replace(memory=Memory(start))
     times = [text_of_time(each) for each in next_starts(situation, args.count)]
     zone = str(obj["spec"].get("timeZone") or "")
     data: dict[str, Any] = {"schedule": obj["spec"]["schedule"], "timeZone": zone or "UTC"}
@@ -76,8 +70,6 @@ def run(args: argparse.Namespace, cluster: Cluster | None) -> int:
 
 
 def _schedule_of(args: argparse.Namespace) -> dict[str, Any]:
-    from kanister_py.core.schedules.times import parse_timetable, zone_of
-
     parse_timetable(args.cron, zone_of(args.time_zone))
     action = {"name": "any", "blueprint": "any"}
     spec: dict[str, Any] = {

@@ -11,7 +11,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from kanister_py.cli.output import write_data
+from kanister_py.cli.output import list_of, write_data
+from kanister_py.executor.schedule_requests import suspend_schedule
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster
@@ -24,7 +25,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
     from kanister_py.cli.schedule_list import shown_of
-    from kanister_py.executor.schedule_requests import suspend_schedule
 
     is_suspended = args.verb == "suspend"
     done = "suspended" if is_suspended else "resumed"
@@ -33,6 +33,6 @@ def run(args: argparse.Namespace, cluster: Cluster) -> int:
         for name in args.names
     ]
     shown = [shown_of(each) for each in changed]
-    data = shown[0] if len(shown) == 1 else {"apiVersion": "v1", "kind": "List", "items": shown}
+    data = shown[0] if len(shown) == 1 else list_of(shown)
     write_data(data, args.output, lambda: [f"schedule {name} {done}" for name in args.names])
     return 0

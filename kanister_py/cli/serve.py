@@ -12,15 +12,11 @@ from __future__ import annotations
 import argparse
 import socket
 import sys
-from typing import TYPE_CHECKING
 
 from kanister_py.cli.listening import is_loopback, listening
 from kanister_py.cli.output import say, say_warning
-from kanister_py.cli.parser import port
+from kanister_py.cli.parser import port, switch
 from kanister_py.cli.stop_signals import StopSignals
-
-if TYPE_CHECKING:
-    from kanister_py.http_api.discovery import Publication
 
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8640
 _GRACE_SECONDS = 5
@@ -42,11 +38,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="text",
         help="how the log on stderr is written; default: %(default)s",
     )
-    parser.add_argument("--access-log", action="store_true", help="log every request")
+    switch(parser, "--access-log", help="log every request")
 
 
 def run(args: argparse.Namespace) -> int:
-    publication = _publication()
+    from kanister_py.cli.installed import installed_functions, publication_of
+
+    publication = publication_of(installed_functions(is_checked=True))
     # The port is taken before the work is done: two servers on one port is the commoner mistake.
     with listening(args.host, args.port) as taken:
         import logging
@@ -82,23 +80,6 @@ def run(args: argparse.Namespace) -> int:
             say(f"Serving {len(publication.registry)} functions on {url}")
             server.run(sockets=[taken])
     return 0
-
-
-def _publication() -> Publication:
-    """Gather what is published. A mismatch between the record and the code stops here."""
-    from importlib.resources import files
-
-    from kanister_py.functions.builtin import read_versions_file
-    from kanister_py.http_api.discovery import Publication
-    from kanister_py.wiring import check_everything, read_functions
-
-    functions = check_everything(read_functions())
-    for broken in functions.broken:
-        say_warning(broken.message)
-    text = read_versions_file()
-    schema = files("kanister_py").joinpath("versions.schema.json").read_text(encoding="utf-8")
-    left_out = tuple(broken.plugin for broken in functions.broken)
-    return Publication(functions.registry, functions.release, text, schema, left_out)
 
 
 def _url_of(listening: socket.socket) -> str:

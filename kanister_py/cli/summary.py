@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from kanister_py.cli.frame import (
     Row,
@@ -16,20 +15,17 @@ from kanister_py.cli.frame import (
     rows_of,
 )
 from kanister_py.cli.output import Line, Tint
+from kanister_py.cli.remedies import ways_to_give
 from kanister_py.core.actionsets.status import CANCEL_ASKED, RunError, State, Status
 from kanister_py.core.errors import RunCancelled, RunStopped
-from kanister_py.core.objects.documents import nearest
 from kanister_py.core.objects.durations import exact_seconds
 from kanister_py.core.templates.render import ORIGINAL
+from kanister_py.values import NamedTuple
 
 _MOST_PHASES: Final = 100
 _MOST_NAMES: Final = 8
 _ANY_WIDTH: Final = 2000
 _MISSING: Final = ("ObjectMissing", "ObjectNotFetched", "NotFound")
-
-_LACKING: Final = re.compile(r'no "([^"]+)" in (\.\w+);(?: there are: ([^;]*))?')
-_NO_POD: Final = re.compile(r"index out of range, in <index \.\w+\.Pods ")
-_NOT_THERE: Final = re.compile(r"(?<!\S)(\.\w+) is not there")
 
 
 class Ending(NamedTuple):
@@ -57,7 +53,7 @@ class Ending(NamedTuple):
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether somebody asked for the end; a run whose time was over is a failed one."""
+        """Whether the user asked for the end; a run whose time was over is a failed one."""
         asked = self.status.condition(CANCEL_ASKED)
         return (
             self.status.error is not None
@@ -109,8 +105,8 @@ def _state_of(ending: Ending) -> tuple[str, str, str]:
 
 def _phases(ending: Ending, width: int) -> Iterator[Line]:
     error = ending.status.error
-    told = error.problems if error is not None else ()
-    rows = [_without_told(each, told) for each in rows_of(ending.status)]
+    problems = error.problems if error is not None else ()
+    rows = [_without_error(each, problems) for each in rows_of(ending.status)]
     chosen, hidden = choose_rows(rows, _MOST_PHASES)
     for action in ending.status.actions:
         own = [each for each in chosen if each.action is action]
@@ -122,10 +118,10 @@ def _phases(ending: Ending, width: int) -> Iterator[Line]:
         yield Tint(f"    … {count_of(hidden)} not shown", "dim")
 
 
-def _without_told(row: Row, told: Sequence[str]) -> Row:
+def _without_error(row: Row, problems: Sequence[str]) -> Row:
     """Leave out why a phase was refused where the list of problems says it."""
     error = row.phase.error
-    if error is None or not any(each in error.message for each in told):
+    if error is None or not any(each in error.message for each in problems):
         return row
     return row._replace(phase=row.phase._replace(error=None))
 
@@ -185,7 +181,7 @@ def _failure(error: RunError, ending: Ending) -> Iterator[Line]:
         yield _entry("reason", f"{error.reason}{code}")
     if error.reason in _MISSING and ending.brings:
         yield _entry("bring it", ending.brings)
-    yield from _listed("give it", _ways_to_give(error.problems, ending.gives))
+    yield from _listed("give it", ways_to_give(error.problems, ending.gives))
     yield from (
         _entry("last log" if index == 0 else "", f"│ {line}")
         for index, line in enumerate(error.log_tail)
@@ -198,21 +194,6 @@ def _refused(error: RunError, status: Status) -> str:
     if status.totals.unlaunched == len(status.actions):
         return "The ActionSet cannot go well, and nothing was touched"
     return f"Action {error.action} cannot go well, and has touched nothing"
-
-
-def _ways_to_give(problems: Sequence[str], gives: Mapping[str, str]) -> list[str]:
-    """Say how what templates read and nobody gave is given, each once."""
-    lacking = [
-        (found[2], found[1])
-        for each in problems
-        # Where a name like it is there, it is misspelt.
-        if (found := _LACKING.search(each)) and not nearest(found[1], (found[3] or "").split(", "))
-    ]
-    if any(_NO_POD.search(each) for each in problems):
-        lacking.append((".Pods", ""))
-    lacking += [(found[1], "") for each in problems if (found := _NOT_THERE.search(each))]
-    ways = (gives[root].format(name) for root, name in lacking if root in gives)
-    return [*dict.fromkeys(ways)]
 
 
 def _next(ending: Ending) -> Iterator[Line]:

@@ -18,8 +18,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from kanister_py.cli.connection import add_connection, open_connection
-from kanister_py.cli.output import Cell, Line, Tint, is_terminal, table, write_data
-from kanister_py.cli.parser import seconds_from
+from kanister_py.cli.output import Cell, Line, Tint, is_terminal, table_of_objects, write_data
+from kanister_py.cli.parser import seconds_from, switch
 from kanister_py.core.actionsets.overview import STATES, RunQuery, RunRow, rows_for
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _SPARE_LINES: Final = 6
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-n", "--namespace", default="", help="default: that of the context")
-    parser.add_argument("-A", "--all-namespaces", action="store_true")
+    switch(parser, "-A", "--all-namespaces")
     parser.add_argument("--state", choices=STATES, default="", help="only those")
     parser.add_argument("--blueprint", default="", metavar="NAME", help="only runs of this one")
     parser.add_argument("--schedule", default="", metavar="NAME", help="only runs of this one")
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DURATION",
         help="only runs begun since then, and such as are not over; default: all",
     )
-    parser.add_argument("--once", action="store_true", help="print what is so now, and end")
+    switch(parser, "--once", help="print what is so now, and end")
     parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
     add_connection(parser)
 
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show(args: argparse.Namespace, cluster: Cluster, clock: Clock) -> int:
-    """Print the runs of a cluster that are asked for, once or until somebody has seen enough."""
+    """Print the runs of a cluster that are asked for, once or until Ctrl-C."""
     from kanister_py.controller.machine.logs import PhaseLines
     from kanister_py.controller.overview import ClusterOverview
 
@@ -73,7 +73,6 @@ def show(args: argparse.Namespace, cluster: Cluster, clock: Clock) -> int:
         age_seconds=args.since,
     )
     overview = ClusterOverview(cluster, clock, PhaseLines(clock), home="", namespaces=(namespace,))
-    overview.start()
     try:
         overview.wait_until_seen()
         if not args.once and args.output == "table" and is_terminal(sys.stdout):
@@ -108,19 +107,16 @@ def lines_of(
             head += [Tint(f"{counts[state]} {state}", _COLOURS.get(state, "dim")), "  "]
     if not head:
         return before or ["No runs"]
-    names = ["STATE", "RUN", "ACTION", "BLUEPRINT", "NOW", "TOOK", "AGE"]
+    names = ("STATE", "RUN", "ACTION", "BLUEPRINT", "NOW", "TOOK", "AGE")
     cells = [_row(row, now) for row in rows]
-    if with_namespaces:
-        names.insert(1, "NAMESPACE")
-        for line, row in zip(cells, rows, strict=True):
-            line.insert(1, row.namespace)
-    return [*before, head, *table(names, [[each or "-" for each in line] for line in cells])]
+    where = [row.namespace for row in rows] if with_namespaces else None
+    return [*before, head, *table_of_objects(names, cells, where, at=1)]
 
 
 def _row(row: RunRow, now: datetime) -> list[Cell]:
     from kanister_py.core.objects.durations import whole_seconds
 
-    ended = row.ended or (now if row.state == "running" else None)
+    seconds = row.seconds(now)
     percent = f" {row.percent}%" if row.percent else ""
     return [
         Tint(row.state, _COLOURS.get(row.state, "dim")),
@@ -128,7 +124,7 @@ def _row(row: RunRow, now: datetime) -> list[Cell]:
         ", ".join(row.actions),
         ", ".join(row.blueprints),
         row.error or f"{row.phase}{percent}",
-        whole_seconds((ended - row.created).total_seconds()) if ended is not None else "",
+        whole_seconds(seconds) if seconds is not None else "",
         whole_seconds((now - row.created).total_seconds()),
     ]
 
@@ -136,7 +132,7 @@ def _row(row: RunRow, now: datetime) -> list[Cell]:
 def _follow(
     overview: ClusterOverview, query: RunQuery, clock: Clock, *, with_namespaces: bool
 ) -> None:
-    """Draw what is so, whenever it changes, until somebody has seen enough."""
+    """Draw the runs again and again, until a signal comes."""
     from kanister_py.cli.live import Screen
     from kanister_py.cli.stop_signals import StopSignals
 

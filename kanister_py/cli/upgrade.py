@@ -19,8 +19,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kanister_py.cli.files import Input, read_all
-from kanister_py.cli.output import say, say_error, say_warning, write_data, write_text
-from kanister_py.cli.parser import CommandLineError
+from kanister_py.cli.output import say, say_error, write_data, write_text
+from kanister_py.cli.parser import CommandLineError, switch
 from kanister_py.cli.releases import add_target_release, releases_at
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding
@@ -32,8 +32,8 @@ from kanister_py.core.errors import InvalidDocument, Problem
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", metavar="PATH", nargs="*", help="a file, a folder, or - for stdin")
     how = parser.add_mutually_exclusive_group()
-    how.add_argument("--diff", action="store_true", help="print the changes as a unified diff")
-    how.add_argument("--write", action="store_true", help="change the files")
+    switch(how, "--diff", help="print the changes as a unified diff")
+    switch(how, "--write", help="change the files")
     parser.add_argument(
         "--keep-meaning",
         action=argparse.BooleanOptionalAction,
@@ -55,13 +55,11 @@ def run(args: argparse.Namespace) -> int:
     """Work out the changes of all files together, then show or make them."""
     if not args.paths:
         raise CommandLineError("Name files or folders, or - for stdin")
+    from kanister_py.cli.installed import installed_functions
     from kanister_py.executor.loading import load_function
     from kanister_py.functions.builtin import read_signatures
-    from kanister_py.wiring import read_functions
 
-    functions = read_functions()
-    for broken in functions.broken:
-        say_warning(broken.message)
+    functions = installed_functions()
     registry = functions.registry
     at = releases_at(args.target_release, registry)
     context = Context(registry, at, load=load_function, signatures=read_signatures())
@@ -95,7 +93,7 @@ def _hand_out(
         for each in files:
             path = named[each.file].path
             if each.changes and path is not None:
-                _write(path, each, texts[each.file])
+                _write(Path(path), each, texts[each.file])
         for each in files:
             for change in each.changes:
                 say(f"upgraded {change}")

@@ -29,10 +29,10 @@ def view_on(stream: TextIO, clock: Clock) -> View:
 
 
 class Warnings:
-    """Says each notice once, however often and to whichever thread it is given."""
+    """Notices of a run, of which each is shown once."""
 
     def __init__(self) -> None:
-        self._said: set[str] = set()
+        self._known: set[str] = set()
         self._last: Sequence[Warned] = ()
 
     def new(self, notices: Sequence[Warned]) -> list[Line]:
@@ -41,14 +41,14 @@ class Warnings:
         self._last = notices
         found = []
         for notice in notices:
-            if notice.message not in self._said:
-                self._said.add(notice.message)
+            if notice.message not in self._known:
+                self._known.add(notice.message)
                 found.append(warning(notice.message))
         return found
 
 
 class Patient:
-    """A stream that may go away: a backup under way is worth more than what is said of it."""
+    """A stream that may go away: a backup under way is worth more than its output."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -74,7 +74,7 @@ class Patient:
 
 
 class PlainView:
-    """Shows a run as a line for each thing that happens."""
+    """View of a run with a line for each thing that happens."""
 
     width = None
 
@@ -114,7 +114,7 @@ class PlainView:
         with self._lock:
             self._write([line])
 
-    def refresh(self, name: str, status: Status, notices: Sequence[Warned]) -> None:  # noqa: ARG002 # all but the notices was told when it happened
+    def refresh(self, name: str, status: Status, notices: Sequence[Warned]) -> None:  # noqa: ARG002 # all but the notices was shown when it happened
         with self._lock:
             self._write(self._warnings.new(notices))
 

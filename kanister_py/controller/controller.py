@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import partial
 from math import inf
 from threading import Condition, Event, Thread
-from typing import Final, NamedTuple
+from typing import Final
 
 from kanister_py.controller.actionsets.concurrency import Limit
 from kanister_py.controller.actionsets.draining import Drain
@@ -55,6 +55,7 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.notice_receivers import NoticeReceivers
 from kanister_py.ports.object_store import ObjectStores
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -173,7 +174,7 @@ class Controller:
             terms=self.settings.terms,
             on_time=shared.note,
         )
-        self._cluster = FencedCluster(cluster, self._shards.check).as_cluster()
+        self._cluster = FencedCluster(cluster, self._shards.fence).as_cluster()
         self._changed = Condition()
         self._error: KanisterError | None = None
         self._is_stopping = False

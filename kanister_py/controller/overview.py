@@ -22,10 +22,11 @@ from kanister_py.executor.actionset_requests import cancel_actionset, write_retr
 from kanister_py.executor.schedule_requests import suspend_schedule, write_run_now
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
-from kanister_py.ports.overview import CompositeKind, Runs
+from kanister_py.ports.overview import CompositeKind, Listeners, Runs
 
 _LOOK_AT_PODS_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.05
+_FIRST_LOOK_SECONDS: Final = 5.0
 _MOST_COMPOSITES: Final = 500
 
 
@@ -42,6 +43,7 @@ def kind_of_definition(definition: Mapping[str, Any]) -> CompositeKind:
 class ClusterOverview:
     """Follows all ActionSets with a watch of its own, so that a replica on standby shows them, too.
 
+    It does so from the first look on: a controller that nobody looks at reads no run twice.
     Lines of a run of this process come from its memory, those of others from the logs of
     the controllers' pods.
     """
@@ -67,9 +69,10 @@ class ClusterOverview:
         self._lock = Lock()
         self._reading = Lock()
         self._seen = Condition()
+        self.is_followed = False
         self._version = 0
         self._sorted = Runs(-1, ())
-        self._listeners: dict[object, Callable[[str, str], None]] = {}
+        self._listeners = Listeners()
         self._from_pods: dict[ObjectKey, tuple[float, Sequence[Mapping[str, Any]]]] = {}
         self._store: Store[RunRow] = Store(
             *(cluster, clock, ACTION_SETS, row_of, self._on_change),
@@ -77,19 +80,29 @@ class ClusterOverview:
         )
         lines.listen(self._tell)
 
-    def start(self) -> None:
-        if self.has_runs:
-            self._store.start()
-
     def close(self) -> None:
         self._store.close()
 
     def wait_until_seen(self) -> None:
         """Come back once all runs have been seen; raise what keeps them from being seen."""
+        self._follow(None)
+        if not self._store.has_synced:
+            raise UsageError(self._store.trouble, reason="RunsUnseen")
+
+    def _follow(self, seconds: float | None) -> None:
+        """Begin to follow the runs with the first look, which waits for them so long."""
+        if not self.has_runs:
+            return
+        with self._lock:
+            is_first, self.is_followed = not self.is_followed, True
+        if not is_first:
+            return
+        self._store.start()
+        until = None if seconds is None else self._clock.monotonic() + seconds
         with self._seen:
-            while not self._store.has_synced:
-                if self._store.trouble:
-                    raise UsageError(self._store.trouble, reason="RunsUnseen")
+            while not (self._store.has_synced or self._store.trouble):
+                if until is not None and self._clock.monotonic() >= until:
+                    return
                 self._clock.wait(self._seen, _LOOK_SECONDS)
 
     def _on_change(self, key: ObjectKey, old: RunRow | None, new: RunRow | None) -> None:
@@ -99,19 +112,13 @@ class ClusterOverview:
             self._tell(key)
 
     def _tell(self, key: ObjectKey) -> None:
-        for call in tuple(self._listeners.values()):
-            call(key.namespace, key.name)
+        self._listeners.tell(key.namespace, key.name)
 
     def listen(self, call: Callable[[str, str], None]) -> Callable[[], None]:
-        mark = object()
-        self._listeners[mark] = call
-
-        def end() -> None:
-            self._listeners.pop(mark, None)
-
-        return end
+        return self._listeners.add(call)
 
     def runs(self) -> Runs:
+        self._follow(_FIRST_LOOK_SECONDS)
         with self._lock:
             version = self._version
             if self._sorted.version != version:
@@ -135,6 +142,7 @@ class ClusterOverview:
         return self._lines_of_pods(namespace, name)[after:]
 
     def is_elsewhere(self, namespace: str, name: str) -> bool:
+        self._follow(_FIRST_LOOK_SECONDS)
         key = ObjectKey(namespace, name)
         row = self._store.get(key)
         return row is not None and row.ended is None and not self._lines.has(key)
@@ -157,8 +165,8 @@ class ClusterOverview:
         if actionset is None:
             return ()
         try:
-            told = LinesOfPods(self._cluster, self._home).new_lines(dict(actionset))
-            return [{"number": number, **line.as_dict()} for number, line in enumerate(told, 1)]
+            lines = LinesOfPods(self._cluster, self._home).new_lines(dict(actionset))
+            return [{"number": number, **line.as_dict()} for number, line in enumerate(lines, 1)]
         except Forbidden:
             raise
         except UsageError:

@@ -1,9 +1,11 @@
-"""Every failure a user can meet, grouped by who can do something about it."""
+"""Errors, grouped by who can do something about them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
+
+from kanister_py.values import NamedTuple
 
 
 def did_you_mean(near: Sequence[str]) -> str:
@@ -60,7 +62,7 @@ class Problem(NamedTuple):
     """One thing that is wrong in one place.
 
     `path` is where it is inside the document (`actions.backup.phases[1].func`);
-    lines and columns count from one, zero means that nobody knows.
+    lines and columns count from one, zero means unknown.
     """
 
     file: str
@@ -109,7 +111,7 @@ class InvalidVersion(UsageError):
 
 
 class FunctionNotRegistered(UsageError):
-    """Nobody brought a function of this name."""
+    """No function of this name is registered."""
 
     reason = "FunctionNotRegistered"
 
@@ -180,7 +182,7 @@ class Cause(NamedTuple):
 
 
 class ApiError(KanisterError):
-    """What a cluster answers when it does not do what it was asked.
+    """Answer of a cluster that does not do what it was asked.
 
     `reason` and `code` are Kubernetes' own, the message is worded as the API
     server words it. Stands beside one of the three groups, never alone.
@@ -305,7 +307,7 @@ class ClusterUnavailable(TransientApiError):
 
 
 class StreamLost(TransientApiError):
-    """A stream of logs or of a command ended before its end was told."""
+    """A stream of logs or of a command broke off before its end."""
 
     reason = "StreamLost"
     code = 502
@@ -333,7 +335,7 @@ class RequestTooLarge(ApiError, UsageError):
 
 
 class PodsNotRun(UsageError):
-    """Somebody waits for a pod on a cluster that records pods but runs none."""
+    """A wait for a pod on a cluster that records pods but runs none."""
 
     reason = "PodsNotRun"
 
@@ -350,7 +352,7 @@ class PodsNotRun(UsageError):
 
 
 class RunCancelled(UsageError):
-    """Somebody asked for the end of the run."""
+    """The end of the run was asked for."""
 
     reason = "Cancelled"
 
@@ -359,9 +361,9 @@ class RunCancelled(UsageError):
 
 
 class RunStopped(UsageError):
-    """Somebody could not wait for the end of the run."""
+    """The run was to end at once, without tidying up."""
 
-    # To machines it was cancelled; what is said tells people the difference.
+    # To machines it was cancelled; the message has the difference for people.
     reason = RunCancelled.reason
 
     def __init__(self) -> None:
@@ -427,7 +429,7 @@ class ObjectNotFetched(UsageError):
 
 
 class NothingToRetry(UsageError):
-    """A run cannot be taken up where somebody asked for it."""
+    """A run cannot be taken up at the phase that was asked for."""
 
     reason = "NothingToRetry"
 
@@ -475,7 +477,7 @@ class AddressUnavailable(UsageError):
 
 
 class AnotherController(UsageError):
-    """Somebody else acts on the same objects already, and two would run everything twice."""
+    """Another controller acts on the same objects already: two would run everything twice."""
 
     reason = "AnotherController"
 

@@ -1,17 +1,18 @@
-"""What the core says instead of logging: made once, handed on at one place per surface."""
+"""Notices: made in the core instead of logging, handed on at one place per surface."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import NamedTuple
+
+from kanister_py.values import NamedTuple
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Severity(StrEnum):
-    """How loudly a surface should say it."""
+    """Severity of a notice: how loudly a surface shows it."""
 
     INFO = "info"
     WARNING = "warning"

@@ -7,14 +7,37 @@ and writes of a status.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.objects.documents import Path
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.objects.reading import Reader
+from kanister_py.values import NamedTuple
 
 NO_END: Final = 2**62
 """As a limit: tried again until it goes well."""
+
+
+REASONS: Final = (
+    *("CommandFailed", "Interrupted", "PhaseTimedOut", "WaitTimedOut", "FunctionFailed"),
+    "FunctionCallFailed",
+    *("PodFailed", "PodGone", "PodNotReady", "PodsNotRun", "StreamLost"),
+    *("NotFound", "AlreadyExists", "Conflict", "Forbidden", "Unauthorized", "Invalid"),
+    *("BadRequest", "NoKindMatch", "Timeout", "TooManyRequests", "ServiceUnavailable"),
+    *("InternalError", "AddressUnavailable", "OutputTooLarge", "OutputUnreadable"),
+    *("RequestFailed", "RequestInDoubt", "UnexpectedStatus", "ResponseTooLarge"),
+    *("StoreUnavailable", "StoreRefused", "BucketNotFound", "ObjectMissing", "ObjectDamaged"),
+    *(
+        "BackupInfoUnreadable",
+        "BackupUnreadable",
+        "SnapshotFailed",
+        "SnapshotNotFound",
+        "VolumesNotFound",
+    ),
+    *("AwsUnreachable", "RdsFailed", "WorkloadNotKnown", "WorkloadNotSupported"),
+    *("RenderFailed", "InvalidArgs", "ArtifactUnreadable"),
+)
+"""The reasons of failed phases that `on` may list; functions of others have more of their own."""
 
 
 class Retry(NamedTuple):
@@ -36,7 +59,7 @@ def read_retry(reader: Reader, data: Mapping[str, Any], path: Path) -> Retry | N
     value, path = data.get("retry"), (*path, "retry")
     if value is None:
         return None
-    # YAML reads the bare key `on` as true, and nobody means that here.
+    # YAML reads the bare key `on` as true, which is never meant here.
     if isinstance(value, dict) and "true" in value and "on" not in value:
         value = {"on" if key == "true" else key: each for key, each in value.items()}
     given = reader.mapping(value, path, ("limit", "backoff", "factor", "maxBackoff", "on"))

@@ -1,23 +1,25 @@
-"""Shards: into which of them a key falls, and which replica is to hold each."""
+"""Shards: the one that a key falls into, and the replica that is to hold each."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from hashlib import blake2b
 
 
+@lru_cache(maxsize=4096)
 def shard_of(key: str, count: int) -> int:
     """Say into which of `count` shards a key falls, the same in every process."""
     return _hash(key) % count
 
 
 def spread(count: int, members: Collection[str], holders: Mapping[int, str]) -> dict[int, str]:
-    """Say who is to hold each shard: all of them equally many, and nothing moves without need.
+    """Assign shards to members: all hold equally many, and nothing moves without need.
 
-    What one that is gone held goes to whoever holds least, and of those to the first by
-    rendezvous hashing, so that all who look see the same. One that comes is given what evens
-    the numbers out.
+    The shards of a member that is gone go to the one with the fewest, and of several to the
+    first by rendezvous hashing, so that all compute the same. A new member is given what
+    evens the numbers out.
     """
     if not members:
         return {}

@@ -1,1 +1,1 @@
-"""What a laptop has instead of Kubernetes: a cluster in memory, and pods as processes."""
+"""Kubernetes on a laptop: a cluster in memory, and pods as processes."""

@@ -1,1 +1,1 @@
-"""Carries decisions out through ports."""
+"""Executor: decisions carried out through ports."""

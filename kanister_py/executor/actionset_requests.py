@@ -1,4 +1,4 @@
-"""Requests to an ActionSet on a cluster: cancel one, do again what one failed to do."""
+"""Requests to an ActionSet on a cluster: cancel it, or retry what it failed to do."""
 
 from __future__ import annotations
 
@@ -21,21 +21,6 @@ class ActionSetState(UsageError):
 
     def __init__(self, name: str, state: str, why: str) -> None:
         super().__init__(f"ActionSet {name} is {state}: {why}")
-        self.name = name
-        self.state = state
-
-
-class CancelNotKept(UsageError):
-    """The cluster's definition of ActionSets drops the wish to cancel one."""
-
-    reason = "CancelNotKept"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"This cluster's definition of ActionSets knows no spec.cancel; "
-            f"delete {name} instead, or install ours with kanister-py crds upgrade"
-        )
-        self.name = name
 
 
 def cancel_actionset(cluster: Cluster, namespace: str, name: str) -> None:
@@ -46,13 +31,17 @@ def cancel_actionset(cluster: Cluster, namespace: str, name: str) -> None:
         raise ActionSetState(name, str(status.state), "there is nothing left to cancel")
     patched = cluster.patch(ACTION_SETS, name, {"spec": {"cancel": True}}, namespace=namespace)
     if spec_of(patched).get("cancel") is not True:
-        raise CancelNotKept(name)
+        raise UsageError(
+            "This cluster's definition of ActionSets knows no spec.cancel; "
+            f"delete {name} instead, or install ours with kanister-py crds upgrade",
+            reason="CancelNotKept",
+        )
 
 
 def write_retry(
     found: KubeObject, name: str, from_phase: str, choose: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Write the ActionSet that does another one again; what nobody can do again is refused."""
+    """Write the ActionSet that does another one again; what cannot be done again is refused."""
     status = read_status(found) or Status()
     retried = str(found["metadata"]["name"])
     if not status.is_final:

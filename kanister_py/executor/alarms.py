@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 from itertools import count
 from threading import Condition, Thread
@@ -16,13 +15,18 @@ _LOG: Final = logging.getLogger(__name__)
 _FEW: Final = 64
 
 
-@dataclass(slots=True, order=True, repr=False)
 class Alarm:
     """One call at one time; it may be called off until then."""
 
-    due: float
-    number: int
-    act: Callable[[], None] | None = field(compare=False)
+    __slots__ = ("act", "due", "number")
+
+    def __init__(self, due: float, number: int, act: Callable[[], None] | None) -> None:
+        self.due = due
+        self.number = number
+        self.act = act
+
+    def __lt__(self, other: Alarm) -> bool:
+        return (self.due, self.number) < (other.due, other.number)
 
     def call_off(self) -> None:
         self.act = None

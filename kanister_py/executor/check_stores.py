@@ -1,4 +1,4 @@
-"""Stores of Profiles, asked before a run acts: is each one there, and may it be used?"""
+"""Check of the stores of Profiles before a run acts."""
 
 from __future__ import annotations
 
@@ -26,10 +26,12 @@ def check_stores(
     cluster: Cluster,
     actionset: Mapping[str, Any],
     open_store: Callable[[Location], ObjectStore],
+    why_hidden: Callable[[str], str],
 ) -> None:
     """Refuse an ActionSet whose Profiles name stores that cannot be used from here.
 
-    A Profile that is not there is left to the run, which says so with its phase.
+    `why_hidden` says why pods do not see a folder, or nothing if they do. A Profile that
+    is not there is left to the run, which says so with its phase.
     """
     if not any(each.get("profile") for each in actionset["spec"].get("actions") or ()):
         return
@@ -42,7 +44,7 @@ def check_stores(
         if profile is None:
             continue
         try:
-            _check(profile, open_store)
+            _check(profile, open_store, why_hidden)
         except KanisterError as error:
             assert spec.profile is not None  # only actions with one are looked at
             raise StoreNotUsable(
@@ -51,15 +53,20 @@ def check_stores(
             ) from error
 
 
-def _check(profile: ResolvedProfile, open_store: Callable[[Location], ObjectStore]) -> None:
+def _check(
+    profile: ResolvedProfile,
+    open_store: Callable[[Location], ObjectStore],
+    why_hidden: Callable[[str], str],
+) -> None:
     location = read_location(
         profile.location,
         profile.key_pair,
         profile.secret,
         skip_tls_verify=profile.skip_ssl_verify,
     )
-    if location.kind is not StoreKind.FILE:
-        open_store(location).check()
+    if location.kind is StoreKind.FILE and (why := why_hidden(location.folder)):
+        raise StoreNotUsable(f"Pods do not see the folder {location.folder}: {why}")
+    open_store(location.before_writing()).check()
 
 
 def no_store_in_a_sandbox(location: Location) -> ObjectStore:

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from kanister_py.core.blueprints.language import engine_of
 from kanister_py.core.blueprints.model import Action, Blueprint
-from kanister_py.core.blueprints.reads import reads_of_action
+from kanister_py.core.blueprints.reads import engine_of, reads_of_action
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.registry.choose import asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, Registry

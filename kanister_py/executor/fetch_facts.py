@@ -1,11 +1,11 @@
-"""Fetching of facts: what templates see is read from the cluster."""
+"""Facts for templates, fetched from the cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from kanister_py.core.actionsets.model import ActionSpec, artifacts_as_dict, reference_as_dict
 from kanister_py.core.actionsets.status import text_of_moment
@@ -42,12 +42,13 @@ from kanister_py.core.templates.facts import (
 )
 from kanister_py.core.templates.render import ORIGINAL
 from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.values import NamedTuple
 
 T = TypeVar("T")
 
 
 class OwnerMissing(NotFound):
-    """What stands between a workload and its pods is not there."""
+    """The owner of a workload's pods is not there."""
 
 
 class Missing(NamedTuple):
@@ -58,7 +59,7 @@ class Missing(NamedTuple):
 
 
 class Fetched(NamedTuple):
-    """What templates see of the world, and why anything is missing there.
+    """Facts for templates, and why any are missing.
 
     What is missing is left out, and of the object that an action is about nothing is
     known then but where it should be.
@@ -96,7 +97,9 @@ def fetch_facts(
         artifacts=artifacts_as_dict(spec.artifacts),
         config_maps=_fetch_each(cluster, CONFIG_MAPS, "configMaps", spec.config_maps, missing),
         secrets=_fetch_each(cluster, SECRETS, "secrets", spec.secrets, missing),
-        profile=_attempt(lambda: fetch_profile(cluster, spec), missing, ("Profile",)),
+        profile=_attempt(partial(fetch_profile, cluster, spec), missing, ("Profile",))
+        if spec.profile
+        else None,
         options=spec.options,
         pod_override=spec.pod_override,
         pod_labels=spec.pod_labels,
@@ -109,7 +112,7 @@ def fetch_facts(
 OF_PODS: Final = ("Pods", "Containers", "PersistentVolumeClaims")
 WORKLOADS: Final = ("StatefulSet", "Deployment", "DeploymentConfig")
 _OF_TARGET: Final = (("Object",), *((root, field) for root in WORKLOADS for field in OF_PODS))
-"""What templates see of the object of an action, but for its name and namespace."""
+"""The names of the facts about an action's object, but for its name and namespace."""
 
 
 def _attempt(read: Callable[[], T], missing: list[Missing], *names: tuple[str, ...]) -> T | None:
@@ -150,7 +153,8 @@ def _facts_of_target(
 ) -> dict[str, Any]:
     needs = needs_of(reference)
     name, namespace = needs.object.name, needs.object.namespace
-    found = known or _attempt(lambda: _fetch_object(cluster, needs.object), missing, *_OF_TARGET)
+    read = partial(_fetch_object, cluster, needs.object)
+    found = known or _attempt(read, missing, *_OF_TARGET)
     if needs.workload is None:
         seen = workload
     elif workload is not None or found is None:
@@ -160,7 +164,7 @@ def _facts_of_target(
         seen = _attempt(lambda: _fetch_workload(cluster, needs, there), missing, *_OF_TARGET)
         seen = seen or Workload(name, namespace)
     stand_in = {"metadata": {"name": name, "namespace": namespace}}
-    return facts_of_object(reference, found or stand_in, seen)
+    return facts_of_object(needs, reference, found or stand_in, seen)
 
 
 def fetch(cluster: Cluster, need: ObjectNeed) -> KubeObject:

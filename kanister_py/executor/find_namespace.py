@@ -1,4 +1,4 @@
-"""Namespaces that are not there: told apart from empty ones, with names that are near."""
+"""Missing namespaces, as distinct from empty ones, and the names near theirs."""
 
 from __future__ import annotations
 

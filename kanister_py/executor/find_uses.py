@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
+from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.actionsets.uses import Tally, runs_of, uses_of, versions_in_composition
 from kanister_py.core.errors import Forbidden, NotFound
 from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, GroupVersionResource
@@ -33,14 +34,13 @@ def tally_uses(
     cluster: Cluster,
     registry: Registry[FunctionEntry],
     namespaces: Sequence[str],
-    status_of: Callable[[KubeObject], Any],
 ) -> Tally:
-    """Count what Blueprints and ActionSets use. `status_of` reads a status wherever it is kept."""
+    """Count the versions that Blueprints, ActionSets and Compositions use."""
     tally = Tally()
     for blueprint in every(cluster, BLUEPRINTS, namespaces):
         tally.add_blueprint(uses_of(blueprint, registry))
     for actionset in every(cluster, ACTION_SETS, namespaces):
-        tally.add_actionset(runs_of({**actionset, "status": status_of(actionset)}))
+        tally.add_actionset(runs_of({**actionset, "status": read_status_data(actionset)}))
     for versions in _composed_with(cluster, registry):
         tally.add_composition(versions)
     return tally
@@ -49,7 +49,7 @@ def tally_uses(
 def _composed_with(
     cluster: Cluster, registry: Registry[FunctionEntry]
 ) -> Iterator[list[tuple[str, str]]]:
-    """Say of each Composition, on a cluster that has some, which versions it would get."""
+    """Give the versions that each Composition, on a cluster that has some, would get."""
     try:
         functions = [
             {**each, "kind": "Function", "apiVersion": FUNCTIONS.api_version}

@@ -1,12 +1,12 @@
-"""Look, then act: what an action will do, and everything that it is sure to fail for."""
+"""Check of an action before it acts: what it will do, and everything it is sure to fail for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.actionsets.model import ActionSpec
-from kanister_py.core.blueprints.lint.durations import wrong_durations
+from kanister_py.core.blueprints.lint.arguments import wrong_durations
 from kanister_py.core.blueprints.lint.findings import Rule, Severity
 from kanister_py.core.blueprints.lint.signatures import outputs_of
 from kanister_py.core.blueprints.lint.templates import (
@@ -15,7 +15,7 @@ from kanister_py.core.blueprints.lint.templates import (
     ActionReads,
     actions_of_phases,
 )
-from kanister_py.core.blueprints.model import Action, Blueprint, Phase
+from kanister_py.core.blueprints.model import Blueprint, Phase
 from kanister_py.core.blueprints.plan import (
     Known,
     Obstacle,
@@ -37,6 +37,7 @@ from kanister_py.core.objects.documents import Path, nearest
 from kanister_py.core.objects.locations import InvalidProfile, Location, read_location
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
+from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.facts import ObjectNeed, needs_of_phase
 from kanister_py.core.templates.render import ORIGINAL, Origin, RenderFailed
@@ -44,8 +45,10 @@ from kanister_py.core.versions.deprecation import Support
 from kanister_py.executor.check_access import missing_accesses
 from kanister_py.executor.fetch_facts import fetch_named
 from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.values import NamedTuple
 
 MISSING = "ObjectMissing"
+_KINDS = ("Secrets", "ConfigMaps")
 
 
 class ActionRefused(UsageError):
@@ -53,9 +56,9 @@ class ActionRefused(UsageError):
 
     def __init__(self, obstacles: Sequence[Obstacle]) -> None:
         self.obstacles = tuple(obstacles)
-        told = "; ".join(each.message for each in self.obstacles)
+        messages = "; ".join(each.message for each in self.obstacles)
         count = f"{len(self.obstacles)} problems: " if len(self.obstacles) > 1 else ""
-        super().__init__(f"{count}{told}", reason=self.obstacles[0].reason)
+        super().__init__(f"{count}{messages}", reason=self.obstacles[0].reason)
 
     @property
     def phase(self) -> int | None:
@@ -66,13 +69,15 @@ class ActionRefused(UsageError):
 class Foreseen(NamedTuple):
     """An action's phases as they would run, what they are sure to fail for, and what is open.
 
-    `unchecked` says of objects that are not there why that is not held against the action.
+    `unchecked` says of objects that are not there why that is not held against the action,
+    `unknown` what is not known yet of what the action leaves behind.
     """
 
     phases: tuple[PlannedPhase, ...] = ()
     obstacles: tuple[Obstacle, ...] = ()
     unchecked: tuple[str, ...] = ()
     reads: tuple[Read, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
 
 
 def foresee(
@@ -101,11 +106,19 @@ def foresee(
     looking.look_at_artifacts()
     looking.look_at_reads(done)
     obstacles = sorted(looking.obstacles, key=_rank)
-    phases = [
-        each._replace(obstacles=tuple(one for one in obstacles if one.phase == each.at))
-        for each in looking.phases
-    ]
-    return Foreseen(tuple(phases), tuple(obstacles), tuple(looking.unchecked), tuple(looking.reads))
+    phases = looking.phases
+    if obstacles:
+        phases = [
+            each._replace(obstacles=tuple(one for one in obstacles if one.phase == each.at))
+            for each in phases
+        ]
+    return Foreseen(
+        tuple(phases),
+        tuple(obstacles),
+        tuple(looking.unchecked),
+        tuple(looking.reads),
+        tuple(looking.unknown),
+    )
 
 
 def _rank(obstacle: Obstacle) -> tuple[bool, bool, int, list[tuple[int, str]]]:
@@ -132,17 +145,15 @@ class _Looking:
         self.obstacles: list[Obstacle] = []
         self.unchecked: list[str] = []
         self.reads: list[Read] = []
+        self.unknown: list[Unknown] = []
         self._blueprint = blueprint
+        self._action = blueprint.actions[name]
         self._name = name
         self._known = known
         self._cluster = cluster
         self._place_of = place_of
         self._may_make = may_make
         self._is_sure: dict[int | None, bool] = {None: True}
-
-    @property
-    def _action(self) -> Action:
-        return self._blueprint.actions[self._name]
 
     def look_at(
         self, phase: Phase, path: Path, choice: Choice[FunctionEntry] | KanisterError
@@ -156,6 +167,8 @@ class _Looking:
             self._check_store(planned)
         except InvalidProfile as refusal:
             found.append(texts.obstacle(("func",), refusal))
+        if texts.unknown:
+            planned = planned._replace(unknown=(*texts.unknown, *planned.unknown))
         for inside, need, error in missing:
             obstacle = texts.obstacle(inside, error)
             why = self._why_it_may_come(phase) if isinstance(error, NotFound) else ""
@@ -165,8 +178,8 @@ class _Looking:
                 why = why or "its phase may be skipped"
                 self.unchecked.append(f"{obstacle.message}; not held against the run, since {why}")
             planned = planned._replace(unknown=(*planned.unknown, _not_there(inside, need)))
-        if planned.is_wanted and not isinstance(choice, KanisterError):
-            written = self._known.params.facts.artifacts or {}
+        written = self._known.params.facts.artifacts
+        if written and planned.is_wanted and not isinstance(choice, KanisterError):
             unread = unread_artifacts(choice, written, (*texts.reads, *planned.reads))
             found += [texts.obstacle(("args",), error) for error in unread]
         self._is_sure[texts.phase] = planned.is_wanted is True
@@ -193,6 +206,24 @@ class _Looking:
         self, phase: Phase, path: Path, texts: TextPlanner
     ) -> list[tuple[Path, ObjectNeed, KanisterError]]:
         """Let templates see the objects of a phase, and give those that are not there."""
+        found: dict[str, dict[str, KubeObject]] = {"secrets": {}, "configmaps": {}}
+        root = ("Phases", phase.name) if path[0] == "phases" else ("DeferPhase",)
+        missing = self._read_objects(phase, texts, root, found) if phase.objects else []
+        if self._may_make:
+            soft = (*self._known.soft, *((*root, kind) for kind in _KINDS))
+            self._known = self._known._replace(soft=soft)
+        name = phase.name if path[0] == "phases" else None
+        self._known.params.enter_phase(name, found["secrets"], found["configmaps"])
+        return missing
+
+    def _read_objects(
+        self,
+        phase: Phase,
+        texts: TextPlanner,
+        root: tuple[str, ...],
+        found: Mapping[str, dict[str, KubeObject]],
+    ) -> list[tuple[Path, ObjectNeed, KanisterError]]:
+        """Read the objects of a phase into `found`; those that are not there are no more known."""
         objects = {name: each.as_dict() for name, each in phase.objects.items()}
         rendered = texts.value(objects, ("objects",))
         whole = {
@@ -200,9 +231,7 @@ class _Looking:
             for name, each in rendered.items()
             if not any(map(texts.is_open, each.values()))
         }
-        found: dict[str, dict[str, KubeObject]] = {"secrets": {}, "configmaps": {}}
         missing: list[tuple[Path, ObjectNeed, KanisterError]] = []
-        root = ("Phases", phase.name) if path[0] == "phases" else ("DeferPhase",)
         for name, need in needs_of_phase(whole).items():
             try:
                 found[need.resource.resource][name] = fetch_named(self._cluster, need)
@@ -210,74 +239,70 @@ class _Looking:
                 raise
             except KanisterError as error:
                 missing.append((("objects", name), need, error))
-        unread = {name for name in phase.objects if name not in found["secrets"]} - set(
-            found["configmaps"]
-        )
-        kinds = ("Secrets", "ConfigMaps")
+        unread = phase.objects.keys() - found["secrets"].keys() - found["configmaps"].keys()
         unknown = {
-            (*root, kind, name): "its object is not there" for kind in kinds for name in unread
+            (*root, kind, name): "its object is not there" for kind in _KINDS for name in unread
         }
         self._known = self._known._replace(open={**self._known.open, **unknown})
-        if self._may_make:
-            soft = (*self._known.soft, *((*root, kind) for kind in kinds))
-            self._known = self._known._replace(soft=soft)
-        params = self._known.params
-        if path[0] == "phases":
-            params.enter_phase(phase.name, found["secrets"], found["configmaps"])
-        else:
-            params.enter_defer_phase(found["secrets"], found["configmaps"])
         return missing
 
     def look_at_artifacts(self) -> None:
         """Render what the action leaves behind, as far as that goes."""
-        texts = TextPlanner(("outputArtifacts",), self._known)
+        if not self._action.output_artifacts:
+            return
+        texts = TextPlanner((), self._known)
         for text in texts_of(self._action):
             if text.phase is None:
-                texts.value(text.text, text.path[1:])
+                texts.value(text.text, text.path)
+        self.unknown += texts.unknown
         self.obstacles += texts.obstacles
         self.reads += texts.reads
 
     def look_at_reads(self, done: int) -> None:
         """Look for phases, outputs and objects that templates read, and that cannot be there."""
+        templates = [each for each in texts_of(self._action) if "{" in each.text]
+        if not templates:
+            return
         outputs = {
             (self._name, each.name): made
             for each in self.phases
             if each.code is not None and (made := outputs_of(each.code)) is not None
         }
         known_phases = actions_of_phases(self._blueprint)
-        reads = ActionReads(self._name, self._action, known_phases, outputs)
+        engine = self._known.renderer.engine
+        reads = ActionReads(self._name, self._action, known_phases, outputs, engine)
         at_fault = {each.path for each in self.obstacles}
-        for text in texts_of(self._action):
+        for text in templates:
             is_over = text.phase is not None and 0 <= text.phase < done
             if is_over or text.role == "condition":
                 continue
             if text.role == "if" or self._is_sure.get(text.phase, True):
-                is_told = text.path in at_fault
-                found = self._wrong_reads(text, reads, is_told=is_told)
+                found = self._wrong_reads(text, reads, is_at_fault=text.path in at_fault)
                 self.obstacles += dict.fromkeys(found)
 
-    def _wrong_reads(self, text: Text, reads: ActionReads, *, is_told: bool) -> Iterator[Obstacle]:
-        """Say what a text reads in vain; `is_told`: but for what rendering it has told."""
-        if "{" not in text.text:
-            return
+    def _wrong_reads(
+        self, text: Text, reads: ActionReads, *, is_at_fault: bool
+    ) -> Iterator[Obstacle]:
+        """Find what a text reads in vain; `is_at_fault`: rendering it has failed already."""
         renderer = self._known.renderer
         try:
             found = reads_of(text.text, renderer.engine, inside_lists=True)
         except TemplateError:
             return
         for read in found:
-            # Nobody renders what may give no output yet.
-            if is_told and (read.names[0], *read.names[2:3]) != ("Phases", "Output"):
+            # What may give no output yet was not rendered.
+            if is_at_fault and (read.names[0], *read.names[2:3]) != ("Phases", "Output"):
                 continue
             for rule, message in reads.wrongs(text, read):
                 if rule.severity is Severity.ERROR and read.is_certain:
                     where = renderer.origin.where(text.path, read.line)
-                    told = f"{where}: {message}{_original(rule, read)}"
-                    yield Obstacle(text.phase, text.path, told, RenderFailed.reason)
+                    is_go = renderer.engine is Engine.GO
+                    whole = f"{where}: {message}{_original(rule, read) if is_go else ''}"
+                    yield Obstacle(text.phase, text.path, whole, RenderFailed.reason)
 
 
 def _original(rule: Rule, read: Read) -> str:
-    """Say what Kanister would say, for searching."""
+    """Give Kanister's own sentence, for searching."""
     if rule not in (PHASE_UNKNOWN, PHASE_LATER) or read.names[:1] != ("Phases",):
         return ""
     return f'{ORIGINAL}Failed to render template: "{read.names[1]}" not found'
@@ -289,7 +314,7 @@ def _not_there(inside: Path, need: ObjectNeed) -> Unknown:
 
 
 def forbidden(seen: Foreseen, origin: Origin, cluster: Cluster) -> Iterator[Obstacle]:
-    """Ask a cluster for the rights that phases need, and say which it does not give.
+    """Ask a cluster for the rights that phases need, and give those that are missing.
 
     What is touched under a name that is not known yet is not asked for.
     """
@@ -298,9 +323,11 @@ def forbidden(seen: Foreseen, origin: Origin, cluster: Cluster) -> Iterator[Obst
         if phase.is_wanted:
             known = [each for each in phase.accesses if "{" not in each.namespace + each.name]
             for access in missing_accesses(cluster, known, cluster.default_namespace):
-                told = f"{origin.where(path)}: the cluster does not allow us to {access}; "
-                told += "kanister-py rbac prints the Role that does"
-                yield Obstacle(phase.at, path, told, "Forbidden")
+                message = (
+                    f"{origin.where(path)}: the cluster does not allow us to {access}; "
+                    "kanister-py rbac prints the Role that does"
+                )
+                yield Obstacle(phase.at, path, message, "Forbidden")
 
 
 def unread_artifacts(
@@ -321,9 +348,11 @@ def unread_artifacts(
         readers = [each for each in choice.candidates if _reads_version(each, written)]
         if readers:
             ways = "; ".join(map(_way_to, readers))
-            told = f"Artifact {name} was written by version {written}, "
-            told += f"which {chosen.function} {chosen.version} does not read; {ways}"
-            yield UsageError(told, reason="ArtifactUnreadable")
+            yield UsageError(
+                f"Artifact {name} was written by version {written}, "
+                f"which {chosen.function} {chosen.version} does not read; {ways}",
+                reason="ArtifactUnreadable",
+            )
 
 
 def _reads_version(entry: FunctionEntry, written: str) -> bool:
@@ -339,23 +368,26 @@ def _way_to(reader: FunctionEntry) -> str:
 
 def unused_options(spec: ActionSpec, reads: Collection[Read]) -> tuple[str, ...]:
     """Name the options that are given and read nowhere: misspelt, as a rule."""
-    if any(read.names == ("Options",) for read in reads):
+    if not spec.options or any(read.names == ("Options",) for read in reads):
         return ()
-    known = {read.names[1] for read in reads if read.names[0] == "Options" and read.names[1:]}
-    return tuple(each for each in spec.options or {} if each not in known)
+    known = _options_in(reads)
+    return tuple(each for each in spec.options if each not in known)
 
 
-def words_before(
+def _options_in(reads: Iterable[Read]) -> set[str]:
+    return {read.names[1] for read in reads if read.names[0] == "Options" and read.names[1:]}
+
+
+def warnings_before(
     blueprint: Blueprint, spec: ActionSpec, reads: Sequence[Read]
 ) -> Iterator[tuple[str, str]]:
-    """Tell what is worth a word before an action runs, each with its reason.
+    """Warn of what looks wrong before an action runs, each with its reason.
 
     An option that nothing reads is misspelt as a rule, and a Secret that an action
     declares is there to be given.
     """
-    options = {read.names[1] for read in reads if read.names[0] == "Options" and read.names[1:]}
     for name in unused_options(spec, reads):
-        meant = did_you_mean(nearest(name, sorted(options)))
+        meant = did_you_mean(nearest(name, sorted(_options_in(reads))))
         yield "OptionUnused", f"The option {name} is given, and {spec.name} reads it nowhere{meant}"
     action = blueprint.actions[spec.name]
     declared = (
@@ -366,5 +398,5 @@ def words_before(
     for what, field, names, given in declared:
         for name in names:
             if name not in given:
-                told = f"{spec.name} declares the {what} {name} in {field}, and none is given"
-                yield "InputMissing", told
+                message = f"{spec.name} declares the {what} {name} in {field}, and none is given"
+                yield "InputMissing", message

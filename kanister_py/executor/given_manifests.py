@@ -1,4 +1,4 @@
-"""Finds what steps ask for among objects that lie in files."""
+"""Requirements of steps out of files: objects, schemas and Secrets read before."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Does a cluster have our definitions of resources, and if not, how does it get them?"""
+"""Definitions of our resources on a cluster: compared with ours, created and upgraded."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.errors import Conflict, Expired, NotFound, TransientError
 from kanister_py.core.objects.copies import copy_json
@@ -13,27 +13,31 @@ from kanister_py.core.objects.differences import Difference, differences_of
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.parts import conditions_of
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from kanister_py.core.retries import RetryRule
+from kanister_py.executor.insist import insist
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, EventType, KubeObject
+from kanister_py.values import NamedTuple
 
 _MANAGER: Final = "kanister-py"
 _OF_BLUEPRINTS: Final = ("cr.kanister.io", "kanister-py.io")
-_ATTEMPTS: Final = 5
+# Its status changes while the cluster takes it in.
+_RETRY: Final = RetryRule(4, on=frozenset({Conflict.reason}))
 _ESTABLISH_SECONDS: Final = 30.0
 
 
 class Step(StrEnum):
-    """What becomes of a definition; the value says it as done."""
+    """Step of an installation; the value is its past participle."""
 
     CREATED = "created"
     UPGRADED = "upgraded"
     UNCHANGED = "unchanged"
     LEFT = "left as it is"
-    """It is another one than ours, and nobody asked to replace it."""
+    """It differs from ours, and was not to be replaced."""
 
 
 class Change(NamedTuple):
-    """What was done about one definition, or would be done, and how it differs."""
+    """Change of one definition, done or planned, and how it differs."""
 
     name: str
     step: Step
@@ -64,7 +68,7 @@ def install_definitions(
     replaces: bool,
     dry_run: bool = False,
 ) -> Iterator[Change]:
-    """Bring definitions into a cluster, and say of each what was done once it is served.
+    """Bring definitions into a cluster, and give what was done about each once it is served.
 
     Safe to repeat. What is asked of `guard` is asked of all before anything changes.
     """
@@ -106,16 +110,11 @@ def _merged(found: KubeObject, manifest: Mapping[str, Any]) -> KubeObject:
 
 
 def _replace(cluster: Cluster, manifest: Mapping[str, Any]) -> None:
-    for attempt in range(_ATTEMPTS):
+    def replace() -> None:
         found = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, str(manifest["metadata"]["name"]))
-        try:
-            cluster.replace(_merged(found, manifest), field_manager=_MANAGER)
-        except Conflict:
-            # Its status changes while the cluster takes it in.
-            if attempt == _ATTEMPTS - 1:
-                raise
-        else:
-            return
+        cluster.replace(_merged(found, manifest), field_manager=_MANAGER)
+
+    insist(replace, _RETRY, lambda *_: True)
 
 
 def _wait_until_served(cluster: Cluster, clock: Clock, name: str) -> None:

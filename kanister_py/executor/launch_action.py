@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Lock
 from typing import Any, Final, TypeAlias
@@ -19,8 +18,7 @@ from kanister_py.core.actionsets.status import (
     size_of,
 )
 from kanister_py.core.actionsets.steps import current_phase
-from kanister_py.core.blueprints.plan import Known, Obstacle
-from kanister_py.core.blueprints.renderer import renderer_of
+from kanister_py.core.blueprints.plan import Known, Obstacle, renderer_of
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.registry.choose import Choice
@@ -40,11 +38,12 @@ from kanister_py.executor.fetch_facts import (
     parse_workload,
     workload_as_dict,
 )
-from kanister_py.executor.foresee import ActionRefused, forbidden, foresee, words_before
+from kanister_py.executor.foresee import ActionRefused, forbidden, foresee, warnings_before
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run_phase import PhaseWork, enter, leave
 from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.function import Func
+from kanister_py.values import NamedTuple
 
 _LARGEST_OBJECT_BYTES: Final = 16 * 1024
 _OF_CLUSTER: Final[Mapping[tuple[str, ...], str]] = {
@@ -75,16 +74,15 @@ class SecretBook:
             return self.masker
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class ActionWork:
-    """What one process holds in hand for an action. It can be found again after a restart."""
+class ActionWork(NamedTuple):
+    """Working set of one process for an action. It can be found again after a restart."""
 
     course: ActionCourse
     params: Params
     renderer: Renderer
     phases: Mapping[int, PhaseWork]
     secrets: SecretBook
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any]
     warnings: tuple[Warned, ...] = ()
 
     def render_artifacts(self) -> dict[str, dict[str, Any]]:
@@ -97,7 +95,7 @@ class ActionWork:
 
 
 Choices: TypeAlias = Sequence[Choice[FunctionEntry] | KanisterError]
-"""Which version each phase of an action gets, or why it gets none; the deferred one is last."""
+"""The version of each phase of an action, or why it gets none; the deferred one is last."""
 
 
 def launch_action(
@@ -122,8 +120,8 @@ def launch_action(
     try:
         renderer = renderer_of(course.blueprint, course.spec.name, surroundings.effects)
     except UnknownTemplateEngine as error:
-        told = f"annotation {ENGINE_ANNOTATION} of the Blueprint: {error.message}"
-        raise ActionRefused([Obstacle(None, (), told, error.reason)]) from None
+        message = f"annotation {ENGINE_ANNOTATION} of the Blueprint: {error.message}"
+        raise ActionRefused([Obstacle(None, (), message, error.reason)]) from None
     remembered = status.facts
     fetched = fetch_facts(
         *(surroundings.facts or cluster, course.spec, time),
@@ -132,7 +130,8 @@ def launch_action(
     params = Params(fetched.facts)
     warnings: tuple[Warned, ...] = ()
     if status.start_time is None:
-        warnings = _look_first(course, choices, load, surroundings, fetched, status, secrets)
+        known = Known(renderer, Params(fetched.facts), load)
+        warnings = _look_first(course, choices, known, surroundings, fetched, status, secrets)
     else:
         secrets.take_in(params.secret_texts())
         if fetched.missing:
@@ -142,11 +141,10 @@ def launch_action(
         if isinstance(choice, KanisterError):
             raise choice
         at = path[-1] if isinstance(path[-1], int) else DEFER
-        references = renderer.references(
-            {name: each.as_dict() for name, each in phase.objects.items()},
-            params,
-            (*path, "objects"),
-        )
+        references: Mapping[str, Mapping[str, Any]] = {}
+        if phase.objects:
+            objects = {name: each.as_dict() for name, each in phase.objects.items()}
+            references = renderer.references(objects, params, (*path, "objects"))
         code = load(choice.chosen)
         phases[at] = PhaseWork(Place(index, at), phase, code, renderer, references)
     work = ActionWork(course, params, renderer, phases, secrets, _lasting(fetched.facts), warnings)
@@ -172,14 +170,16 @@ def look_at_action(
 
     `is_later`: other actions run before it, which may change what it finds in the cluster.
     """
+    renderer = renderer_of(course.blueprint, course.spec.name, surroundings.effects)
     fetched = fetch_facts(surroundings.facts or surroundings.cluster, course.spec, time)
-    _look_first(course, choices, load, surroundings, fetched, status, secrets, is_later=is_later)
+    known = Known(renderer, Params(fetched.facts), load)
+    _look_first(course, choices, known, surroundings, fetched, status, secrets, is_later=is_later)
 
 
 def _look_first(
     course: ActionCourse,
     choices: Choices,
-    load: Callable[[FunctionEntry], type[Func]],
+    known: Known,
     surroundings: Surroundings,
     fetched: Fetched,
     status: ActionStatus,
@@ -187,21 +187,21 @@ def _look_first(
     *,
     is_later: bool = False,
 ) -> tuple[Warned, ...]:
-    """Refuse what is sure to fail, and give what is worth a word before it runs."""
+    """Refuse what is sure to fail, and give warnings about the rest.
+
+    `known.params` has no other user: what only a look at later phases shows must not be seen
+    by earlier ones.
+    """
     name, cluster = course.spec.name, surroundings.cluster
-    done = current_phase(status)
-    done = len(status.phases) if done is None else done
+    current = current_phase(status)
+    done = len(status.phases) if current is None else current
     over: dict[tuple[str, ...], str] = {
         ("Phases", phase.name, kind): "it is of a phase that is over"
         for phase in status.phases[:done]
         for kind in ("Secrets", "ConfigMaps")
     }
-    known = Known(
-        renderer_of(course.blueprint, name, surroundings.effects),
-        # What only a look at later phases shows must not be seen by earlier ones.
-        Params(fetched.facts),
-        load,
-        {**(_OF_CLUSTER if is_later else fetched.open), **over},
+    known = known._replace(
+        open={**(_OF_CLUSTER if is_later else fetched.open), **over},
         is_whole=True,
         preferred=course.spec.preferred_version,
     )
@@ -212,21 +212,21 @@ def _look_first(
         seen = foresee(course.blueprint, name, choices, known, cluster, **more)
     finally:
         masker = secrets.take_in(known.params.secret_texts())
-    missing = [each.error for each in fetched.missing]
-    if is_later:
+    obstacles = [
+        Obstacle(None, (), each.error.message, each.error.reason)
+        for each in fetched.missing
         # What earlier actions may make is waited for; a reference that says too little is not.
-        missing = [each for each in missing if isinstance(each, InvalidObjectReference)]
-    obstacles = [Obstacle(None, (), each.message, each.reason) for each in missing]
+        if not is_later or isinstance(each.error, InvalidObjectReference)
+    ]
     obstacles += seen.obstacles
     if surroundings.checks_access:
         obstacles += forbidden(seen, known.renderer.origin, cluster)
     if obstacles:
         raise ActionRefused(obstacles)
-    warnings = [Warned("NotChecked", each, name) for each in seen.unchecked]
+    warnings = [("NotChecked", each) for each in seen.unchecked]
     if not done:
-        words = words_before(course.blueprint, course.spec, seen.reads)
-        warnings += [Warned(reason, text, name) for reason, text in words]
-    return tuple(each._replace(message=masker.mask(each.message)) for each in warnings)
+        warnings += warnings_before(course.blueprint, course.spec, seen.reads)
+    return tuple([Warned(reason, masker.mask(text), name) for reason, text in warnings])
 
 
 def _catch_up(work: ActionWork, status: ActionStatus, cluster: Cluster) -> None:
@@ -241,7 +241,7 @@ def _catch_up(work: ActionWork, status: ActionStatus, cluster: Cluster) -> None:
 
 
 def _lasting(facts: ActionFacts) -> dict[str, Any]:
-    """Say what of the facts cannot be seen again once the phases have begun their work."""
+    """Give the facts that cannot be seen again once the phases have begun their work."""
     lasting = workload_as_dict(facts.workload)
     found = facts.object
     if found is None or found.get("kind") == "Secret":

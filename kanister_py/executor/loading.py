@@ -20,7 +20,7 @@ from kanister_py.core.versions.semver import parse_version
 
 
 class PluginBroken(UsageError):
-    """What an entry point names could not be loaded or registered."""
+    """The code of a plugin could not be loaded or registered."""
 
     reason = "PluginBroken"
 
@@ -74,12 +74,17 @@ def loadable(
     return builder.build(), broken
 
 
+def import_target(target: str) -> Any:
+    """Import what stands at `module:name`."""
+    module_name, _, attribute = target.partition(":")
+    # Standard output belongs to the result, whatever foreign code prints when it is imported.
+    with LOADING, redirect_stdout(sys.stderr):
+        return getattr(import_module(module_name), attribute)
+
+
 def _imported(entry: FunctionEntry) -> Any:
-    module_name, _, attribute = entry.target.partition(":")
     try:
-        # Standard output belongs to the result, whatever foreign code says when it is imported.
-        with LOADING, redirect_stdout(sys.stderr):
-            return getattr(import_module(module_name), attribute)
+        return import_target(entry.target)
     except (Exception, SystemExit) as error:  # whatever the import of foreign code may raise
         why = f"its code {entry.target} cannot be loaded: {type(error).__name__}: {error}"
         raise _mismatch(entry, why) from error

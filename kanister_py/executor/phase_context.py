@@ -1,9 +1,9 @@
-"""Phase context: what a function has in hand while it runs."""
+"""Phase context: the functions' view of their run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.status import NOT_MOVED, Moved, Place
@@ -19,14 +19,15 @@ from kanister_py.gotemplate import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.object_store import ObjectStores
+from kanister_py.values import NamedTuple
 
 RUN_LABEL: Final = "kanister-py.io/run"
 ATTEMPT_LABEL: Final = "kanister-py.io/attempt"
-"""What pods carry besides if their run key has a part: the key without it."""
+"""Label of pods whose run key has a part: the key without it."""
 
 
 class RunIdentity(NamedTuple):
-    """Which attempt at which phase of which ActionSet this is."""
+    """Identity of an attempt at a phase of an ActionSet."""
 
     actionset_uid: str
     place: Place
@@ -40,7 +41,7 @@ class RunIdentity(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """What runs share: the world, the threads, the watches."""
+    """Surroundings that runs share: the cluster, the threads, the watches."""
 
     cluster: Cluster
     clock: Clock
@@ -90,7 +91,7 @@ class RunningPhase:
         self._owner = owner
         self._log = PhaseLog(masker, learn, on_log)
         self._cleanups: list[Callable[[], None]] = []
-        # What a function calls is done elsewhere.
+        # These parts of a context are made by others.
         self.log = self._log.add
         self.mask = self._log.mask
         self.conceal = self._log.conceal
@@ -102,7 +103,7 @@ class RunningPhase:
         self.on_cancel = stop.listening
 
     def begin(self, renderer: Renderer, *, is_taken_up: bool) -> None:
-        """Learn how the blueprint's templates are rendered, and who began this attempt."""
+        """Take the renderer of the blueprint, and whether another process began this attempt."""
         self.renderer = renderer
         self.is_taken_up = is_taken_up
 
@@ -124,7 +125,7 @@ class RunningPhase:
 
     @property
     def stopped_by(self) -> KanisterError | None:
-        """Why the phase has been told to stop, if it has."""
+        """The reason why the phase is to stop; None if it is not."""
         return self._stop.why
 
     def check_cancelled(self) -> None:

@@ -8,15 +8,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kanister_py.core.actionsets.masking import Masker
-from kanister_py.core.actionsets.outputs import OutputParser
+from kanister_py.core.actionsets.outputs import LogLines, OutputParser
 
 _TAIL_LINES: Final = 10
 _TAIL_WIDTH: Final = 400
-_LONGEST_LINE: Final = 64 * 1024
 
 
 class PhaseLog:
-    """What a phase says. Nothing longer than a screen is kept of it."""
+    """Log of a phase. Nothing longer than a screen is kept of it."""
 
     def __init__(
         self,
@@ -59,7 +58,7 @@ class OutputReader:
 
     def __init__(self, log: Callable[[str], None]) -> None:
         self._parser = OutputParser()
-        self._lines = _Lines(log)
+        self._lines = LogLines(log)
 
     def feed(self, chunk: bytes) -> None:
         for piece in self._parser.feed(chunk):
@@ -75,31 +74,6 @@ class OutputReader:
         if self._parser.error is not None:
             raise self._parser.error
         return self._parser.outputs
-
-
-class _Lines:
-    """Cuts a log into lines, wherever its pieces end. A line that never ends is cut too."""
-
-    def __init__(self, take: Callable[[str], None]) -> None:
-        self._take = take
-        self._held = b""
-
-    def feed(self, piece: bytes) -> None:
-        *lines, held = (self._held + piece).split(b"\n")
-        for line in lines:
-            self._give(line)
-        while len(held) > _LONGEST_LINE:
-            self._give(held[:_LONGEST_LINE])
-            held = held[_LONGEST_LINE:]
-        self._held = held
-
-    def finish(self) -> None:
-        if self._held:
-            self._give(self._held)
-        self._held = b""
-
-    def _give(self, line: bytes) -> None:
-        self._take(line[:_LONGEST_LINE].decode("utf-8", "replace").rstrip("\r"))
 
 
 def _cut(line: str) -> str:

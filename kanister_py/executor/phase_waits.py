@@ -22,7 +22,7 @@ _LONGEST_SAFETY_SECONDS: Final = 240.0
 
 
 class PhaseWaits:
-    """Lets a phase wait without a slot, until its answer is there or it has been told to stop."""
+    """Lets a phase wait without a slot, until its answer is there or it is to stop."""
 
     def __init__(
         self,

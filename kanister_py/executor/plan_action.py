@@ -1,19 +1,24 @@
-"""Reads what an action's templates would see, and plans its phases without running any."""
+"""Plan of an action: its phases as they would run, from what its templates would see."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.actionsets.course import ActionNotFound
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.model import ActionSpec
 from kanister_py.core.blueprints.model import Blueprint, Phase
-from kanister_py.core.blueprints.plan import Known, PlannedPhase, choose_phase_version
+from kanister_py.core.blueprints.plan import (
+    Known,
+    PlannedPhase,
+    Unknown,
+    choose_phase_version,
+    renderer_of,
+)
 from kanister_py.core.blueprints.reads import reads_of_action
-from kanister_py.core.blueprints.renderer import renderer_of
-from kanister_py.core.errors import KanisterError
+from kanister_py.core.errors import KanisterError, NotFound, ObjectNotFetched
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry, Registry
@@ -25,12 +30,14 @@ from kanister_py.executor.foresee import MISSING, foresee, unused_options
 from kanister_py.executor.loading import load_function
 from kanister_py.gotemplate import Effects
 from kanister_py.ports.cluster import Cluster
+from kanister_py.values import NamedTuple
 
 
 class Plan(NamedTuple):
     """The phases of an action in the order they would run, and what could not be read.
 
-    `errors` say what is wrong with the action besides its phases.
+    `errors` say what is wrong with the action besides its phases, `unchecked` which objects
+    are not there and may be in time, and `unknown` what is not known yet of the artifacts.
     """
 
     blueprint: str
@@ -38,14 +45,18 @@ class Plan(NamedTuple):
     phases: tuple[PlannedPhase, ...]
     unread: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         data = {
             "blueprint": self.blueprint,
             "action": self.action,
-            "unread": list(self.unread),
+            "unread": [*self.unread, *self.unchecked],
             "phases": [each.as_dict() for each in self.phases],
         }
+        if self.unknown:
+            data["unknown"] = [each.as_dict() for each in self.unknown]
         if self.errors:
             data["errors"] = list(self.errors)
         return data
@@ -54,15 +65,26 @@ class Plan(NamedTuple):
     def has_errors(self) -> bool:
         return bool(self.errors) or any(each.error for each in self.phases)
 
+    @property
+    def lacking(self) -> tuple[str, ...]:
+        """Say why each text that is not known is not, but for what phases will give."""
+        to_run = [each for each in self.phases if not each.skipped]
+        every = (*self.unknown, *(one for each in to_run for one in each.unknown))
+        return tuple(each.why for each in every if each.why)
+
 
 class Circumstances(NamedTuple):
-    """What a plan is made for: the functions there are, the releases, the moment."""
+    """Circumstances of a plan: the functions there are, the releases, the moment.
+
+    `is_real`: the cluster is the one to run on, so what is not there is an error.
+    """
 
     registry: Registry[FunctionEntry]
     time: datetime
     effects: Effects
     at: Mapping[str, Version] = {}
     is_strict: bool = False
+    is_real: bool = False
 
 
 def plan_action(
@@ -77,12 +99,16 @@ def plan_action(
         known_names = sorted(blueprint.actions)
         raise ActionNotFound(spec.name, spec.object.kind, blueprint.name, known_names)
     fetched = fetch_facts(cluster, spec, given.time)
-    # A plan may be given less than a run: what is not there is no error. Where
-    # nothing runs pods, a workload may be there, and what stands between it and its
-    # pods may not.
+    # A plan may be given less than a run: what is not there is no error, but what is there
+    # and cannot be right is. Where nothing runs pods, a workload may be there, and what
+    # stands between it and its pods may not.
+    lacking = () if given.is_real else (NotFound, ObjectNotFetched)
     unread = [
-        each.error.message for each in fetched.missing if not isinstance(each.error, OwnerMissing)
+        each.error.message
+        for each in fetched.missing
+        if isinstance(each.error, lacking) and not isinstance(each.error, OwnerMissing)
     ]
+    wrong = [each.error.message for each in fetched.missing if not isinstance(each.error, lacking)]
     params = Params(fetched.facts)
     renderer = renderer_of(blueprint, spec.name, given.effects)
     known = Known(
@@ -96,14 +122,19 @@ def plan_action(
     choices = [_choice(each, spec, given) for _, each in action.every_phase()]
     seen = foresee(blueprint, spec.name, choices, known, cluster)
     masker = Masker(params.secret_texts())
-    phases = [_masked(_without_missing(each, unread), masker) for each in seen.phases]
+    phases = [
+        _masked(_with_errors(each, unread, is_real=given.is_real), masker) for each in seen.phases
+    ]
     errors = [masker.mask(each.message) for each in seen.obstacles if each.phase is None]
+    errors += [masker.mask(each) for each in wrong]
     return Plan(
         blueprint.name,
         spec.name,
         tuple(phases),
-        tuple(dict.fromkeys((*unread, *seen.unchecked))),
+        tuple(dict.fromkeys(unread)),
         tuple(errors),
+        tuple(dict.fromkeys(seen.unchecked)),
+        tuple(_masked_unknown(seen.unknown, masker)),
     )
 
 
@@ -118,11 +149,12 @@ def _choice(
         return error
 
 
-def _without_missing(phase: PlannedPhase, unread: list[str]) -> PlannedPhase:
-    """Take what is not in the cluster for what the plan was not given."""
-    unread += [each.message for each in phase.obstacles if each.reason == MISSING]
-    told = [each.message for each in phase.obstacles if each.reason != MISSING]
-    return phase._replace(error="; ".join(told))
+def _with_errors(phase: PlannedPhase, unread: list[str], *, is_real: bool) -> PlannedPhase:
+    """Take what is not in a cluster in memory for what the plan was not given."""
+    if not is_real:
+        unread += [each.message for each in phase.obstacles if each.reason == MISSING]
+    errors = [each.message for each in phase.obstacles if is_real or each.reason != MISSING]
+    return phase._replace(error="; ".join(errors))
 
 
 def _pods_to_come(facts: ActionFacts) -> Mapping[tuple[str, ...], str]:
@@ -144,12 +176,17 @@ def _pods_to_come(facts: ActionFacts) -> Mapping[tuple[str, ...], str]:
     return {(root, field): why for field in OF_PODS}
 
 
+def _masked_unknown(unknown: Iterable[Unknown], masker: Masker) -> Iterator[Unknown]:
+    for each in unknown:
+        yield each._replace(why=masker.mask(each.why))
+
+
 def _masked(phase: PlannedPhase, masker: Masker) -> PlannedPhase:
     return phase._replace(
         args=masker.mask_data(dict(phase.args)),
         condition=masker.mask(phase.condition),
         error=masker.mask(phase.error),
-        unknown=tuple(each._replace(why=masker.mask(each.why)) for each in phase.unknown),
+        unknown=tuple(_masked_unknown(phase.unknown, masker)),
         accesses=tuple(
             each._replace(namespace=masker.mask(each.namespace), name=masker.mask(each.name))
             for each in phase.accesses

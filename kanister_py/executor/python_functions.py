@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
+import os
 import sys
 import threading
 from collections.abc import Awaitable, Coroutine, Mapping
-from contextlib import redirect_stdout
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.core.compositions.authoring import InvalidResponse, Request, Response
 from kanister_py.core.compositions.endpoints import PYTHON, scheme_of, target_of
@@ -17,8 +14,9 @@ from kanister_py.core.compositions.messages import FunctionRequest, FunctionResp
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.versions.semver import parse_version
-from kanister_py.executor.loading import LOADING, PluginBroken, load_function
+from kanister_py.executor.loading import PluginBroken, import_target, load_function
 from kanister_py.ports.composition_function import CompositionFunction
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     import asyncio
@@ -38,14 +36,20 @@ class PythonFunction(NamedTuple):
 
     @property
     def is_async(self) -> bool:
-        return inspect.iscoroutinefunction(self.code.run)
+        if self.is_ours:
+            return False
+        from inspect import iscoroutinefunction
+
+        return iscoroutinefunction(self.code.run)
 
     def begin(self, request: FunctionRequest) -> FunctionResponse | Awaitable[Any]:
         """Call a new instance: the answer, or what is to be awaited for `finish`."""
         answer = self.code().run(Request(request, is_own=not self.is_ours))
-        if not isinstance(answer, Response | dict) and inspect.isawaitable(answer):
-            return answer
-        return self.finish(answer)
+        if self.is_ours or isinstance(answer, Response | dict):
+            return self.finish(answer)
+        from inspect import isawaitable
+
+        return answer if isawaitable(answer) else self.finish(answer)
 
     def finish(self, answer: Any) -> FunctionResponse:
         """Take what an instance answered as a response."""
@@ -76,13 +80,12 @@ def load_python_function(endpoint: str, entries: Registry[FunctionEntry]) -> Pyt
 
 
 def _class_at(target: str) -> type[CompositionFunction]:
-    module, _, name = target.partition(":")
     # An author's function lies beside the manifests more often than in a package.
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.insert(0, here)
     try:
-        with LOADING, redirect_stdout(sys.stderr):
-            found: type[CompositionFunction] = getattr(import_module(module), name)
+        found: type[CompositionFunction] = import_target(target)
     except (Exception, SystemExit) as error:  # whatever the import of foreign code may raise
         raise PluginBroken(target, f"{type(error).__name__}: {error}") from error
     return found
@@ -90,8 +93,7 @@ def _class_at(target: str) -> type[CompositionFunction]:
 
 def _checked(answer: Mapping[str, Any]) -> dict[str, Any]:
     from kanister_py.executor.wire_messages import RESPONSE
-    from kanister_py.proto.checking import check_message
-    from kanister_py.proto.encoding import NotEncodable
+    from kanister_py.proto.encoding import NotEncodable, check_message
 
     try:
         return check_message(RESPONSE, answer)

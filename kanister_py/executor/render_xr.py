@@ -1,9 +1,9 @@
-"""Rendering of XRs of which no cluster knows."""
+"""Rendering of XRs without a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.compositions.definitions import is_legacy
 from kanister_py.core.compositions.desired import Rules, connection_secret_of
@@ -21,10 +21,11 @@ from kanister_py.core.compositions.model import Composition
 from kanister_py.core.compositions.pipeline import Observed
 from kanister_py.core.objects.parts import namespace_of
 from kanister_py.executor.run_pipeline import Engine, compose
+from kanister_py.values import NamedTuple
 
 
 class RenderInput(NamedTuple):
-    """What is rendered. `xr` has its schema's defaults already."""
+    """Input of a rendering. `xr` has its schema's defaults already."""
 
     xr: Data
     composition: Composition

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse
 from kanister_py.core.compositions.model import Step
@@ -14,9 +14,10 @@ from kanister_py.core.compositions.requirements import (
     unsettled,
     with_fetched,
 )
-from kanister_py.ports.function_runner import FunctionCall, FunctionRunner
+from kanister_py.ports.function_runner import Caller, FunctionCall
 from kanister_py.ports.requirement_source import RequirementSource
 from kanister_py.ports.tracing import span
+from kanister_py.values import NamedTuple
 
 
 class Settled(NamedTuple):
@@ -29,7 +30,7 @@ class Settled(NamedTuple):
 class SettlingRunner:
     """Fetches what one step's function asks for, and calls it again with that."""
 
-    def __init__(self, inner: FunctionRunner, step: Step, source: RequirementSource) -> None:
+    def __init__(self, inner: Caller, step: Step, source: RequirementSource) -> None:
         self._inner = inner
         self._step = step
         self._source = source
@@ -63,16 +64,13 @@ class SettlingRunner:
             request, before = following._replace(context=response.context), asked
         raise unsettled(most, before, answered.response)
 
-    def close(self) -> None:
-        self._inner.close()
-
 
 def fetch(asked: Mapping[str, Any], source: RequirementSource) -> Fetched:
     """Fetch all that is asked for; what is not there stands as an empty message."""
     return Fetched(
-        {name: fetch_resources(each, source) for name, each in _in_order(asked, "resources")},
-        {name: fetch_resources(each, source) for name, each in _in_order(asked, "extraResources")},
-        {name: fetch_schema(each, source) for name, each in _in_order(asked, "schemas")},
+        {name: _fetch_resources(each, source) for name, each in _in_order(asked, "resources")},
+        {name: _fetch_resources(each, source) for name, each in _in_order(asked, "extraResources")},
+        {name: _fetch_schema(each, source) for name, each in _in_order(asked, "schemas")},
     )
 
 
@@ -80,11 +78,11 @@ def _in_order(asked: Mapping[str, Any], key: str) -> list[tuple[str, Data]]:
     return sorted((asked.get(key) or {}).items())
 
 
-def fetch_resources(selector: Mapping[str, Any], source: RequirementSource) -> Data:
+def _fetch_resources(selector: Mapping[str, Any], source: RequirementSource) -> Data:
     found = source.fetch_resources(selector)
     return {"items": [{"resource": each} for each in found]} if found else {}
 
 
-def fetch_schema(selector: Mapping[str, Any], source: RequirementSource) -> Data:
+def _fetch_schema(selector: Mapping[str, Any], source: RequirementSource) -> Data:
     schema = source.fetch_schema(selector.get("apiVersion", ""), selector.get("kind", ""))
     return {"openapiV3": schema} if schema is not None else {}

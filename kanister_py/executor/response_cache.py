@@ -71,7 +71,7 @@ def _size_of(response: FunctionResponse) -> int:
 
 
 class ResponseCache:
-    """What all steps of all pipelines share: stores, what was asked for last, who calls now."""
+    """Cache for all steps of all pipelines: stores, last requirements, calls under way."""
 
     def __init__(
         self,
@@ -244,6 +244,3 @@ class CachingRunner:
             seconds,
             is_public=is_public,
         )
-
-    def close(self) -> None:
-        self._inner.close()

@@ -1,4 +1,4 @@
-"""Access review: who shows a token, and what they may see."""
+"""Access review: the user of a token, and what it may see."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _READS: Final = ("get", "list")
 
 
 class Access(StrEnum):
-    """What becomes of a request."""
+    """Verdict on a request."""
 
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
@@ -39,7 +39,7 @@ class AccessReviewer:
     def review(self, token: str, asked: Mapping[str, Any]) -> Access:
         """Judge a token. `asked` are the attributes of a SubjectAccessReview's spec.
 
-        Who wants to change something is judged anew each time.
+        Requests to change something are judged anew each time.
         """
         if not any(each.get("verb") in _READS for each in asked.values()):
             return self._ask(token, asked)

@@ -1,14 +1,14 @@
-"""Which revisions are there in a cluster, and who uses each?"""
+"""Inventory of revisions: those in a cluster, and the users of each."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from kanister_py.core.compositions.built_in import run_by_package
 from kanister_py.core.compositions.definitions import is_legacy, machinery_of, target_version
 from kanister_py.core.compositions.endpoints import BUILTIN, scheme_of
+from kanister_py.core.compositions.installed import run_by_package
 from kanister_py.core.errors import NoMatch, NotFound, UsageError
 from kanister_py.core.objects.parts import labels_of, spec_of
 from kanister_py.core.objects.resources import GroupVersionResource
@@ -32,28 +32,16 @@ from kanister_py.core.revisions.users import (
     users_of_composition,
     users_of_function,
 )
+from kanister_py.executor.find_uses import every
 from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.values import NamedTuple
 
-
-class RevisionUnknown(UsageError):
-    """Somebody names a revision that the cluster does not have."""
-
-    reason = "RevisionNotFound"
-
-    def __init__(self, name: str, there: Sequence[str]) -> None:
-        shown = ", ".join(sorted(there)[:10]) or "no revision at all"
-        super().__init__(f"There is no revision {name}; there is {shown}")
-        self.name = name
-        self.there = tuple(there)
-
-
-_PAGE: Final = 500
 COMPOSITION: Final = "CompositionRevision"
 FUNCTION: Final = "FunctionRevision"
 
 
 class Known(NamedTuple):
-    """One revision in a cluster. `uses` says in which ways who uses it."""
+    """One revision in a cluster. `uses` holds its users by their way of using it."""
 
     kind: str
     owner: str
@@ -66,17 +54,17 @@ class Known(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Say what becomes of a revision: who calls it, or whether it is the one in force."""
+        """Whether a revision of a function serves, or one of a composition is in force."""
         if self.function is None:
             return "newest" if self.is_newest else "older"
         if self.function.is_routable:
             return "routable"
         return str(self.function.desired_state).lower()
 
-    def told(self) -> dict[str, Any]:
-        """Say it to a program."""
+    def as_data(self) -> dict[str, Any]:
+        """Give the revision as JSON and YAML outputs show it."""
         metadata = self.object["metadata"]
-        told: dict[str, Any] = {
+        data: dict[str, Any] = {
             "kind": self.kind,
             "of": self.owner,
             "name": self.name,
@@ -87,12 +75,12 @@ class Known(NamedTuple):
             "usedBy": {way: list(who) for way, who in self.uses.items()},
         }
         if self.function is not None:
-            told |= revision_summary(self.function)
-            told["image"] = str(spec_of(self.object).get("image") or "")
-            told["endpoint"] = self.function.endpoint
-            told["healthy"] = self.function.is_healthy
-            told["desiredState"] = str(self.function.desired_state)
-        return told
+            data |= revision_summary(self.function)
+            data["image"] = str(spec_of(self.object).get("image") or "")
+            data["endpoint"] = self.function.endpoint
+            data["healthy"] = self.function.is_healthy
+            data["desiredState"] = str(self.function.desired_state)
+        return data
 
 
 class Inventory(NamedTuple):
@@ -102,19 +90,23 @@ class Inventory(NamedTuple):
     functions: Mapping[str, KubeObject]
 
     def find(self, name: str) -> Known:
-        """Give the revision of a name, of whichever kind; say which there are if there is none."""
+        """Give the revision of a name, of whichever kind."""
         found = [each for each in self.revisions if each.name == name]
         if not found:
-            raise RevisionUnknown(name, [each.name for each in self.revisions])
+            there = ", ".join(sorted(each.name for each in self.revisions)[:10])
+            raise UsageError(
+                f"There is no revision {name}; there is {there or 'no revision at all'}",
+                reason="RevisionNotFound",
+            )
         return found[0]
 
 
 def read_inventory(
     cluster: Cluster, entries: Registry[FunctionEntry], *, composed: bool = True
 ) -> Inventory:
-    """Read every revision, what it is worth, and everybody who may use one.
+    """Read every revision, the support of its version, and all users of one.
 
-    Without `composed` those of functions alone: who uses these, compositions say, and no
+    Without `composed` those of functions alone: compositions name their users, and no
     composite resource has to be read.
     """
     revised = _all(cluster, COMPOSITION_REVISIONS)
@@ -140,7 +132,7 @@ def read_inventory(
 def _judged(
     called: Sequence[KubeObject], entries: Registry[FunctionEntry]
 ) -> Iterator[FunctionRevision]:
-    """Say of revisions of functions what they run and what that is worth."""
+    """Give revisions of functions with the versions they run and the support of these."""
     by_function: dict[str, list[FunctionRevision]] = defaultdict(list)
     for obj in called:
         revision = revision_of(obj)
@@ -185,7 +177,7 @@ def _facts(obj: KubeObject) -> RevisionFacts:
 
 
 def _holders(cluster: Cluster) -> list[Holder]:
-    """Read who holds revisions: all resources of all kinds that definitions make."""
+    """Read the holders of revisions: all resources of all kinds that definitions make."""
     holders: list[Holder] = []
     for definition in _all(cluster, DEFINITIONS):
         spec = spec_of(definition)
@@ -195,7 +187,7 @@ def _holders(cluster: Cluster) -> list[Holder]:
         try:
             resource = cluster.resource_for(api_version, kind).gvr
         except NoMatch:
-            # Not served: nobody can have made one.
+            # Not served: there can be none.
             continue
         for obj in _all(cluster, resource):
             metadata = obj["metadata"]
@@ -207,15 +199,8 @@ def _holders(cluster: Cluster) -> list[Holder]:
 
 
 def _all(cluster: Cluster, resource: GroupVersionResource) -> list[KubeObject]:
-    """Read all objects of a kind, page by page; a kind that is not installed has none."""
-    found: list[KubeObject] = []
-    token = ""
-    while True:
-        try:
-            page = cluster.list(resource, limit=_PAGE, continue_token=token)
-        except NotFound:
-            return found
-        found += page.items
-        token = page.continue_token
-        if not token:
-            return found
+    """Read all objects of a kind; one that is not installed has none."""
+    try:
+        return list(every(cluster, resource, [""]))
+    except NotFound:
+        return []

@@ -1,4 +1,4 @@
-"""Carries out one attempt at one phase."""
+"""One attempt at one phase: objects, arguments, the call, and its result."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from math import isfinite
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.status import DEFER, PhaseError, Place
@@ -28,6 +28,7 @@ from kanister_py.executor.foresee import ActionRefused
 from kanister_py.executor.phase_context import RunningPhase
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import Func, OnRestart
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 _LONGEST_MESSAGE: Final = 4000
@@ -79,7 +80,7 @@ class PhaseWork(NamedTuple):
 def run_phase(
     work: PhaseWork, params: Params, context: RunningPhase, *, is_taken_up: bool
 ) -> Result:
-    """Carry out one attempt, and say what came of it. Nothing is raised.
+    """Carry out one attempt, and give its result. Nothing is raised.
 
     `is_taken_up` says that another process has begun this very attempt and died.
     """
@@ -124,23 +125,19 @@ def enter(
     """Fetch the objects of a phase, and let its templates see them."""
     secrets: dict[str, KubeObject] = {}
     config_maps: dict[str, KubeObject] = {}
-    for name, need in needs_of_phase(work.references).items():
+    needs = needs_of_phase(work.references) if work.references else {}
+    for name, need in needs.items():
         into = secrets if need.resource.resource == "secrets" else config_maps
         into[name] = fetch_named(cluster, need)
     if secrets and context is not None:
         context.learn_secrets(secrets.values())
-    if work.place.is_deferred:
-        params.enter_defer_phase(secrets, config_maps)
-    else:
-        params.enter_phase(work.phase.name, secrets, config_maps)
+    phase = None if work.place.phase == DEFER else work.phase.name
+    params.enter_phase(phase, secrets, config_maps)
 
 
 def leave(params: Params, work: PhaseWork, output: Mapping[str, Any] | None) -> None:
     """Let later templates see what a phase gave; nothing, if it failed."""
-    if work.place.is_deferred:
-        params.leave_defer_phase(output)
-    else:
-        params.leave_phase(work.phase.name, output)
+    params.leave_phase(None if work.place.phase == DEFER else work.phase.name, output)
 
 
 def phase_error_of(

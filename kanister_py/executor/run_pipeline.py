@@ -1,9 +1,9 @@
-"""Pipeline run: every step in its turn. Nothing is applied."""
+"""Pipeline run: every step in its turn, up to the desired state. Nothing is applied."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
 from kanister_py.core.compositions.cache_keys import Digests, kept_seconds
 from kanister_py.core.compositions.capabilities import check_capability
@@ -23,11 +23,11 @@ from kanister_py.core.compositions.pipeline import (
     notice_of_number,
     request_of,
     skip,
+    why_not_due,
     with_warnings,
 )
 from kanister_py.core.compositions.requirements import Fetched, check_allowed
 from kanister_py.core.compositions.step_inputs import ArtifactRef, StepInputUnusable, input_in
-from kanister_py.core.compositions.when import why_not_due
 from kanister_py.core.errors import (
     Fault,
     FunctionVersionRemoved,
@@ -38,27 +38,32 @@ from kanister_py.core.errors import (
 from kanister_py.core.objects.parts import name_of, namespace_of
 from kanister_py.core.registry.choose import choose_revision
 from kanister_py.core.registry.entries import FunctionRevision, Registry
-from kanister_py.executor.call_records import (
+from kanister_py.executor.requirements_loop import SettlingRunner, fetch
+from kanister_py.executor.runner_wrappers import (
+    STEP_RETRY,
+    BoundedRunner,
     MeasuringRunner,
     Record,
     RecordingRunner,
+    RetryingRunner,
+    TagCheckingRunner,
     TracingRunner,
 )
-from kanister_py.executor.checked_answers import TagCheckingRunner
-from kanister_py.executor.requirements_loop import (
-    SettlingRunner,
-    fetch,
-    fetch_resources,
-    fetch_schema,
-)
-from kanister_py.executor.response_cache import CachingRunner, ResponseCache
-from kanister_py.executor.step_artifacts import StepArtifacts
-from kanister_py.executor.step_retries import STEP_RETRY, BoundedRunner, RetryingRunner
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_metrics import FunctionMetrics
-from kanister_py.ports.function_runner import FunctionCall, FunctionCallError, FunctionRunner
+from kanister_py.ports.function_runner import (
+    Caller,
+    FunctionCall,
+    FunctionCallError,
+    FunctionRunner,
+)
 from kanister_py.ports.requirement_source import RequirementSource
 from kanister_py.ports.tracing import span
+from kanister_py.values import NamedTuple
+
+if TYPE_CHECKING:
+    from kanister_py.executor.response_cache import ResponseCache
+    from kanister_py.executor.step_artifacts import StepArtifacts
 
 
 class PipelineStepFailed(KanisterError):
@@ -108,7 +113,7 @@ class CredentialMissing(UsageError):
 
 
 class Engine(NamedTuple):
-    """What every run shares: who calls functions, which there are, where requirements are."""
+    """Engine of pipelines: the runner, the functions there are, the source of requirements."""
 
     runner: FunctionRunner
     """The transport alone: all that wraps it is put around it here, step by step."""
@@ -120,7 +125,7 @@ class Engine(NamedTuple):
     note: Callable[[Record], None] | None = None
     rules: Rules = Rules()
     artifacts: StepArtifacts | None = None
-    """What finds inputs in registries."""
+    """The reader of inputs in registries."""
 
 
 def compose(
@@ -203,13 +208,13 @@ def _as_functions_get_it(
 
 
 def _removed(step: Step, engine: Engine) -> KanisterError | None:
-    """Say that a step asks for a version that was removed."""
+    """Give the error of a step that asks for a version that was removed."""
     try:
         choose_revision(engine.revisions, step.function, step.revision)
     except FunctionVersionRemoved as error:
         return _failure(step, "", error)
     except KanisterError:
-        pass  # told at its turn: what is missing now may have come until then
+        pass  # an error at its turn only: what is missing now may have come until then
     return None
 
 
@@ -252,11 +257,11 @@ def _run_step(
 
 
 def _failure(step: Step, revision: str, error: KanisterError) -> KanisterError:
-    kind = PipelineStepRefused
+    kind: type[PipelineStepFailed] = PipelineStepRefused
     if isinstance(error, Fault):
-        return PipelineStepBroken(step.name, step.function, revision, error)
-    if isinstance(error, TransientError):
-        return PipelineStepUnavailable(step.name, step.function, revision, error)
+        kind = PipelineStepBroken
+    elif isinstance(error, TransientError):
+        kind = PipelineStepUnavailable
     return kind(step.name, step.function, revision, error)
 
 
@@ -285,23 +290,15 @@ def _beforehand(step: Step, source: RequirementSource, remembered: Data | None) 
 
     Only the former must succeed: the function says again what it wants of the latter.
     """
-    resources = {
-        name: fetch_resources(step.required_resources[name], source)
-        for name in sorted(step.required_resources)
-    }
-    schemas = {
-        name: fetch_schema(step.required_schemas[name], source)
-        for name in sorted(step.required_schemas)
-    }
-    if remembered:
-        try:
-            check_allowed(step, remembered)
-            found = fetch(remembered, source)
-        except KanisterError:
-            return Fetched(resources, {}, schemas)
-        resources = {**found.resources, **resources}
-        schemas = {**found.schemas, **schemas}
-    return Fetched(resources, {}, schemas)
+    own = fetch({"resources": step.required_resources, "schemas": step.required_schemas}, source)
+    if not remembered:
+        return own
+    try:
+        check_allowed(step, remembered)
+        found = fetch(remembered, source)
+    except KanisterError:
+        return own
+    return Fetched({**found.resources, **own.resources}, {}, {**found.schemas, **own.schemas})
 
 
 def _credentials(step: Step, source: RequirementSource) -> Mapping[str, Data] | None:
@@ -321,7 +318,7 @@ def _answer(
     step: Step, call: FunctionCall, engine: Engine, digests: Digests
 ) -> tuple[StepOutcome, FunctionResponse]:
     """Make one step's call: recording around cache around requirements around retries."""
-    runner: FunctionRunner = TracingRunner(TagCheckingRunner(engine.runner))
+    runner: Caller = TracingRunner(TagCheckingRunner(engine.runner))
     if engine.metrics is not None:
         runner = MeasuringRunner(runner, engine.clock, engine.metrics)
     rule = STEP_RETRY if step.retry is None else STEP_RETRY.as_written(step.retry)
@@ -331,6 +328,8 @@ def _answer(
     settling = SettlingRunner(runner, step, engine.source)
     runner = settling
     if engine.cache is not None:
+        from kanister_py.executor.response_cache import CachingRunner
+
         runner = CachingRunner(settling, step, engine.source, engine.cache, digests)
     records: list[Record] = []
 

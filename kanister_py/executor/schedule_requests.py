@@ -8,23 +8,11 @@ from typing import Any
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.names import generate_name
+from kanister_py.core.objects.parts import name_of
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES, ConcurrencyPolicy, parse_schedule
 from kanister_py.core.schedules.runs import read_run, run_of
 from kanister_py.ports.cluster import Cluster, KubeObject
-
-
-class RunUnderWay(UsageError):
-    """A run is under way, and its schedule forbids a second one."""
-
-    reason = "RunUnderWay"
-
-    def __init__(self, schedule: str, name: str) -> None:
-        super().__init__(
-            f"Schedule {schedule} forbids a second run while {name} is under way; "
-            "wait for its end, cancel it, or use --force"
-        )
-        self.name = name
 
 
 def write_run_now(
@@ -36,7 +24,11 @@ def write_run_now(
         selector = f"{SCHEDULE_LABEL}={name}"
         for each in cluster.list(ACTION_SETS, namespace=namespace, label_selector=selector):
             if read_run(each).is_active:
-                raise RunUnderWay(name, each["metadata"]["name"])
+                raise UsageError(
+                    f"Schedule {name} forbids a second run while {name_of(each)} is under way; "
+                    "wait for its end, cancel it, or use --force",
+                    reason="RunUnderWay",
+                )
     return run_of(found, generate_name(f"{name[:50]}-now-", choose))
 
 

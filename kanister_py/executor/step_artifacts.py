@@ -30,7 +30,7 @@ class _Kept:
 class StepArtifacts:
     """Reads inputs, and keeps the last ones used.
 
-    Who wants one that is being read waits for that. After a failure the registry is
+    Readers of one that is being read wait for that. After a failure the registry is
     spared for a while: many resources may want the same.
     """
 

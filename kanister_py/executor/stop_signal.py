@@ -1,4 +1,4 @@
-"""Stop signal of a phase: whether it has been told to stop, why, and who listens."""
+"""Stop signal of a phase: whether it is to stop, why, and its listeners."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class StopSignal:
-    """Whether a phase has been told to stop, why, and who listens."""
+    """Whether a phase is to stop, why, and the listeners to that."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -26,12 +26,12 @@ class StopSignal:
         return self._why
 
     def check(self) -> None:
-        """Raise why, if the phase has been told to stop."""
+        """Raise why, if the phase is to stop."""
         if self._why is not None:
             raise self._why
 
     def set(self, why: KanisterError) -> None:
-        """Tell the phase to stop. The first reason counts."""
+        """Stop the phase. The first reason counts."""
         with self._lock:
             if self._why is not None:
                 return
@@ -60,5 +60,5 @@ def _call_each(listeners: Iterable[Callable[[], None]]) -> None:
     for listener in listeners:
         try:
             listener()
-        except Exception:  # noqa: BLE001 # the others want to hear of it all the same
+        except Exception:  # noqa: BLE001 # the other listeners are called all the same
             _LOG.exception("A listener to the stop signal of a phase failed")

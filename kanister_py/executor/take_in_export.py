@@ -1,9 +1,9 @@
-"""Taking an export in: its objects are made where they are missing, and nothing of it runs."""
+"""Import of an export: missing objects are made, and nothing of it runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.actionsets.stored_status import (
     STATUS_ANNOTATION,
@@ -12,14 +12,18 @@ from kanister_py.core.actionsets.stored_status import (
     split_status,
 )
 from kanister_py.core.errors import AlreadyExists, Conflict, NotFound
-from kanister_py.core.objects.parts import name_of, namespace_of, spec_of
-from kanister_py.core.objects.resources import ACTION_SETS, NAMESPACES
+from kanister_py.core.objects.parts import annotations_of, name_of, namespace_of, spec_of
+from kanister_py.core.objects.resources import ACTION_SETS, NAMESPACES, GroupVersionResource
+from kanister_py.core.retries import RetryRule
 from kanister_py.core.schedules.exports import Exported
-from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.executor.insist import insist
+from kanister_py.ports.cluster import Cluster
+from kanister_py.values import NamedTuple
 
 IMPORTED: Final = "kanister-py.io/imported"
 """Marks, on an ActionSet that is being taken in, that it is to get its status yet."""
-_ATTEMPTS: Final = 20
+# A controller may look at a record while it is written.
+_RETRY: Final = RetryRule(19, on=frozenset({Conflict.reason}))
 _ENDS: Final = ("complete", "failed")
 
 
@@ -35,10 +39,10 @@ class Taken(NamedTuple):
 def take_in(
     cluster: Cluster, exported: Exported, *, suspends: bool, dry_run: bool = False
 ) -> Iterator[Taken]:
-    """Make what is missing, and say of each object what was done. Safe to repeat."""
+    """Make what is missing, and give what was done about each object. Safe to repeat."""
     for name in exported.namespaces:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        if _is_missing(cluster, name):
+        if not _is_there(cluster, NAMESPACES, namespace):
             yield from _made(cluster, namespace, dry_run=dry_run)
     for part in (exported.secrets, exported.profiles, exported.blueprints):
         for each in part:
@@ -46,19 +50,11 @@ def take_in(
     for schedule in exported.schedules:
         made = dict(schedule)
         if suspends:
-            # Until somebody has brought the applications back, there is nothing to back up.
+            # Until the applications are back, there is nothing to back up.
             made["spec"] = {**spec_of(schedule), "suspend": True}
         yield from _made(cluster, made, dry_run=dry_run)
     for backup in exported.backups:
         yield _recorded(cluster, backup, dry_run=dry_run)
-
-
-def _is_missing(cluster: Cluster, namespace: str) -> bool:
-    try:
-        cluster.get(NAMESPACES, namespace)
-    except NotFound:
-        return True
-    return False
 
 
 def _made(cluster: Cluster, obj: Mapping[str, Any], *, dry_run: bool) -> Iterator[Taken]:
@@ -74,7 +70,7 @@ def _made(cluster: Cluster, obj: Mapping[str, Any], *, dry_run: bool) -> Iterato
     yield Taken(str(obj["kind"]), namespace_of(obj), name_of(obj), is_new)
 
 
-def _is_there(cluster: Cluster, resource: Any, obj: Mapping[str, Any]) -> bool:
+def _is_there(cluster: Cluster, resource: GroupVersionResource, obj: Mapping[str, Any]) -> bool:
     try:
         cluster.get(resource, name_of(obj), namespace=namespace_of(obj))
     except NotFound:
@@ -83,7 +79,7 @@ def _is_there(cluster: Cluster, resource: Any, obj: Mapping[str, Any]) -> bool:
 
 
 def _recorded(cluster: Cluster, backup: Mapping[str, Any], *, dry_run: bool) -> Taken:
-    """Make the record of a backup: an ActionSet that has ended before anybody could begin it."""
+    """Make the record of a backup: an ActionSet that has ended before it could begin."""
     taken = Taken("ActionSet", namespace_of(backup), name_of(backup), is_new=True)
     if dry_run:
         return taken._replace(is_new=not _is_there(cluster, ACTION_SETS, backup))
@@ -103,7 +99,7 @@ def _recorded(cluster: Cluster, backup: Mapping[str, Any], *, dry_run: bool) -> 
 def _waiting(backup: Mapping[str, Any]) -> dict[str, Any]:
     """Write a record without its status, so that no controller begins what it says."""
     metadata = dict(backup["metadata"])
-    metadata["annotations"] = {**(metadata.get("annotations") or {}), IMPORTED: "true"}
+    metadata["annotations"] = {**annotations_of(backup), IMPORTED: "true"}
     made = {key: each for key, each in backup.items() if key != "status"}
     return {**made, "metadata": metadata, "spec": {**spec_of(backup), "suspend": True}}
 
@@ -112,32 +108,22 @@ def _whole(backup: Mapping[str, Any]) -> dict[str, Any]:
     """Write a record for definitions that take the status with the object."""
     kept, rest = split_status(backup["status"])
     metadata = dict(backup["metadata"])
-    notes = {**(metadata.get("annotations") or {}), STATUS_ANNOTATION: annotation_of(rest)}
+    notes = {**annotations_of(backup), STATUS_ANNOTATION: annotation_of(rest)}
     return {**backup, "metadata": {**metadata, "annotations": notes}, "status": kept}
 
 
 def _end(cluster: Cluster, backup: Mapping[str, Any]) -> None:
     """Give a record its status, and let it go on from there, unless that is done."""
-    name, namespace = name_of(backup), namespace_of(backup)
-    for attempt in range(_ATTEMPTS):
-        found = cluster.get(ACTION_SETS, name, namespace=namespace)
-        if IMPORTED not in (found["metadata"].get("annotations") or {}):
-            return
-        try:
-            _end_as_read(cluster, backup, found)
-        except Conflict:
-            # A controller has looked at it in between.
-            if attempt == _ATTEMPTS - 1:
-                raise
-        else:
-            return
 
+    def end() -> None:
+        found = cluster.get(ACTION_SETS, name_of(backup), namespace=namespace_of(backup))
+        if IMPORTED not in annotations_of(found):
+            return
+        status = read_status_data(found) or {}
+        if status.get("state") not in _ENDS:
+            found = cluster.replace_status({**found, "status": backup["status"]})
+        notes = {key: each for key, each in annotations_of(found).items() if key != IMPORTED}
+        metadata = {**found["metadata"], "annotations": notes}
+        cluster.replace({**found, "metadata": metadata, "spec": dict(spec_of(backup))})
 
-def _end_as_read(cluster: Cluster, backup: Mapping[str, Any], found: KubeObject) -> None:
-    status = read_status_data(found) or {}
-    if status.get("state") not in _ENDS:
-        found = cluster.replace_status({**found, "status": backup["status"]})
-    metadata = dict(found["metadata"])
-    metadata["annotations"] = {**metadata["annotations"]}
-    del metadata["annotations"][IMPORTED]
-    cluster.replace({**found, "metadata": metadata, "spec": dict(spec_of(backup))})
+    insist(end, _RETRY, lambda *_: True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from threading import Condition, Lock, Semaphore, Thread, local
-from types import TracebackType
-from typing import Any, Final, NamedTuple, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from kanister_py.core.errors import Expired, KanisterError, TransientError
 from kanister_py.core.objects.parts import name_of
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList, Watch
+from kanister_py.values import NamedTuple
 
 Wake: TypeAlias = Callable[[], None]
 
@@ -22,7 +22,7 @@ _MOST_LOOKS: Final = 16
 
 
 class Read(NamedTuple):
-    """What was read: one object, or, without a name, all of a namespace."""
+    """A read of one object, or, without a name, of all in a namespace."""
 
     resource: GroupVersionResource
     namespace: str
@@ -30,7 +30,7 @@ class Read(NamedTuple):
 
 
 class SharedWatches:
-    """Wakes those that wait for an object, with one watch per kind and namespace.
+    """Wakes the waiters for an object, with one watch per kind and namespace.
 
     A wake-up means: look again. It may come for nothing, but none is lost.
     """
@@ -81,7 +81,7 @@ class SharedWatches:
 
     @property
     def open_watches(self) -> int:
-        """Say how many watches are kept open."""
+        """How many watches are kept open."""
         with self._lock:
             return len(self._feeds)
 
@@ -103,20 +103,9 @@ class Subscription:
         self._watches._leave(self._joined, self._wake)  # noqa: SLF001 # two halves of one thing
         self._joined = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
 
 class _Feed:
-    """One watch, and who wants to hear of what it tells, by name of the object."""
+    """One watch, and the waiters for its events, by name of the object."""
 
     def __init__(
         self, cluster: Cluster, clock: Clock, resource: GroupVersionResource, namespace: str
@@ -231,16 +220,9 @@ class TracedCluster:
             self._local.reads = outer
         return answer, frozenset(reads)
 
-    def get(
-        self,
-        resource: GroupVersionResource,
-        name: str,
-        *,
-        namespace: str = "",
-        subresource: str = "",
-    ) -> KubeObject:
-        self._note(Read(resource, namespace, name))
-        return self._cluster.get(resource, name, namespace=namespace, subresource=subresource)
+    def get(self, resource: GroupVersionResource, name: str, **options: Any) -> KubeObject:
+        self._note(Read(resource, options.get("namespace", ""), name))
+        return self._cluster.get(resource, name, **options)
 
     def list(self, resource: GroupVersionResource, **options: Any) -> ObjectList:
         self._note(Read(resource, options.get("namespace", "")))

@@ -7,10 +7,12 @@ goes to the next one as it came, and is read when its content is asked for.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
 from typing import Any
 
 from kanister_py.core.compositions.messages import (
+    Data,
     FunctionRequest,
     FunctionResponse,
     Part,
@@ -38,12 +40,12 @@ def write_request(request: FunctionRequest) -> bytes:
         meta["capabilities"] = request.capabilities
     pieces = [
         encode_message(REQUEST, {"meta": meta}),
-        field_bytes(2, _state(request.observed)),
-        field_bytes(3, _state(request.desired)),
+        field_bytes(2, _written(request.observed, _encode_state)),
+        field_bytes(3, _written(request.desired, _encode_state)),
     ]
     if request.input is not None:
         pieces.append(encode_message(REQUEST, {"input": request.input}))
-    pieces.append(field_bytes(5, _struct(request.context)))
+    pieces.append(field_bytes(5, _written(request.context, encode_struct)))
     for key, given in (
         ("extraResources", request.extra_resources),
         ("credentials", request.credentials),
@@ -58,18 +60,19 @@ def write_request(request: FunctionRequest) -> bytes:
 def read_request(data: bytes) -> FunctionRequest:
     """Read a request. Raises `NotDecodable`, here or when a part of it is asked for."""
     fields = top_fields(data)
-    observed, desired = _state_part(fields.pop(2, [])), _state_part(fields.pop(3, []))
-    context = _struct_part(fields.pop(5, []))
+    observed = _part(fields.pop(2, []), _decode_state)
+    desired = _part(fields.pop(3, []), _decode_state)
+    context = _part(fields.pop(5, []), decode_struct)
     meta = fields.pop(1, None)
     given = decode_message(REQUEST, _joined(fields)) if fields else _NOTHING
-    told = decode_message(f"{PACKAGE}.RequestMeta", b"".join(meta)) if meta else _NOTHING
+    found = decode_message(f"{PACKAGE}.RequestMeta", b"".join(meta)) if meta else _NOTHING
     return FunctionRequest(
         observed,
         desired,
         context,
         given.get("input"),
-        told.get("tag", ""),
-        tuple(told.get("capabilities", ())),
+        found.get("tag", ""),
+        tuple(found.get("capabilities", ())),
         given.get("credentials"),
         given.get("requiredResources"),
         given.get("extraResources"),
@@ -82,10 +85,10 @@ def write_response(response: FunctionResponse) -> bytes:
     meta = field_bytes(1, response.tag.encode()) if response.tag else b""
     if response.ttl_seconds:
         meta += _ttl(response.ttl_seconds)
-    pieces = [field_bytes(1, meta), field_bytes(2, _state(response.desired))]
+    pieces = [field_bytes(1, meta), field_bytes(2, _written(response.desired, _encode_state))]
     if response.results:
         pieces.append(encode_message(RESPONSE, {"results": response.results}))
-    pieces.append(field_bytes(4, _struct(response.context)))
+    pieces.append(field_bytes(4, _written(response.context, encode_struct)))
     rest: dict[str, Any] = {}
     if response.requirements is not None:
         rest["requirements"] = response.requirements
@@ -116,13 +119,13 @@ def read_response(
     if most_values:
         refuse_too_many(RESPONSE, data, most_values)
     fields = top_fields(data)
-    desired = _state_part(fields.pop(2, []))
+    desired = _part(fields.pop(2, []), _decode_state)
     if request is not None and request.desired.wire == desired.wire:
         desired = request.desired
         _check(_joined(fields))
     else:
         _check(data)
-    context = _struct_part(fields.pop(4, []))
+    context = _part(fields.pop(4, []), decode_struct)
     if request is not None and request.context.wire == context.wire:
         context = request.context
     rest = FunctionResponse.of_data(decode_message(RESPONSE, _joined(fields)))
@@ -150,27 +153,16 @@ def _joined(fields: dict[int, list[bytes]]) -> bytes:
     return b"".join(field_bytes(number, each) for number in fields for each in fields[number])
 
 
-def _state(part: Part) -> bytes:
+def _part(pieces: list[bytes], decode: Callable[[bytes], Data]) -> Part:
+    return Part(wire=b"".join(pieces), read=decode)
+
+
+def _written(part: Part, encode: Callable[[Mapping[str, Any]], bytes]) -> bytes:
     if part.wire is None:
-        part.wire = encode_message(STATE, part.data)
+        part.wire = encode(part.data)
     wire: bytes = part.wire
     return wire
 
 
-def _struct(part: Part) -> bytes:
-    if part.wire is None:
-        part.wire = encode_struct(part.data)
-    wire: bytes = part.wire
-    return wire
-
-
-def _state_part(pieces: list[bytes]) -> Part:
-    return Part(wire=b"".join(pieces), read=_read_state)
-
-
-def _struct_part(pieces: list[bytes]) -> Part:
-    return Part(wire=b"".join(pieces), read=decode_struct)
-
-
-def _read_state(data: bytes) -> dict[str, Any]:
-    return decode_message(STATE, data)
+_encode_state = partial(encode_message, STATE)
+_decode_state = partial(decode_message, STATE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from threading import Lock, Thread
 from threading import local as Local  # noqa: N812 # it is a class
 from typing import TypeAlias
@@ -13,22 +12,26 @@ from typing import TypeAlias
 Job: TypeAlias = Callable[[], None]
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Share:
-    """How many slots one part of the jobs may hold at once, and how many it holds."""
+    """Share of the slots: the most that one part of the jobs may hold at once, and those held."""
 
-    limit: int
-    held: int = 0
+    __slots__ = ("held", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.held = 0
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Ticket:
     """One job's claim to a slot; empty-handed while it idles, and for ever once given up."""
 
-    job: Job
-    has_slot: bool = False
-    is_given_up: bool = False
-    share: Share | None = None
+    __slots__ = ("has_slot", "is_given_up", "job", "share")
+
+    def __init__(self, job: Job, share: Share | None) -> None:
+        self.job = job
+        self.has_slot = False
+        self.is_given_up = False
+        self.share = share
 
     @property
     def has_room(self) -> bool:
@@ -45,15 +48,15 @@ class Ticket:
             self.share.held -= 1
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class _Slots:
-    """Free slots, and who stands in line for one: those that woke up, and new ones."""
+    """Free slots, and the lines for them: of jobs that woke up, and of new ones."""
 
-    free: int
-    lock: Lock = field(default_factory=Lock)
-    waking: deque[tuple[Ticket, Lock]] = field(default_factory=deque)
-    new: deque[Ticket] = field(default_factory=deque)
-    local: Local = field(default_factory=Local)
+    def __init__(self, free: int) -> None:
+        self.free = free
+        self.lock = Lock()
+        self.waking: deque[tuple[Ticket, Lock]] = deque()
+        self.new: deque[Ticket] = deque()
+        self.local = Local()
 
 
 class Workers:
@@ -74,7 +77,7 @@ class Workers:
 
     def submit(self, job: Job) -> Ticket:
         """Carry out a job in a thread of its own, as soon as there is room."""
-        ticket = Ticket(job, share=self._share)
+        ticket = Ticket(job, self._share)
         with self._slots.lock:
             if self._slots.free <= 0 or not ticket.has_room:
                 self._slots.new.append(ticket)
@@ -86,13 +89,13 @@ class Workers:
 
     @property
     def queued(self) -> int:
-        """Say how many jobs have not begun yet, of all that share the slots."""
+        """How many jobs have not begun yet, of all that share the slots."""
         with self._slots.lock:
             return len(self._slots.new)
 
     @property
     def waking(self) -> int:
-        """Say how many have woken up and stand in line for a slot."""
+        """How many jobs have woken up and stand in line for a slot."""
         with self._slots.lock:
             return len(self._slots.waking)
 

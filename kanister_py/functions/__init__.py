@@ -1,1 +1,1 @@
-"""What users count as functions. Importing one registers nothing."""
+"""Functions that users call by name. Importing one registers nothing."""

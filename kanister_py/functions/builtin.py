@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
@@ -20,9 +20,7 @@ def read_record() -> Mapping[str, Any]:
 
     The file is made of versions.yaml and held to it by the gate.
     """
-    text = Path(__file__).with_name("versions.json").read_text(encoding="utf-8")
-    found: Mapping[str, Any] = json.loads(text)
-    return found
+    return _read_json("versions.json")
 
 
 def read_versions_file() -> str:
@@ -31,6 +29,8 @@ def read_versions_file() -> str:
     A wheel carries the file inside; an editable install finds it at the top of
     the repository.
     """
+    from pathlib import Path
+
     package = Path(__file__).parent.parent
     inside = package / "versions.yaml"
     found = inside if inside.is_file() else package.parent / "versions.yaml"
@@ -41,15 +41,20 @@ def read_signatures() -> Mapping[tuple[str, str], Signature]:
     """Give what is known of the arguments of our own functions without loading them."""
     from kanister_py.core.blueprints.lint.signatures import Signature
 
-    text = Path(__file__).with_name("signatures.json").read_text(encoding="utf-8")
     return {
         (name, version): Signature.of(each)
-        for name, versions in json.loads(text).items()
+        for name, versions in _read_json("signatures.json").items()
         for version, each in versions.items()
     }
 
 
-# `module:Class`, loaded when somebody needs it.
+def _read_json(name: str) -> dict[str, Any]:
+    with open(os.path.join(os.path.dirname(__file__), name), "rb") as file:
+        found: dict[str, Any] = json.load(file)
+    return found
+
+
+# `module:Class`, loaded when it is needed.
 BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
     "KubeExec": {
         "v0.0.0": "kanister_py.functions.blueprint.kube_exec.v0_0_0:KubeExec",

@@ -6,10 +6,11 @@ how they are written, so the evaluator does it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote_plus
 
-from kanister_py.gotemplate.functions import FunctionTable, GoError, go_function
+from kanister_py.gotemplate.functions import Function, FunctionTable, GoError, go_function
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.printer import type_known
 from kanister_py.gotemplate.printing import printable, sprint, sprintf, sprintln
@@ -126,7 +127,7 @@ class Boxed:
 
 
 def cut(item: Value, *indexes: Value) -> Value:
-    """What does `slice` make of a slice or a string?"""
+    """Cut a slice or a string, as `slice` does."""
     if item is None:
         raise GoError("slice of untyped nil")
     if _is_nil_pointer(item):
@@ -150,11 +151,6 @@ def cut(item: Value, *indexes: Value) -> Value:
     return GoSlice(go_type, whole[start:end], beyond=whole[end:most])
 
 
-@go_function("func(reflect.Value, ...reflect.Value) (reflect.Value, error)")
-def slice_(item: Value, *indexes: Value) -> Value:
-    return cut(item, *indexes)
-
-
 def _bounds(indexes: tuple[Value, ...], length: int, capacity: int) -> tuple[int, int, int]:
     bounds = [0, length, capacity]
     for place, each in enumerate(indexes):
@@ -168,7 +164,7 @@ def _bounds(indexes: tuple[Value, ...], length: int, capacity: int) -> tuple[int
 
 
 def length_of(item: Value) -> int:
-    """What does `len` say? An untyped nil must have been dealt with."""
+    """Give the length that `len` gives; an untyped nil must have been dealt with."""
     if type(item) is str:
         return byte_length(item)
     if _is_nil_pointer(item):
@@ -191,19 +187,7 @@ def len_(item: Value) -> int:
 # Logic
 
 
-@go_function("func(reflect.Value) bool")
-def not_(value: Value) -> bool:
-    return not value
-
-
-@go_function("func(reflect.Value, ...reflect.Value) reflect.Value")
-def and_(*values: Value) -> Value:
-    return next((each for each in values if not each), values[-1])
-
-
-@go_function("func(reflect.Value, ...reflect.Value) reflect.Value")
-def or_(*values: Value) -> Value:
-    return next((each for each in values if each), values[-1])
+_logic = go_function("func(reflect.Value, ...reflect.Value) reflect.Value")
 
 
 @go_function("func(reflect.Value, ...reflect.Value) (reflect.Value, error)")
@@ -292,11 +276,6 @@ def eq(one: Value, *others: Value) -> bool:
     return any(_are_equal(one, other) for other in others)
 
 
-@go_function("func(reflect.Value, reflect.Value) (bool, error)")
-def ne(one: Value, other: Value) -> bool:
-    return not _are_equal(one, other)
-
-
 def _is_less(one: Value, other: Value) -> bool:
     sort, other_sort = _sort_of(one), _sort_of(other)
     if not sort or not other_sort:
@@ -315,45 +294,12 @@ def _is_at_most(one: Value, other: Value) -> bool:
     return _is_less(one, other) or _are_equal(one, other)
 
 
-@go_function("func(reflect.Value, reflect.Value) (bool, error)")
-def lt(one: Value, other: Value) -> bool:
-    return _is_less(one, other)
+_comparison = go_function("func(reflect.Value, reflect.Value) (bool, error)")
 
 
-@go_function("func(reflect.Value, reflect.Value) (bool, error)")
-def le(one: Value, other: Value) -> bool:
-    return _is_at_most(one, other)
+# Printing and escaping
 
-
-@go_function("func(reflect.Value, reflect.Value) (bool, error)")
-def gt(one: Value, other: Value) -> bool:
-    return not _is_at_most(one, other)
-
-
-@go_function("func(reflect.Value, reflect.Value) (bool, error)")
-def ge(one: Value, other: Value) -> bool:
-    return not _is_less(one, other)
-
-
-# Printing
-
-
-@go_function("func(...interface{}) string", context=True)
-def print_(context: Context, *values: Value) -> str:
-    return sprint(*values, context=context)
-
-
-@go_function("func(...interface{}) string", context=True)
-def println(context: Context, *values: Value) -> str:
-    return sprintln(*values, context=context)
-
-
-@go_function("func(string, ...interface{}) string", context=True)
-def printf(context: Context, form: str, *values: Value) -> str:
-    return sprintf(form, *values, context=context)
-
-
-# Escaping
+_printing = go_function("func(...interface{}) string", context=True)
 
 _HTML = str.maketrans(
     {"\0": "\ufffd", '"': "&#34;", "'": "&#39;", "&": "&amp;", "<": "&lt;", ">": "&gt;"}
@@ -376,14 +322,6 @@ def _as_text(context: Context, values: tuple[Value, ...]) -> str:
     return sprint(*shown, context=context)
 
 
-def escape_html(text: str) -> str:
-    return text.translate(_HTML)
-
-
-def escape_js(text: str) -> str:
-    return "".join(map(_escaped_js, text))
-
-
 def _escaped_js(char: str) -> str:
     found = _JS.get(char)
     if found is not None:
@@ -395,45 +333,32 @@ def _escaped_js(char: str) -> str:
     return f"\\u{ord(char):04X}"
 
 
-def escape_query(text: str) -> str:
-    return quote_plus(to_bytes(text))
-
-
-@go_function("func(...interface{}) string", context=True)
-def html(context: Context, *values: Value) -> str:
-    return escape_html(_as_text(context, values))
-
-
-@go_function("func(...interface{}) string", context=True)
-def js(context: Context, *values: Value) -> str:
-    return escape_js(_as_text(context, values))
-
-
-@go_function("func(...interface{}) string", context=True)
-def urlquery(context: Context, *values: Value) -> str:
-    return escape_query(_as_text(context, values))
+def _escaping(escape: Callable[[str], str]) -> Function:
+    return _printing(lambda context, *values: escape(_as_text(context, values)))
 
 
 BUILTINS = FunctionTable(
     {
-        "and": and_,
+        "and": _logic(lambda *values: next((each for each in values if not each), values[-1])),
         "call": call,
         "eq": eq,
-        "ge": ge,
-        "gt": gt,
-        "html": html,
+        "ge": _comparison(lambda one, other: not _is_less(one, other)),
+        "gt": _comparison(lambda one, other: not _is_at_most(one, other)),
+        "html": _escaping(lambda text: text.translate(_HTML)),
         "index": index,
-        "js": js,
-        "le": le,
+        "js": _escaping(lambda text: "".join(map(_escaped_js, text))),
+        "le": _comparison(_is_at_most),
         "len": len_,
-        "lt": lt,
-        "ne": ne,
-        "not": not_,
-        "or": or_,
-        "print": print_,
-        "printf": printf,
-        "println": println,
-        "slice": slice_,
-        "urlquery": urlquery,
+        "lt": _comparison(_is_less),
+        "ne": _comparison(lambda one, other: not _are_equal(one, other)),
+        "not": go_function("func(reflect.Value) bool")(lambda value: not value),
+        "or": _logic(lambda *values: next((each for each in values if each), values[-1])),
+        "print": _printing(lambda context, *values: sprint(*values, context=context)),
+        "printf": go_function("func(string, ...interface{}) string", context=True)(
+            lambda context, form, *values: sprintf(form, *values, context=context)
+        ),
+        "println": _printing(lambda context, *values: sprintln(*values, context=context)),
+        "slice": go_function("func(reflect.Value, ...reflect.Value) (reflect.Value, error)")(cut),
+        "urlquery": _escaping(lambda text: quote_plus(to_bytes(text))),
     }
 )

@@ -1,4 +1,4 @@
-"""What a template may see of the world beyond its data: time and chance, handed in."""
+"""Effects: the time, chance and time zones that a template is handed."""
 
 from __future__ import annotations
 

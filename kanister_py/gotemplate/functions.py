@@ -1,4 +1,4 @@
-"""What a template may call: functions with Go signatures, and tables of them.
+"""Functions that a template may call, with Go signatures, and tables of them.
 
 A function is declared with the text of its Go signature:
 
@@ -84,7 +84,7 @@ def go_function(
 
 
 def parse_signature(text: str) -> tuple[tuple[GoType, ...], bool, GoType, bool]:
-    """Which parameters, variadic or not, which result, and can it fail?"""
+    """Read a signature: its parameters, whether it is variadic, its result, whether it can fail."""
     if not text.startswith("func("):
         raise ValueError(f"{text!r} is no function signature")
     inside, rest = _until_close(text[len("func") :])
@@ -131,7 +131,7 @@ def _finished(call: Callable[..., Value], result: GoType) -> Callable[..., Value
 
 
 def _finisher(result: GoType) -> Callable[[Value], Value] | None:
-    """How does a plain Python result get the declared Go type? None: it has it already."""
+    """Make what gives a plain Python result the declared Go type; None: it has it already."""
     plain = zero(result) if result.kind is not Kind.INTERFACE else None
     if isinstance(plain, Sized):
         return type(plain)
@@ -161,7 +161,7 @@ class FunctionTable(Mapping[str, Function]):
     def __len__(self) -> int:
         return len(self._functions)
 
-    # Tables are told apart by identity: that is what a cache of templates needs.
+    # Tables are compared by identity: that is what a cache of templates needs.
     def __hash__(self) -> int:
         return id(self)
 
@@ -171,12 +171,6 @@ class FunctionTable(Mapping[str, Function]):
     def extended(self, functions: Mapping[str, Function]) -> FunctionTable:
         """A table with these functions laid over the ones here."""
         return FunctionTable({**self._functions, **functions})
-
-    def without(self, *names: str) -> FunctionTable:
-        """A table that lacks these functions."""
-        return FunctionTable(
-            {name: each for name, each in self._functions.items() if name not in names}
-        )
 
 
 NO_FUNCTIONS = FunctionTable()

@@ -1,4 +1,4 @@
-"""How does a moment look in a layout, and which moment does a text in it name?"""
+"""Layouts of moments: writing and reading times as Go's time.Format and time.Parse do."""
 
 from __future__ import annotations
 
@@ -147,6 +147,10 @@ _RFC3339 = re.compile(
 _RFC3339_LAYOUTS = ("2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05.999999999Z07:00")
 
 
+# Of each part of an offset the most, its name, and its seconds.
+_OFFSETS = ((24, "hour", 3600), (60, "minute", 60), (60, "second", 1))
+
+
 class _Bad(Exception):
     """The text does not go on as the layout does."""
 
@@ -162,7 +166,7 @@ class _Range(Exception):
 def parse_time(
     layout: str, text: str, default: Location = UTC, local: Location | None = None
 ) -> Time:
-    """Which moment does a text name? Raises GoError with Go's text.
+    """Read the moment that a text names. Raises GoError with Go's text.
 
     `default` is the zone of a text that names none; `local` the one whose offsets
     and abbreviations are recognised.
@@ -222,7 +226,7 @@ def _with_offset(shown: Time, offset: int, name: str, local: Location) -> Time:
 
 
 class _Found:
-    """What a text has said of a moment so far."""
+    """Parts of a moment, as far as they were read."""
 
     def __init__(self) -> None:
         self.year = 0
@@ -384,7 +388,7 @@ class _Reader:
             raise _Bad
         return int(taken)
 
-    def _name(self, names: tuple[str, ...]) -> int:
+    def read_name(self, names: tuple[str, ...]) -> int:
         for position, name in enumerate(names):
             if self.rest[: len(name)].lower() == name.lower():
                 self.rest = self.rest[len(name) :]
@@ -400,16 +404,15 @@ class _Reader:
         year = self._digits(2)
         self.found.year = year + (1900 if year >= 69 else 2000)
 
-    def read_month(self, *, is_fixed: bool) -> None:
-        self.found.month = self._number(is_fixed=is_fixed)
-        if not 1 <= self.found.month <= 12:
-            raise _Range("month")
+    def read_number(self, name: str, first: int, last: int, *, is_fixed: bool) -> None:
+        """Read what a clock or calendar shows, of which `name` is also what we call it."""
+        number = self._number(is_fixed=is_fixed)
+        if not first <= number <= last:
+            raise _Range(name)
+        setattr(self.found, name, number)
 
     def read_month_name(self, names: tuple[str, ...]) -> None:
-        self.found.month = self._name(names) + 1
-
-    def read_weekday(self, names: tuple[str, ...]) -> None:
-        self._name(names)
+        self.found.month = self.read_name(names) + 1
 
     def read_day(self, *, is_fixed: bool = False, may_space: bool = False) -> None:
         if may_space and self.rest[:1] == " ":
@@ -422,20 +425,8 @@ class _Reader:
                 self.rest = self.rest.removeprefix(" ")
         self.found.year_day = self._number(is_fixed=is_fixed, widest=3)
 
-    def read_hour(self, last: int, *, is_fixed: bool) -> None:
-        self.found.hour = self._number(is_fixed=is_fixed)
-        if self.found.hour > last:
-            raise _Range("hour")
-
-    def read_minute(self, *, is_fixed: bool) -> None:
-        self.found.minute = self._number(is_fixed=is_fixed)
-        if self.found.minute > 59:
-            raise _Range("minute")
-
     def _read_second(self, *, is_fixed: bool, following: str) -> None:
-        self.found.second = self._number(is_fixed=is_fixed)
-        if self.found.second > 59:
-            raise _Range("second")
+        self.read_number("second", 0, 59, is_fixed=is_fixed)
         # A fraction is read even where the layout has none.
         if following[:1] not in (".", ",") and re.match(r"[.,][0-9]", self.rest):
             self._read_fraction(".9")
@@ -463,26 +454,19 @@ class _Reader:
             self.rest = self.rest[1:]
             self.found.is_utc = True
             return
-        shape = piece[1:]
-        taken = self._take(len(shape) + 1)
-        numbers = [0, 0, 0]
-        colons = [position for position, char in enumerate(shape, 1) if char == ":"]
-        if any(taken[position] != ":" for position in colons):
+        found = re.match("(.)" + re.sub("[0-9]{2}", "([0-9]{2})", piece[1:]), self.rest, re.DOTALL)
+        if found is None:
             raise _Bad
-        digits = "".join(char for position, char in enumerate(taken) if position not in colons)[1:]
-        if not (digits.isascii() and digits.isdigit()):
-            raise _Bad
-        for position in range(len(digits) // 2):
-            numbers[position] = int(digits[position * 2 : position * 2 + 2])
-        for number, (most, unit) in zip(
-            numbers, ((24, "hour"), (60, "minute"), (60, "second")), strict=True
-        ):
+        self.rest = self.rest[found.end() :]
+        sign, *numbers = found.groups()
+        offset = 0
+        for number, (most, unit, seconds) in zip(map(int, numbers), _OFFSETS, strict=False):
             if number > most:
                 raise _Range(f"time zone offset {unit}")
-        offset = numbers[0] * 3600 + numbers[1] * 60 + numbers[2]
-        if taken[0] not in "+-":
+            offset += number * seconds
+        if sign not in "+-":
             raise _Bad
-        self.found.offset = offset if taken[0] == "+" else -offset
+        self.found.offset = offset if sign == "+" else -offset
 
     def read_zone_name(self) -> None:
         if self.rest[:3] == "UTC":
@@ -495,25 +479,25 @@ class _Reader:
         self.found.zone_name = self._take(length)
 
 
-_READERS: dict[str, Callable[[_Reader], None]] = {
+_READERS: dict[str, Callable[[_Reader], object]] = {
     "2006": _Reader.read_year,
     "06": _Reader.read_short_year,
     "January": lambda r: r.read_month_name(MONTHS),
     "Jan": lambda r: r.read_month_name(_SHORT_MONTHS),
-    "1": lambda r: r.read_month(is_fixed=False),
-    "01": lambda r: r.read_month(is_fixed=True),
-    "Monday": lambda r: r.read_weekday(WEEKDAYS),
-    "Mon": lambda r: r.read_weekday(_SHORT_WEEKDAYS),
+    "1": lambda r: r.read_number("month", 1, 12, is_fixed=False),
+    "01": lambda r: r.read_number("month", 1, 12, is_fixed=True),
+    "Monday": lambda r: r.read_name(WEEKDAYS),
+    "Mon": lambda r: r.read_name(_SHORT_WEEKDAYS),
     "2": _Reader.read_day,
     "_2": lambda r: r.read_day(may_space=True),
     "02": lambda r: r.read_day(is_fixed=True),
     "__2": lambda r: r.read_year_day(is_fixed=False),
     "002": lambda r: r.read_year_day(is_fixed=True),
-    "15": lambda r: r.read_hour(23, is_fixed=False),
-    "3": lambda r: r.read_hour(12, is_fixed=False),
-    "03": lambda r: r.read_hour(12, is_fixed=True),
-    "4": lambda r: r.read_minute(is_fixed=False),
-    "04": lambda r: r.read_minute(is_fixed=True),
+    "15": lambda r: r.read_number("hour", 0, 23, is_fixed=False),
+    "3": lambda r: r.read_number("hour", 0, 12, is_fixed=False),
+    "03": lambda r: r.read_number("hour", 0, 12, is_fixed=True),
+    "4": lambda r: r.read_number("minute", 0, 59, is_fixed=False),
+    "04": lambda r: r.read_number("minute", 0, 59, is_fixed=True),
     "PM": lambda r: r.read_half(("PM", "AM")),
     "pm": lambda r: r.read_half(("pm", "am")),
     "MST": _Reader.read_zone_name,
@@ -523,7 +507,7 @@ _SIGNED_OFFSET = re.compile(r"[+-]([0-9]+)")
 
 
 def _zone_name_length(text: str) -> int:
-    """How much of a text looks like a zone's abbreviation? 0: nothing."""
+    """Give how many characters of a text look like a zone's abbreviation."""
     if len(text) < 3:
         return 0
     if text[:4] in ("ChST", "MeST"):

@@ -1,4 +1,4 @@
-"""A template's text as tokens.
+"""Lexer: a template's text as tokens.
 
 The whole text is cut at once. What Go's lexer would refuse becomes a last token of
 kind ERROR: the parser says it when it gets there, and not if it stumbles earlier.
@@ -9,33 +9,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from typing import Final
 
 from kanister_py.gotemplate.quoting import describe_rune, quote
 
 # Kinds of tokens. Small ints, since the parser compares them all the time.
-TEXT: Final = 1
-OPEN: Final = 2
-CLOSE: Final = 3
-FIELD: Final = 4
-WORD: Final = 5
-VARIABLE: Final = 6
-STRING: Final = 7
-NUMBER: Final = 8
-PIPE: Final = 9
-LEFT: Final = 10
-RIGHT: Final = 11
-DOT: Final = 12
-CHARACTER: Final = 13
-DECLARE: Final = 14
-ASSIGN: Final = 15
-SIGN: Final = 16
-COMPLEX: Final = 17
-BOOL: Final = 18
-NIL: Final = 19
-KEYWORD: Final = 20
-ERROR: Final = 21
-END: Final = 22
+TEXT, OPEN, CLOSE, FIELD, WORD, VARIABLE, STRING, NUMBER, PIPE, LEFT, RIGHT = range(1, 12)
+DOT, CHARACTER, DECLARE, ASSIGN, SIGN, COMPLEX, BOOL, NIL, KEYWORD, ERROR, END = range(12, 23)
 
 # kind, text, position in the template, whether white space stands before it
 Token = tuple[int, str, int, bool]
@@ -46,6 +25,7 @@ KEYWORDS = frozenset(
 )
 
 _SPACES = " \t\r\n"
+_BLANKS = tuple(_SPACES)
 # What may follow a name. The end of the text may, too.
 _AFTER_NAME = r"(?=[ \t\r\n.,|:()]|\}\}|\Z)"
 # Fields of fields are one token: `.A.B`.
@@ -95,12 +75,7 @@ def tokens_of(text: str, *, are_loops_words: bool = False) -> list[Token]:
                 append((TEXT, text[at:], at, False))
             append((END, "EOF", len(text), False))
             return tokens
-        is_trimmed = text[start + 2 : start + 3] == "-" and text[start + 3 : start + 4] in (
-            " ",
-            "\n",
-            "\t",
-            "\r",
-        )
+        is_trimmed = text[start + 2 : start + 3] == "-" and text[start + 3 : start + 4] in _BLANKS
         if start > at:
             before = text[at:start]
             if is_trimmed:
@@ -118,7 +93,7 @@ def tokens_of(text: str, *, are_loops_words: bool = False) -> list[Token]:
 
 
 def _skip_comment(text: str, at: int, append: _Append) -> int:
-    """Where does the text go on after a comment? -1 if it does not."""
+    """Find where the text goes on after a comment; -1 if it does not."""
     end = text.find("*/", at + 2)
     if end < 0:
         append((ERROR, "unclosed comment", at, False))
@@ -126,9 +101,9 @@ def _skip_comment(text: str, at: int, append: _Append) -> int:
     end += 2
     if text.startswith("}}", end):
         return end + 2
-    if text[end : end + 1] in (" ", "\t", "\r", "\n") and text.startswith("-}}", end + 1):
+    if text[end : end + 1] in _BLANKS and text.startswith("-}}", end + 1):
         end += 4
-        while text[end : end + 1] in (" ", "\t", "\r", "\n"):
+        while text[end : end + 1] in _BLANKS:
             end += 1
         return end
     append((ERROR, "comment ends before closing delimiter", at, False))
@@ -138,7 +113,7 @@ def _skip_comment(text: str, at: int, append: _Append) -> int:
 def _cut_action(  # noqa: C901, PLR0912 - one turn for each token, and turns are hot
     text: str, at: int, append: _Append, are_loops_words: bool
 ) -> int:
-    """Where does the text go on after an action? -1 if it does not."""
+    """Find where the text goes on after an action; -1 if it does not."""
     depth = 0
     match = _TOKEN.match
     while True:
@@ -207,10 +182,18 @@ def _wrong_letter(name: str) -> str:
     return ""
 
 
+_UNFINISHED = {
+    ":": "expected :=",
+    '"': "unterminated quoted string",
+    "`": "unterminated raw quoted string",
+    "'": "unterminated character constant",
+}
+
+
 def _cut_rare(text: str, at: int, append: _Append) -> int:
     """Cut what the pattern leaves: numbers of all sorts, single signs, mistakes."""
     start = at
-    while text[at : at + 1] in (" ", "\t", "\r", "\n"):
+    while text[at : at + 1] in _BLANKS:
         at += 1
     is_spaced = at > start
     char = text[at : at + 1]
@@ -222,14 +205,8 @@ def _cut_rare(text: str, at: int, append: _Append) -> int:
 
     if not char:
         return fail("unclosed action")
-    if char == ":":
-        return fail("expected :=")
-    if char == '"':
-        return fail("unterminated quoted string")
-    if char == "`":
-        return fail("unterminated raw quoted string")
-    if char == "'":
-        return fail("unterminated character constant")
+    if char in _UNFINISHED:
+        return fail(_UNFINISHED[char])
     if char == "$" or (char == "." and following and not "0" <= following <= "9"):
         return fail(_bad_character(text, at + 1))
     if char in "+-.0123456789":

@@ -1,4 +1,4 @@
-"""How much may a template do before it is stopped?"""
+"""Limits of one execution: its steps, its size, its depth."""
 
 from __future__ import annotations
 

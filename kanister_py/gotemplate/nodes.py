@@ -1,8 +1,6 @@
-"""What a template says, as a tree; every node can say itself again as Go does in errors."""
+"""Nodes of a template's tree; each one's text is the one that Go shows in errors."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from kanister_py.gotemplate.quoting import quote
 
@@ -19,6 +17,16 @@ class Node:
         raise NotImplementedError
 
 
+class Sign(Node):
+    """A node that is always written in the same way."""
+
+    __slots__ = ()
+    sign = ""
+
+    def __str__(self) -> str:
+        return self.sign
+
+
 class Text(Node):
     __slots__ = ("text",)
 
@@ -30,44 +38,40 @@ class Text(Node):
         return self.text
 
 
-class Field(Node):
-    """`.A.B`"""
-
+class _Names(Node):
     __slots__ = ("names",)
 
     def __init__(self, at: int, names: list[str]) -> None:
         self.at = at
         self.names = names
+
+
+class Field(_Names):
+    """`.A.B`"""
+
+    __slots__ = ()
 
     def __str__(self) -> str:
         return "." + ".".join(self.names)
 
 
-class Variable(Node):
+class Variable(_Names):
     """`$`, `$x`, `$x.A`: the first name has its dollar sign."""
 
-    __slots__ = ("names",)
-
-    def __init__(self, at: int, names: list[str]) -> None:
-        self.at = at
-        self.names = names
+    __slots__ = ()
 
     def __str__(self) -> str:
         return ".".join(self.names)
 
 
-class Dot(Node):
+class Dot(Sign):
     __slots__ = ()
-
-    def __str__(self) -> str:
-        return "."
+    sign = "."
 
 
-class Nil(Node):
+class Nil(Sign):
     __slots__ = ()
-
-    def __str__(self) -> str:
-        return "nil"
+    sign = "nil"
 
 
 class Bool(Node):
@@ -217,18 +221,14 @@ class Range(Branch):
     word = "range"
 
 
-class Break(Node):
+class Break(Sign):
     __slots__ = ()
-
-    def __str__(self) -> str:
-        return "{{break}}"
+    sign = "{{break}}"
 
 
-class Continue(Node):
+class Continue(Sign):
     __slots__ = ()
-
-    def __str__(self) -> str:
-        return "{{continue}}"
+    sign = "{{continue}}"
 
 
 class Invocation(Node):
@@ -259,12 +259,12 @@ class Block(Node):
         return "".join(map(str, self.nodes))
 
     def is_empty(self) -> bool:
-        """Is there nothing in it but white space?"""
+        """Say whether there is nothing in it but white space."""
         return all(type(node) is Text and not node.text.strip() for node in self.nodes)
 
 
 class Tree:
-    """A whole text: what it says itself, and the templates it defines by name.
+    """A whole text: its own body, and the templates it defines by name.
 
     `definitions` holds the text's own body too, under the name it was parsed with.
     """
@@ -278,9 +278,7 @@ class Tree:
 
 
 def place_in(text: str, at: int) -> tuple[int, int]:
-    """Which line, from one, and which byte of it, from zero, is a position in a text?"""
+    """Give a position in a text as its line, from one, and its byte in that, from zero."""
     start = text.rfind("\n", 0, at) + 1
-    before: Sequence[int] | str = text[start:at]
-    if isinstance(before, str) and not before.isascii():
-        before = before.encode("utf-8", "surrogateescape")
-    return text.count("\n", 0, at) + 1, len(before)
+    column = len(text[start:at].encode("utf-8", "surrogateescape"))
+    return text.count("\n", 0, at) + 1, column

@@ -7,7 +7,7 @@ from kanister_py.gotemplate.quoting import is_print
 
 MAX_RUNE = 0x10FFFF
 _FORMATS = {10: "d", 2: "b", 8: "o", 16: "x"}
-# Which shape and which precision does a verb ask for?
+# The shape and the precision that a verb asks for.
 FLOAT_VERBS = {
     "v": ("g", -1),
     "b": ("b", -1),

@@ -1,4 +1,4 @@
-"""Numbers as text: which one does Go read, and how does Go write it?"""
+"""Numbers as text, as Go reads and writes them."""
 
 from __future__ import annotations
 
@@ -26,29 +26,14 @@ MAX_UINT64: Final = (1 << 64) - 1
 
 
 def _is_well_separated(text: str) -> bool:
-    """Do underscores only stand between digits, or between a base and its digits?"""
+    """Say whether underscores only stand between digits, or between a base and its digits."""
     if "_" not in text:
         return True
-    last = "^"
-    rest = text.lstrip("+-")
-    if len(rest) >= 2 and rest[0] == "0" and rest[1].lower() in "box":
-        last = "0"
-        is_hex = rest[1].lower() == "x"
-        rest = rest[2:]
-    else:
-        is_hex = False
-    for char in rest:
-        if char.isdigit() or (is_hex and char.lower() in "abcdef"):
-            last = "0"
-        elif char == "_":
-            if last != "0":
-                return False
-            last = "_"
-        else:
-            if last == "_":
-                return False
-            last = "!"
-    return last != "_"
+    rest = text.lstrip("+-").lower()
+    digit = "[0-9a-f]" if rest[:2] == "0x" else "[0-9]"
+    if rest[:2] in ("0b", "0o", "0x"):
+        rest = f"0{rest[2:]}"
+    return re.search(f"(?<!{digit})_|_(?!{digit})", rest) is None
 
 
 def read_int(text: str) -> int | None:
@@ -127,16 +112,22 @@ def _sign(value: float) -> str:
     return "-" if math.copysign(1.0, value) < 0 else ""
 
 
+def _scientific(value: float, digits: str, power: int, mark: str) -> str:
+    mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
+    return f"{_sign(value)}{mantissa}{mark}{'-' if power < 0 else '+'}{abs(power):02d}"
+
+
+def _rounded(value: float, precision: int) -> tuple[str, int]:
+    """The digits of a float, one and so many behind the point, and its power of ten."""
+    mantissa, _, exponent = f"{abs(value):.{precision}e}".partition("e")
+    return mantissa.replace(".", ""), int(exponent)
+
+
 def _exponent_form(value: float, verb: str, precision: int, bits: int) -> str:
     if precision >= 0:
-        text = f"{abs(value):.{precision}e}"
-        mantissa, _, exponent = text.partition("e")
-        power = int(exponent)
-    else:
-        digits, point = _digits_of(value, bits)
-        mantissa = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
-        power = point - 1 if value else 0
-    return f"{_sign(value)}{mantissa}{verb}{'-' if power < 0 else '+'}{abs(power):02d}"
+        return _scientific(value, *_rounded(value, precision), verb)
+    digits, point = _digits_of(value, bits)
+    return _scientific(value, digits, point - 1 if value else 0, verb)
 
 
 def _plain_form(value: float, precision: int, bits: int) -> str:
@@ -161,17 +152,13 @@ def _general_form(value: float, verb: str, precision: int, bits: int) -> str:
             return _exponent_form(value, "e" if verb == "g" else "E", -1, bits)
         return _plain_form(value, -1, bits)
     precision = precision or 1
-    text = f"{abs(value):.{precision - 1}e}"
-    mantissa, _, exponent = text.partition("e")
-    power = int(exponent)
-    digits = mantissa.replace(".", "").rstrip("0") or "0"
+    digits, power = _rounded(value, precision - 1)
+    digits = digits.rstrip("0") or "0"
     limit = precision
     if limit > len(digits) and len(digits) >= power + 1:
         limit = len(digits)
     if power < -4 or power >= limit:
-        shown = digits[0] + ("." + digits[1:] if len(digits) > 1 else "")
-        mark = "e" if verb == "g" else "E"
-        return f"{_sign(value)}{shown}{mark}{'-' if power < 0 else '+'}{abs(power):02d}"
+        return _scientific(value, digits, power, "e" if verb == "g" else "E")
     return _sign(value) + f"{abs(value):.{max(len(digits) - power - 1, 0)}f}"
 
 

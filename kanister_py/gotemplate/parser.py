@@ -1,4 +1,4 @@
-"""What does a template's text say? Go's grammar, and Go's words where it is broken."""
+"""Parser: Go's grammar of templates, and Go's words where it is broken."""
 
 from __future__ import annotations
 
@@ -201,18 +201,19 @@ class _Parser:
         context = "define clause"
         token = self.next()
         self.action_start = -1
-        if token[0] != STRING:
-            self.unexpected(token, context)
-        name = self.unquoted(token)
+        name = self.template_name(token, context)
         self.expect_close(context)
+        self.parse_body(name, context)
+
+    def parse_body(self, name: str, context: str, here: int | None = None) -> None:
+        """The body of a template of its own, with variables and loops of its own."""
         outer, self.variables = self.variables, ["$"]
         loops, self.loops = self.loops, 0
         body, stop = self.parse_block()
         if stop.word != "end":
-            self.fail(f"unexpected {stop} in {context}")
+            self.fail(f"unexpected {stop} in {context}", here)
         self.define(name, body)
-        self.variables = outer
-        self.loops = loops
+        self.variables, self.loops = outer, loops
 
     def parse_block(self) -> tuple[Block, _Stop]:
         """What stands up to the next `{{end}}` or `{{else}}`, and which of them it was."""
@@ -333,15 +334,8 @@ class _Parser:
         name = self.template_name(token, context)
         pipe = self.parse_pipe(context, CLOSE)
         here = self.at - 1
-        outer, self.variables = self.variables, ["$"]
-        loops, self.loops = self.loops, 0
         self.action_start = -1
-        body, stop = self.parse_block()
-        if stop.word != "end":
-            self.fail(f"unexpected {stop} in {context}", here)
-        self.define(name, body)
-        self.variables = outer
-        self.loops = loops
+        self.parse_body(name, context, here)
         return Invocation(token[2], name, pipe)
 
     def template_name(self, token: Token, context: str) -> str:
@@ -488,7 +482,7 @@ class _Parser:
 
 
 def _place_of(at: int, names: list[str], dots: int) -> int:
-    """Where does Go place a name with fields? At the dot of its second part, if it has one."""
+    """Give the place of a name with fields: the dot of its second part, if it has one."""
     return at + len(names[0]) + dots if len(names) > 1 else at
 
 

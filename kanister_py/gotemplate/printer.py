@@ -107,7 +107,7 @@ class Printer:
             self.typed(value, verb, depth)
 
     def says_itself(self, value: Value, verb: str) -> bool:
-        """Has the value a method that prints it, and was it right to use it?"""
+        """Print a value by its own method, if it has one that is right here."""
         if verb == "w":
             self.bad_verb(verb, value)
             return True

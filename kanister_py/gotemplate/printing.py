@@ -13,17 +13,8 @@ from kanister_py.gotemplate.printer import Printer, type_known
 from kanister_py.gotemplate.quoting import quote
 from kanister_py.gotemplate.types import INTEGERS, Kind
 from kanister_py.gotemplate.values import (
-    Int8,
-    Int16,
-    Int32,
-    Int64,
+    SIZED_INTEGERS,
     Struct,
-    Uint,
-    Uint8,
-    Uint16,
-    Uint32,
-    Uint64,
-    Uintptr,
     Value,
     type_of,
 )
@@ -32,9 +23,7 @@ _TOO_LARGE = 1_000_000
 # Most of what is printed are texts and whole numbers, with no flags. That is no work:
 # each class here with what writes its values as `%v` does.
 Show = Callable[[Any], str]
-_WHOLE: Mapping[type, Show] = dict.fromkeys(
-    (int, Int8, Int16, Int32, Int64, Uint, Uint8, Uint16, Uint32, Uint64, Uintptr), int.__repr__
-)
+_WHOLE: Mapping[type, Show] = dict.fromkeys((int, *SIZED_INTEGERS), int.__repr__)
 SHOWN_AT_ONCE: Mapping[type, Show] = {**_WHOLE, bool: lambda value: "true" if value else "false"}
 _SHOWN_BY_VERB: Mapping[str, Mapping[type, Show]] = {
     "v": {**SHOWN_AT_ONCE, str: str},
@@ -309,9 +298,6 @@ _FLAG_NAMES = {"#": "sharp", "0": "zero", "+": "plus", "-": "minus", " ": "space
 def _small_number(digits: str) -> int | None:
     if not digits or not (digits.isascii() and digits.isdigit()):
         return None
-    number = 0
-    for digit in digits:
-        if number > _TOO_LARGE:
-            return None
-        number = number * 10 + int(digit)
-    return number
+    digits = digits.lstrip("0")
+    # One digit more than that is still read, as in Go.
+    return int(digits or 0) if len(digits) < 9 and int(digits[:-1] or 0) <= _TOO_LARGE else None

@@ -1,26 +1,18 @@
-"""Texts and characters in quotes, as Go writes and reads them."""
+"""Quoting of texts and characters, as Go writes and reads them."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 
-_ESCAPES = {
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-}
+_ESCAPES = {char: f"\\{letter}" for char, letter in zip("\a\b\f\n\r\t\v", "abfnrtv", strict=True)}
 _NEEDS_CARE = re.compile(r'[^ -~]|["\\]')
 _PRINTABLE = frozenset("LMNPS")
 _MAX_RUNE = 0x10FFFF
 
 
 def is_print(char: str) -> bool:
-    """Does Go count the character as one that shows? Of the spaces only the plain one does."""
+    """Say whether Go counts the character as one that shows; of the spaces only the plain one."""
     if char <= "~":
         return char >= " "
     return unicodedata.category(char)[0] in _PRINTABLE
@@ -56,7 +48,7 @@ def _escaped(char: str, mark: str, *, ascii_only: bool) -> str:
 
 
 def can_backquote(text: str) -> bool:
-    """May the text stand between backquotes, unchanged?"""
+    """Say whether the text may stand between backquotes, unchanged."""
     return not any(
         char == "`"
         or char in ("\x7f", "\ufeff")
@@ -77,18 +69,7 @@ def describe_rune(char: str) -> str:
 
 # Reading
 
-_SIMPLE = {
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-    "\\": "\\",
-    "'": "'",
-    '"': '"',
-}
+_SIMPLE = {escape[1]: char for char, escape in _ESCAPES.items()} | {each: each for each in "\\'\""}
 _HEX_WIDTHS = {"x": 2, "u": 4, "U": 8}
 _HEX = frozenset("0123456789abcdefABCDEF")
 
@@ -125,17 +106,15 @@ def unquote(literal: str) -> str:
             read.append(chr(code))
     text = "".join(read)
     # Escaped bytes may come together to a character after all.
-    return (
-        text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
-        if (has_bytes)
-        else text
-    )
+    if has_bytes:
+        return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
+    return text
 
 
 def unquote_rune(literal: str) -> tuple[int, str]:
     """The character at the start of a quoted one, and what stands after it."""
     inside = literal[1:]
-    if not inside or inside[0] in "'\n" or inside == "":
+    if not inside or inside[0] in "'\n":
         raise InvalidSyntax
     if inside[0] != "\\":
         code = ord(inside[0])
@@ -145,7 +124,7 @@ def unquote_rune(literal: str) -> tuple[int, str]:
 
 
 def _read_escape(text: str, at: int, mark: str) -> tuple[int, bool, int]:
-    """Which number does the escape at `at` stand for, is it a byte, and where does it end?"""
+    """Read the escape at `at`: its number, whether it is a byte, and where it ends."""
     char = text[at + 1 : at + 2]
     at += 2
     width = _HEX_WIDTHS.get(char)

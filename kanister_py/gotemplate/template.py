@@ -1,4 +1,4 @@
-"""A text, parsed once and carried out many times."""
+"""Templates: a text parsed once and carried out many times."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal
 from kanister_py.gotemplate.builtins import BUILTINS
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.gotemplate.errors import LimitExceeded
-from kanister_py.gotemplate.evaluator.program import Program
+from kanister_py.gotemplate.evaluator.definition import Program
 from kanister_py.gotemplate.functions import NO_FUNCTIONS, FunctionTable, GoError
 from kanister_py.gotemplate.limits import DEFAULT, Budget, Context, Limits
 from kanister_py.gotemplate.nodes import Tree
@@ -41,7 +41,7 @@ class Template:
 
     @property
     def tree(self) -> Tree:
-        """What the text says, for whoever wants to read it and not carry it out."""
+        """The tree of the text, to be read and not carried out."""
         if self._literal:
             return parse(self._text, frozenset(), self._name)
         return self._program.tree
@@ -53,7 +53,7 @@ class Template:
         limits: Limits = DEFAULT,
         budget: Budget | None = None,
     ) -> str:
-        """What does the template say about `data`?
+        """Carry the template out over `data`.
 
         Bytes that are no UTF-8 come out as lone surrogates (`surrogateescape`).
         """
@@ -94,7 +94,7 @@ class Template:
 
 @lru_cache(maxsize=64)
 def _names_of(functions: FunctionTable) -> frozenset[str]:
-    """Which functions may a template call?"""
+    """Give the names that a template may call."""
     return frozenset(functions) | frozenset(BUILTINS)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC as PYTHON_UTC
 from datetime import date, datetime, timedelta, tzinfo
@@ -57,7 +58,7 @@ TYPES_BY_NAME.update({each.name: each for each in (TIME, DURATION, LOCATION, MON
 
 
 class Location:
-    """A time zone: how far is it from UTC, and what is it called then?"""
+    """A time zone: its offset from UTC, and its abbreviation, at a moment."""
 
     __slots__ = ("_lookup", "name")
     go_type = pointer_to(LOCATION)
@@ -71,7 +72,7 @@ class Location:
         return self._lookup(unix_seconds)
 
     def offset_of(self, abbreviation: str, unix_seconds: int) -> int | None:
-        """How far from UTC is the zone while it is called so, near a moment?"""
+        """Give the zone's offset from UTC while it is called so, near a moment."""
         half_a_year = 182 * DAY_SECONDS
         for moment in (unix_seconds, unix_seconds - half_a_year, unix_seconds + half_a_year):
             offset, name = self._lookup(moment)
@@ -167,7 +168,7 @@ class Time:
         return Time(self.unix_nanoseconds, location)
 
     def civil(self) -> Civil:
-        """Which date and clock does the moment show in its zone?"""
+        """Give date and clock as the moment shows them in its zone."""
         return Civil(self)
 
     def go_string(self) -> str:
@@ -180,7 +181,7 @@ class Time:
         )
 
     def go_syntax(self) -> str:
-        """What does `%#v` say?"""
+        """Give the text of `%#v`."""
         civil = self.civil()
         zone = (
             "time.UTC"
@@ -197,19 +198,6 @@ class Time:
 
 class Civil:
     """A moment as a calendar and a clock on the wall show it."""
-
-    __slots__ = (
-        "abbreviation",
-        "day",
-        "days",
-        "hour",
-        "minute",
-        "month",
-        "nanosecond",
-        "offset",
-        "second",
-        "year",
-    )
 
     def __init__(self, moment: Time) -> None:
         seconds, self.nanosecond = divmod(moment.unix_nanoseconds, SECOND)
@@ -237,7 +225,7 @@ def numeric_offset(seconds: int, colon: str = "") -> str:
 
 
 def date_of(days: int) -> tuple[int, int, int]:
-    """Which year, month and day is the nth day after the first of January 1970?"""
+    """Give year, month and day of the nth day after the first of January 1970."""
     era, ordinal = divmod(days + _EPOCH_ORDINAL - 1, _ERA_DAYS)
     # The era's own days are those of the years 1 to 400; nothing there overflows.
     found = date.fromordinal(ordinal + 1)
@@ -245,7 +233,7 @@ def date_of(days: int) -> tuple[int, int, int]:
 
 
 def days_until(year: int, month: int, day: int) -> int:
-    """How many days lie between the first of January 1970 and a date?
+    """Count the days between the first of January 1970 and a date.
 
     Months and days beyond their bounds count on, as in Go: October 32 is
     November 1.
@@ -271,14 +259,13 @@ def make_time(
     nanosecond: int = 0,
     location: Location = UTC,
 ) -> Time:
-    """Which moment does a wall in `location` show so?"""
+    """Give the moment that a clock on a wall in `location` shows so."""
     seconds = days_until(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second
     offset, _ = location.at(seconds)
     if offset:
         # Guessed with the offset that would hold there in UTC; look again where the
         # guess leads, since the clocks may have moved in between.
-        again, _ = location.at(seconds - offset)
-        offset = again
+        offset, _ = location.at(seconds - offset)
     return Time((seconds - offset) * SECOND + nanosecond, location)
 
 
@@ -307,13 +294,8 @@ def format_duration(nanoseconds: int) -> str:
     if rest < SECOND:
         if rest == 0:
             return "0s"
-        unit, size = (
-            ("ns", NANOSECOND)
-            if rest < MICROSECOND
-            else ("µs", MICROSECOND)
-            if rest < MILLISECOND
-            else ("ms", MILLISECOND)
-        )
+        units = (("ms", MILLISECOND), ("µs", MICROSECOND), ("ns", NANOSECOND))
+        unit, size = next(each for each in units if rest >= each[1])
         return f"{sign}{_decimal(rest, size)}{unit}"
     hours, rest = divmod(rest, HOUR)
     minutes, rest = divmod(rest, MINUTE)
@@ -341,10 +323,12 @@ _UNITS = {
     "h": HOUR,
 }
 _LONGEST = 1 << 63
+_MOST_DIGITS = 19
+_AMOUNT = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^.0-9]*)")
 
 
 def parse_duration(text: str) -> Duration:
-    """Which duration does Go read in `1h30m`? Raises GoError with Go's text."""
+    """Read a duration such as `1h30m`. Raises GoError with Go's text."""
     is_negative = text[:1] == "-"
     rest = text[1:] if text[:1] in ("-", "+") else text
     if rest == "0":
@@ -369,18 +353,15 @@ def _bad_duration(why: str, text: str) -> GoError:
 
 
 def _read_amount(rest: str, text: str) -> tuple[int, str]:
-    whole, rest = _digits(rest)
-    part = ""
-    if rest[:1] == ".":
-        part, rest = _digits(rest[1:])
-    if (not whole and not part) or int(whole or "0") > _LONGEST:
+    found = _AMOUNT.match(rest)
+    assert found is not None  # each of its parts may be empty
+    whole, part, name = found.groups("")
+    # Python reads no number of more than 4,300 digits, of which noughts in front are none.
+    whole = whole.lstrip("0") or whole[:1]
+    if not (whole or part) or len(whole) > _MOST_DIGITS or int(whole or "0") > _LONGEST:
         raise _bad_duration("invalid duration", text)
-    end = 0
-    while end < len(rest) and rest[end] != "." and not "0" <= rest[end] <= "9":
-        end += 1
-    if end == 0:
+    if not name:
         raise _bad_duration("missing unit in duration", text)
-    name, rest = rest[:end], rest[end:]
     unit = _UNITS.get(name)
     if unit is None:
         raise _bad_duration(f"unknown unit {quote(name)} in duration", text)
@@ -391,14 +372,7 @@ def _read_amount(rest: str, text: str) -> tuple[int, str]:
         # 18 digits are what Go keeps before it stops counting.
         kept = part[:18]
         amount += int(float(int(kept)) * (float(unit) / float(10 ** len(kept))))
-    return amount, rest
-
-
-def _digits(text: str) -> tuple[str, str]:
-    end = 0
-    while end < len(text) and "0" <= text[end] <= "9":
-        end += 1
-    return text[:end], text[end:]
+    return amount, rest[found.end() :]
 
 
 def quote(text: str) -> str:
@@ -459,7 +433,7 @@ def add_date(moment: Time, years: int, months: int, days: int) -> Time:
 
 
 def difference(later: Time, earlier: Time) -> Duration:
-    """How long from one moment to another? Ends at what a duration can hold."""
+    """Give the span between two moments, as far as a duration can hold it."""
     span = later.unix_nanoseconds - earlier.unix_nanoseconds
     return Duration(max(-_LONGEST, min(_LONGEST - 1, span)))
 
@@ -468,56 +442,50 @@ def _since_zero(moment: Time) -> int:
     return moment.unix_nanoseconds - ZERO_TIME.unix_nanoseconds
 
 
-def _declare_time_methods() -> None:
-    table: dict[str, tuple[str, Callable[..., Any]]] = {
-        "Add": (
-            "func(time.Duration) time.Time",
-            lambda t, d: Time(t.unix_nanoseconds + d, t.location),
+_TIME_METHODS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "Add": (
+        "func(time.Duration) time.Time",
+        lambda t, d: Time(t.unix_nanoseconds + d, t.location),
+    ),
+    "AddDate": ("func(int, int, int) time.Time", add_date),
+    "After": ("func(time.Time) bool", lambda t, u: t.unix_nanoseconds > u.unix_nanoseconds),
+    "Before": ("func(time.Time) bool", lambda t, u: t.unix_nanoseconds < u.unix_nanoseconds),
+    "Compare": (
+        "func(time.Time) int",
+        lambda t, u: (
+            (t.unix_nanoseconds > u.unix_nanoseconds) - (t.unix_nanoseconds < u.unix_nanoseconds)
         ),
-        "AddDate": ("func(int, int, int) time.Time", add_date),
-        "After": ("func(time.Time) bool", lambda t, u: t.unix_nanoseconds > u.unix_nanoseconds),
-        "Before": ("func(time.Time) bool", lambda t, u: t.unix_nanoseconds < u.unix_nanoseconds),
-        "Compare": (
-            "func(time.Time) int",
-            lambda t, u: (
-                (t.unix_nanoseconds > u.unix_nanoseconds)
-                - (t.unix_nanoseconds < u.unix_nanoseconds)
-            ),
-        ),
-        "Day": ("func() int", lambda t: t.civil().day),
-        "Equal": ("func(time.Time) bool", lambda t, u: t.unix_nanoseconds == u.unix_nanoseconds),
-        "GoString": ("func() string", Time.go_syntax),
-        "Hour": ("func() int", lambda t: t.civil().hour),
-        "In": ("func(*time.Location) time.Time", Time.in_zone),
-        "IsZero": ("func() bool", lambda t: t.unix_nanoseconds == ZERO_TIME.unix_nanoseconds),
-        "Location": ("func() *time.Location", lambda t: t.location),
-        "Minute": ("func() int", lambda t: t.civil().minute),
-        "Month": ("func() time.Month", lambda t: Month(t.civil().month)),
-        "Nanosecond": ("func() int", lambda t: t.unix_nanoseconds % SECOND),
-        "Round": (
-            "func(time.Duration) time.Time",
-            lambda t, d: Time(round_to(_since_zero(t), d) + ZERO_TIME.unix_nanoseconds, t.location),
-        ),
-        "Second": ("func() int", lambda t: t.civil().second),
-        "String": ("func() string", Time.go_string),
-        "Sub": ("func(time.Time) time.Duration", difference),
-        "Truncate": (
-            "func(time.Duration) time.Time",
-            lambda t, d: Time(
-                _truncate(_since_zero(t), d) + ZERO_TIME.unix_nanoseconds, t.location
-            ),
-        ),
-        "UTC": ("func() time.Time", lambda t: t.in_zone(UTC)),
-        "Unix": ("func() int64", lambda t: Int64(t.unix_nanoseconds // SECOND)),
-        "UnixMicro": ("func() int64", lambda t: Int64(t.unix_nanoseconds // MICROSECOND)),
-        "UnixMilli": ("func() int64", lambda t: Int64(t.unix_nanoseconds // MILLISECOND)),
-        "UnixNano": ("func() int64", lambda t: Int64(t.unix_nanoseconds)),
-        "Weekday": ("func() time.Weekday", lambda t: Weekday(t.civil().weekday)),
-        "Year": ("func() int", lambda t: t.civil().year),
-        "YearDay": ("func() int", lambda t: t.civil().year_day),
-    }
-    for name, (signature, call) in table.items():
-        method(TIME, name, signature)(call)
+    ),
+    "Day": ("func() int", lambda t: t.civil().day),
+    "Equal": ("func(time.Time) bool", lambda t, u: t.unix_nanoseconds == u.unix_nanoseconds),
+    "GoString": ("func() string", Time.go_syntax),
+    "Hour": ("func() int", lambda t: t.civil().hour),
+    "In": ("func(*time.Location) time.Time", Time.in_zone),
+    "IsZero": ("func() bool", lambda t: t.unix_nanoseconds == ZERO_TIME.unix_nanoseconds),
+    "Location": ("func() *time.Location", lambda t: t.location),
+    "Minute": ("func() int", lambda t: t.civil().minute),
+    "Month": ("func() time.Month", lambda t: Month(t.civil().month)),
+    "Nanosecond": ("func() int", lambda t: t.unix_nanoseconds % SECOND),
+    "Round": (
+        "func(time.Duration) time.Time",
+        lambda t, d: Time(round_to(_since_zero(t), d) + ZERO_TIME.unix_nanoseconds, t.location),
+    ),
+    "Second": ("func() int", lambda t: t.civil().second),
+    "String": ("func() string", Time.go_string),
+    "Sub": ("func(time.Time) time.Duration", difference),
+    "Truncate": (
+        "func(time.Duration) time.Time",
+        lambda t, d: Time(_truncate(_since_zero(t), d) + ZERO_TIME.unix_nanoseconds, t.location),
+    ),
+    "UTC": ("func() time.Time", lambda t: t.in_zone(UTC)),
+    "Unix": ("func() int64", lambda t: Int64(t.unix_nanoseconds // SECOND)),
+    "UnixMicro": ("func() int64", lambda t: Int64(t.unix_nanoseconds // MICROSECOND)),
+    "UnixMilli": ("func() int64", lambda t: Int64(t.unix_nanoseconds // MILLISECOND)),
+    "UnixNano": ("func() int64", lambda t: Int64(t.unix_nanoseconds)),
+    "Weekday": ("func() time.Weekday", lambda t: Weekday(t.civil().weekday)),
+    "Year": ("func() int", lambda t: t.civil().year),
+    "YearDay": ("func() int", lambda t: t.civil().year_day),
+}
 
 
 @method(TIME, "Local", "func() time.Time", context=True)
@@ -528,36 +496,32 @@ def _local(context: Any, moment: Time) -> Time:
 
 
 def _whole(nanoseconds: int, unit: int) -> int:
-    """How many whole units, cut towards zero?"""
+    """Count whole units, cut towards zero."""
     whole = abs(nanoseconds) // unit
     return whole if nanoseconds >= 0 else -whole
 
 
 def _parts(nanoseconds: int, unit: int) -> float:
-    """How many units, with their fraction? Whole and rest apart, as Go keeps them exact."""
+    """Count units with their fraction; whole and rest apart, as Go keeps them exact."""
     whole = _whole(nanoseconds, unit)
     return float(whole) + float(nanoseconds - whole * unit) / unit
 
 
-def _declare_duration_methods() -> None:
-    table: dict[str, tuple[str, Callable[..., Any]]] = {
-        "Abs": ("func() time.Duration", lambda d: Duration(min(abs(d), _LONGEST - 1))),
-        "Hours": ("func() float64", lambda d: _parts(d, HOUR)),
-        "Microseconds": ("func() int64", lambda d: Int64(_whole(d, MICROSECOND))),
-        "Milliseconds": ("func() int64", lambda d: Int64(_whole(d, MILLISECOND))),
-        "Minutes": ("func() float64", lambda d: _parts(d, MINUTE)),
-        "Nanoseconds": ("func() int64", Int64),
-        "Round": ("func(time.Duration) time.Duration", lambda d, m: Duration(round_to(d, m))),
-        "Seconds": ("func() float64", lambda d: _parts(d, SECOND)),
-        "String": ("func() string", format_duration),
-        "Truncate": ("func(time.Duration) time.Duration", lambda d, m: Duration(_truncate(d, m))),
-    }
-    for name, (signature, call) in table.items():
-        method(DURATION, name, signature)(call)
-
-
-_declare_time_methods()
-_declare_duration_methods()
+_DURATION_METHODS: dict[str, tuple[str, Callable[..., Any]]] = {
+    "Abs": ("func() time.Duration", lambda d: Duration(min(abs(d), _LONGEST - 1))),
+    "Hours": ("func() float64", lambda d: _parts(d, HOUR)),
+    "Microseconds": ("func() int64", lambda d: Int64(_whole(d, MICROSECOND))),
+    "Milliseconds": ("func() int64", lambda d: Int64(_whole(d, MILLISECOND))),
+    "Minutes": ("func() float64", lambda d: _parts(d, MINUTE)),
+    "Nanoseconds": ("func() int64", Int64),
+    "Round": ("func(time.Duration) time.Duration", lambda d, m: Duration(round_to(d, m))),
+    "Seconds": ("func() float64", lambda d: _parts(d, SECOND)),
+    "String": ("func() string", format_duration),
+    "Truncate": ("func(time.Duration) time.Duration", lambda d, m: Duration(_truncate(d, m))),
+}
+for _owner, _methods in ((TIME, _TIME_METHODS), (DURATION, _DURATION_METHODS)):
+    for _name, (_signature, _call) in _methods.items():
+        method(_owner, _name, _signature)(_call)
 method(MONTH, "String", "func() string")(Month.go_string)
 method(WEEKDAY, "String", "func() string")(Weekday.go_string)
 method(LOCATION, "String", "func() string")(Location.go_string)

@@ -43,21 +43,10 @@ INTEGERS = SIGNED | UNSIGNED
 FLOATS = frozenset({Kind.FLOAT32, Kind.FLOAT64})
 COMPLEXES = frozenset({Kind.COMPLEX64, Kind.COMPLEX128})
 NILABLE = frozenset({Kind.FUNC, Kind.INTERFACE, Kind.MAP, Kind.POINTER, Kind.SLICE})
-BITS: Mapping[Kind, int] = MappingProxyType(
-    {
-        Kind.INT: 64,
-        Kind.INT8: 8,
-        Kind.INT16: 16,
-        Kind.INT32: 32,
-        Kind.INT64: 64,
-        Kind.UINT: 64,
-        Kind.UINT8: 8,
-        Kind.UINT16: 16,
-        Kind.UINT32: 32,
-        Kind.UINT64: 64,
-        Kind.UINTPTR: 64,
-    }
-)
+# Those that do not say their bits have 64.
+BITS: Mapping[Kind, int] = {
+    kind: int("".join(filter(str.isdigit, kind)) or 64) for kind in INTEGERS
+}
 
 
 class Field:
@@ -132,7 +121,7 @@ class GoType:
         return self.name
 
     def field(self, name: str) -> Field | None:
-        """Which field, own or promoted, answers to `name`?"""
+        """Find the field, own or promoted, that answers to `name`."""
         found = self.fields.get(name)
         if found is not None:
             return found
@@ -142,7 +131,7 @@ class GoType:
 
 @cache
 def is_settled(go_type: GoType) -> bool:
-    """Can no template change what a value of this type holds?
+    """Say whether no template can change what a value of this type holds.
 
     Templates write into maps of type map[string]interface{} and into nothing else,
     and an interface may hold one.
@@ -155,7 +144,7 @@ def is_settled(go_type: GoType) -> bool:
 
 
 def _promoted(fields: Mapping[str, Field]) -> Mapping[str, tuple[Field, ...]]:
-    """Which names does a struct answer to because of what it embeds?"""
+    """Give the names that a struct answers to because of what it embeds."""
     found: dict[str, tuple[Field, ...]] = {}
     for outer in fields.values():
         if not outer.embedded:
@@ -169,29 +158,22 @@ def _promoted(fields: Mapping[str, Field]) -> Mapping[str, tuple[Field, ...]]:
     return found
 
 
+# The types that a signature may name; modules with types of their own add them.
+TYPES_BY_NAME: dict[str, GoType] = {}
+
+
 def _basic(kind: Kind) -> GoType:
-    return GoType(kind.value, kind, is_named=True)
+    made = TYPES_BY_NAME[kind.value] = GoType(kind.value, kind, is_named=True)
+    return made
 
 
-BOOL = _basic(Kind.BOOL)
-INT = _basic(Kind.INT)
-INT8 = _basic(Kind.INT8)
-INT16 = _basic(Kind.INT16)
-INT32 = _basic(Kind.INT32)
-INT64 = _basic(Kind.INT64)
-UINT = _basic(Kind.UINT)
-UINT8 = _basic(Kind.UINT8)
-UINT16 = _basic(Kind.UINT16)
-UINT32 = _basic(Kind.UINT32)
-UINT64 = _basic(Kind.UINT64)
-UINTPTR = _basic(Kind.UINTPTR)
-FLOAT32 = _basic(Kind.FLOAT32)
-FLOAT64 = _basic(Kind.FLOAT64)
-COMPLEX64 = _basic(Kind.COMPLEX64)
-COMPLEX128 = _basic(Kind.COMPLEX128)
-STRING = _basic(Kind.STRING)
+# In the order of their kinds.
+BOOL, INT, INT8, INT16, INT32, INT64, *_UNSIGNED = map(_basic, tuple(Kind)[:17])
+UINT, UINT8, UINT16, UINT32, UINT64, UINTPTR, *_OTHERS = _UNSIGNED
+FLOAT32, FLOAT64, COMPLEX64, COMPLEX128, STRING = _OTHERS
 ANY = GoType("interface {}", Kind.INTERFACE)
 ERROR = GoType("error", Kind.INTERFACE, is_named=True)
+TYPES_BY_NAME |= {"error": ERROR, "byte": UINT8, "rune": INT32}
 
 
 @cache
@@ -236,7 +218,7 @@ STRING_MAP = map_of(STRING, STRING)
 
 @cache
 def parse_type(text: str) -> GoType:
-    """Which type does Go's text for it mean? Knows the unnamed types and those of `time`."""
+    """Read Go's text for a type: unnamed types, and those that are known by name."""
     go_type, rest = _read_type(text.strip())
     if rest.strip():
         raise ValueError(f"{text!r} is no Go type")
@@ -267,29 +249,3 @@ def _read_type(text: str) -> tuple[GoType, str]:
     if found is None:
         raise ValueError(f"{text!r} names no Go type known here")
     return found, text[len(word) :]
-
-
-# What a signature may name; the module of times adds its own.
-TYPES_BY_NAME: dict[str, GoType] = {
-    each.name: each
-    for each in (
-        BOOL,
-        INT,
-        INT8,
-        INT16,
-        INT32,
-        INT64,
-        UINT,
-        UINT8,
-        UINT16,
-        UINT32,
-        UINT64,
-        UINTPTR,
-        FLOAT32,
-        FLOAT64,
-        COMPLEX64,
-        COMPLEX128,
-        STRING,
-        ERROR,
-    )
-} | {"byte": UINT8, "rune": INT32}

@@ -1,4 +1,4 @@
-"""What Go values look like in Python, and which Go type each of them has.
+"""Values of Go in Python, and the Go type of each.
 
 Most Go values are plain Python values:
 
@@ -38,18 +38,9 @@ from kanister_py.gotemplate.types import (
     FLOAT32,
     FLOAT64,
     INT,
-    INT8,
-    INT16,
-    INT32,
-    INT64,
     SIGNED,
     STRING,
-    UINT,
-    UINT8,
-    UINT16,
-    UINT32,
-    UINT64,
-    UINTPTR,
+    TYPES_BY_NAME,
     Field,
     GoType,
     Kind,
@@ -65,58 +56,18 @@ class Sized(int):
     go_type: ClassVar[GoType]
 
 
-class Int8(Sized):
-    __slots__ = ()
-    go_type = INT8
+def _sized(name: str) -> type[Sized]:
+    of = TYPES_BY_NAME[name.lower()]
+    return type(name, (Sized,), {"__slots__": (), "__module__": __name__, "go_type": of})
 
 
-class Int16(Sized):
-    __slots__ = ()
-    go_type = INT16
-
-
-class Int32(Sized):
-    """Also what Go calls a rune."""
-
-    __slots__ = ()
-    go_type = INT32
-
-
-class Int64(Sized):
-    __slots__ = ()
-    go_type = INT64
-
-
-class Uint(Sized):
-    __slots__ = ()
-    go_type = UINT
-
-
-class Uint8(Sized):
-    """Also what Go calls a byte."""
-
-    __slots__ = ()
-    go_type = UINT8
-
-
-class Uint16(Sized):
-    __slots__ = ()
-    go_type = UINT16
-
-
-class Uint32(Sized):
-    __slots__ = ()
-    go_type = UINT32
-
-
-class Uint64(Sized):
-    __slots__ = ()
-    go_type = UINT64
-
-
-class Uintptr(Sized):
-    __slots__ = ()
-    go_type = UINTPTR
+SIZED_INTEGERS = tuple(
+    _sized(f"{sign}{bits}") for sign in ("Int", "Uint") for bits in ("8", "16", "32", "64")
+)
+# Go calls the third a rune, and the fifth a byte.
+Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64 = SIZED_INTEGERS
+Uint, Uintptr = _sized("Uint"), _sized("Uintptr")
+SIZED_INTEGERS += (Uint, Uintptr)
 
 
 class Float32(float):
@@ -249,7 +200,7 @@ class Struct(dict[str, Any]):
         return go_type
 
     def value_of(self, field: Field) -> Any:
-        """What stands in one of the struct's own fields, exported or not?"""
+        """Give what stands in one of the struct's own fields, exported or not."""
         if field.is_exported:
             return self[field.name]
         return self._hidden[field.name] if field.name in self._hidden else zero(field.type)
@@ -283,16 +234,7 @@ _PLAIN: dict[type, GoType] = {
     dict: ANY_MAP,
 }
 _SIZED: dict[Kind, type] = {
-    Kind.INT8: Int8,
-    Kind.INT16: Int16,
-    Kind.INT32: Int32,
-    Kind.INT64: Int64,
-    Kind.UINT: Uint,
-    Kind.UINT8: Uint8,
-    Kind.UINT16: Uint16,
-    Kind.UINT32: Uint32,
-    Kind.UINT64: Uint64,
-    Kind.UINTPTR: Uintptr,
+    **{each.go_type.kind: each for each in SIZED_INTEGERS},
     Kind.FLOAT32: Float32,
     Kind.COMPLEX64: Complex64,
     Kind.INT: int,
@@ -304,7 +246,7 @@ _SIZED: dict[Kind, type] = {
 
 
 def type_of(value: Value) -> GoType | None:
-    """Which Go type does a value have? None for an untyped nil."""
+    """Give the Go type of a value; None for an untyped nil."""
     plain = _PLAIN.get(type(value))
     if plain is not None:
         return plain
@@ -317,23 +259,23 @@ def type_of(value: Value) -> GoType | None:
 
 
 def type_name(value: Value) -> str:
-    """What do `%T` and `typeOf` say?"""
+    """Give the text of `%T` and `typeOf`."""
     go_type = type_of(value)
     return "<nil>" if go_type is None else go_type.name
 
 
 def kind_of(value: Value) -> Kind | None:
-    """Which kind does a value have? None for an untyped nil."""
+    """Give the kind of a value; None for an untyped nil."""
     go_type = type_of(value)
     return None if go_type is None else go_type.kind
 
 
 def is_nil(value: Value) -> bool:
-    """Is a value nil, typed or not?"""
+    """Say whether a value is nil, typed or not."""
     return value is None or getattr(value, "is_nil", False)
 
 
-# Named scalar types whose Python class somebody wrote.
+# Named scalar types with a Python class of their own.
 _CLASSES: dict[GoType, type] = {}
 
 
@@ -357,7 +299,7 @@ def _class_of(go_type: GoType) -> type:
 
 
 def zero(go_type: GoType) -> Value:
-    """What is a type's zero value?"""
+    """Make a type's zero value."""
     kind = go_type.kind
     if kind is Kind.STRING:
         return "" if go_type is STRING else _class_of(go_type)("")
@@ -446,7 +388,7 @@ def _wrap_fields(struct: GoType, value: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_assignable(value_type: GoType, target: GoType) -> bool:
-    """May a value of one type be used where another is wanted, as Go assigns?"""
+    """Say whether Go assigns a value of one type where another is wanted."""
     if value_type is target:
         return True
     if target.kind is Kind.INTERFACE:
@@ -478,5 +420,5 @@ def from_bytes(data: bytes) -> str:
 
 
 def byte_length(text: str) -> int:
-    """How long is a Go string, in bytes?"""
+    """Give the length of a Go string in bytes."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))

@@ -1,1 +1,1 @@
-"""Serves a composition function over gRPC."""
+"""gRPC server of a composition function."""

@@ -1,4 +1,4 @@
-"""With which certificate does a server show itself? The one that lies in a folder now."""
+"""Server certificates of a folder, read again when they change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Health and reflection: what a server says of itself.
+"""Health and reflection of a gRPC server.
 
 Written here instead of taken from grpcio's own packages: those want the newest
 protobuf, and look only into the pool that all packages share.
@@ -26,10 +26,10 @@ _IDLE_SECONDS = 10.0
 
 
 class Introspection:
-    """Answers questions about the services that a server offers.
+    """Health checks and reflection of the services that a server offers.
 
     Health is asked for, never watched: a watch would keep a thread for as long as
-    somebody looks.
+    it lasts.
     """
 
     def __init__(self, services: Sequence[str], workers: int) -> None:
@@ -69,7 +69,7 @@ class Introspection:
 
 
 class _Reflection:
-    """Reflection in one of its packages; who asks nothing for a while is let go of."""
+    """Reflection in one of its packages; a client that asks nothing for a while is cut off."""
 
     def __init__(self, package: str, services: Sequence[str], streams: BoundedSemaphore) -> None:
         self._streams = streams

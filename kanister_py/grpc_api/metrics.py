@@ -1,4 +1,4 @@
-"""What does a scrape of a function's server find? Names are those that gRPC servers in Go have."""
+"""Metrics of a function's server, under the names that gRPC servers in Go have."""
 
 from __future__ import annotations
 

@@ -17,9 +17,10 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from tempfile import TemporaryDirectory
-from typing import Final, NamedTuple, Self, TypeAlias
+from typing import Final, Self, TypeAlias
 
 from kanister_py.core.errors import AddressUnavailable
+from kanister_py.values import NamedTuple
 
 _METRICS_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
 """Where processes of prometheus_client put what they count, for another one to read."""
@@ -72,7 +73,7 @@ time is over, None if a descriptor that is given besides can be read."""
 
 
 class ServingProcesses:
-    """Processes that are started alike, by a `command` that names a descriptor.
+    """Group of processes that are started alike, by a `command` that names a descriptor.
 
     Each says through the descriptor when it serves, and ends when that does: none outlives
     this one.

@@ -1,4 +1,4 @@
-"""Serves one composition function over gRPC, in both versions of the protocol.
+"""gRPC server of one composition function, in both versions of the protocol.
 
 On threads, not on an event loop: a call costs a fifth less so, and a function that
 waits keeps nobody else from being answered.
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc
 
@@ -23,6 +23,7 @@ from kanister_py.ports.function_runner import FunctionCallError
 from kanister_py.proto.decoding import NotDecodable
 from kanister_py.proto.encoding import NotEncodable
 from kanister_py.proto.messages import SERVICE, V1, V1BETA1
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from kanister_py.grpc_api.certificates import ServerCertificates
@@ -38,7 +39,7 @@ Served: TypeAlias = Callable[[FunctionRequest], FunctionResponse]
 
 
 class ServerSettings(NamedTuple):
-    """Where and how a function is served. Without certificates, everything goes in the clear."""
+    """Address, certificates and limits; without certificates, everything goes in the clear."""
 
     address: str
     certificates: ServerCertificates | None = None
@@ -49,11 +50,11 @@ class ServerSettings(NamedTuple):
     shares_port: bool = False
     """Whether other processes may listen on the same port, and get their part of the calls."""
     observe: Callable[[str, str, float], None] | None = None
-    """Told of each call: the version of the protocol, how it ended, how long it took."""
+    """Gets the version of the protocol, how it ended and how long it took, of each call."""
 
 
 class FunctionServer:
-    """Started, it serves until it is stopped; then calls under way are answered first."""
+    """Server of one function; when it is stopped, calls under way are answered first."""
 
     def __init__(self, function: Served, settings: ServerSettings) -> None:
         self._function = function
@@ -105,8 +106,8 @@ class FunctionServer:
     def stop(self) -> bool:
         """Take no more calls, and wait for those under way, for as long as was set.
 
-        False says that a function is still at work: its caller has been told that it was cut
-        off, but its thread would keep the process from ending.
+        False says that a function is still at work: its caller knows that it was cut off,
+        but its thread would keep the process from ending.
         """
         self._introspection.is_serving = False
         grace = self._settings.grace_seconds
@@ -145,7 +146,7 @@ _Observe: TypeAlias = Callable[[str, str, float], None]
 
 
 def _logged(observe: _Observe | None) -> _Observe:
-    """Log each call besides what else is told of it."""
+    """Log each call before it is observed."""
 
     def note(version: str, ended: str, seconds: float) -> None:
         _LOG.debug("Answered a call of %s in %.1f ms: %s", version, seconds * 1000, ended)

@@ -1,1 +1,1 @@
-"""Publishes the versions of functions over HTTP."""
+"""HTTP endpoint: functions, their versions, and the pages of runs."""

@@ -1,4 +1,4 @@
-"""What is an API server told that asks whether an object may be stored?"""
+"""Admission webhook: whether an API server may store an object, and with which warnings."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ class Judge:
             except NotFound:
                 found[name] = None
             except KanisterError as error:
-                # Not knowing is no reason to keep somebody from running a restore.
+                # Not knowing is no reason to refuse a restore.
                 _LOG.warning("Blueprint %s cannot be read for a judgement: %s", name, error.message)
         return found
 

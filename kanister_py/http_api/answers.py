@@ -1,4 +1,4 @@
-"""What is sent back, and how? Answers are made once and sent as they are."""
+"""Answers over HTTP, made once and sent as they are."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kanister_py.http_api.negotiation import YAML, is_unchanged
 
 Headers = tuple[tuple[bytes, bytes], ...]
 
-# What somebody sniffs, frames or embeds is not what we meant to show.
+# A browser that guesses at types may run what was meant as text.
 NOSNIFF = (b"x-content-type-options", b"nosniff")
 # A copy may be kept, but is asked about each time: the next release answers differently.
 _REVALIDATE = {"cache-control": "no-cache"}
@@ -41,7 +41,7 @@ def encoded_headers(headers: Mapping[str, str] | Iterable[tuple[str, str]]) -> H
 def answer_of(
     status: int, media_type: str, body: bytes, headers: Mapping[str, str] | None = None
 ) -> Answer:
-    """Make an answer of a body and what must be said of it."""
+    """Make an answer of a body and its headers."""
     return Answer(
         status,
         (
@@ -81,8 +81,8 @@ class Representation:
 class Resource:
     """A document that is given as JSON or as YAML, whichever is asked for.
 
-    `url` is where it is without a suffix. YAML is written when somebody asks for
-    it first: most never do.
+    `url` is where it is without a suffix. YAML is written when it is first
+    asked for: most never do.
     """
 
     url: str

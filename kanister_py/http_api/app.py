@@ -1,9 +1,9 @@
-"""The endpoint: which address gives what?"""
+"""Endpoint: its addresses, and the answer that each of them gives."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import perf_counter
 
 from starlette.applications import Starlette
@@ -14,21 +14,21 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from kanister_py.core.actionsets.uses import Uses
 from kanister_py.core.versions.deprecation import Support
-from kanister_py.http_api.answers import Answer, Representation, answer_of, json_bytes, send_answer
+from kanister_py.http_api.answers import (
+    Answer,
+    Representation,
+    answer_of,
+    json_answer,
+    json_bytes,
+    send_answer,
+)
 from kanister_py.http_api.discovery import Discovery, Publication, Revisions
-from kanister_py.http_api.health import ALIVE, Check, readiness_of
 from kanister_py.http_api.metrics import Metrics
-from kanister_py.http_api.negotiation import JSON, YAML
+from kanister_py.http_api.negotiation import JSON, YAML, Wishes
 from kanister_py.http_api.openapi import describe_api
 from kanister_py.http_api.page import own_headers, render_page
 from kanister_py.http_api.phase_lines import PATH, LinesOf, lines_route
-from kanister_py.http_api.problems import (
-    not_allowed,
-    nowhere,
-    problem_answer,
-    too_long,
-    too_many_headers,
-)
+from kanister_py.http_api.problems import problem_answer
 
 ALLOWED = ("GET", "HEAD")
 MOST_CHARACTERS_OF_AN_ADDRESS = 4096
@@ -37,39 +37,35 @@ MOST_BYTES_OF_HEADERS = 16384
 _STATUSES = ("stable", *(str(support) for support in Support))
 _KNOWN = ("/v1/functions", "/v1/versions.yaml", "/openapi.json", "/")
 
-_NOT_ALLOWED = not_allowed(ALLOWED)
-_NOWHERE = nowhere(_KNOWN)
-_TOO_LONG = too_long(MOST_CHARACTERS_OF_AN_ADDRESS)
-_TOO_MANY_HEADERS = too_many_headers(MOST_BYTES_OF_HEADERS)
+_ALLOW = ", ".join(ALLOWED)
+_NOT_ALLOWED = problem_answer(
+    405, "MethodNotAllowed", f"There is only reading here: {_ALLOW}", None, {"allow": _ALLOW}
+)
+_NOWHERE = problem_answer(
+    404, "NotFound", f"There is nothing here; start at {_KNOWN[0]}", {"known": [*_KNOWN]}
+)
+_TOO_LONG = problem_answer(
+    414, "URITooLong", f"No address here is longer than {MOST_CHARACTERS_OF_AN_ADDRESS} characters"
+)
+_TOO_MANY_HEADERS = problem_answer(
+    431,
+    "RequestHeaderFieldsTooLarge",
+    f"The headers of a request may have {MOST_BYTES_OF_HEADERS} bytes in all",
+)
 _FAULT = problem_answer(500, "Fault", "This is a defect of kanister-py; its log says more")
 
+_KEEP_NOTHING = {"cache-control": "no-store"}
+_ALIVE = json_answer(200, {"status": "alive"}, _KEEP_NOTHING)
+
+Check = Callable[[], str]
+"""Says what is wrong, or nothing."""
+
 # What a route is asked: the parts of its address, and the headers that matter here.
-Ask = Callable[[Mapping[str, str], "Wishes"], Answer]
-
-
-class Wishes:
-    """What a request's headers ask for."""
-
-    __slots__ = ("accept", "if_none_match", "query", "size")
-
-    def __init__(self, headers: Iterable[tuple[bytes, bytes]], query: bytes = b"") -> None:
-        accept = if_none_match = None
-        size = 0
-        for name, value in headers:
-            size += len(name) + len(value)
-            # A header that comes twice means the same as its values in one list.
-            if name == b"accept":
-                accept = value if accept is None else accept + b"," + value
-            elif name == b"if-none-match":
-                if_none_match = value if if_none_match is None else if_none_match + b"," + value
-        self.accept: bytes | None = accept
-        self.if_none_match: bytes | None = if_none_match
-        self.size = size
-        self.query = query
+Ask = Callable[[Mapping[str, str], Wishes], Answer]
 
 
 class Endpoint:
-    """One route: refuses what it must, sends the answer to the rest, and counts both."""
+    """Route that refuses what it must, sends the answer to the rest, and counts both."""
 
     def __init__(self, route: str, ask: Ask, metrics: Metrics) -> None:
         self._route = route
@@ -155,30 +151,52 @@ def _routes(
     schema = Representation("application/schema+json", publication.versions_schema.encode())
     described = describe_api(publication, discovery.references, has_lines=lines is not None)
     api = Representation(JSON, json_bytes(described))
-
-    def scrape(_parts: Mapping[str, str], wishes: Wishes) -> Answer:
-        media_type, body = metrics.exposition((wishes.accept or b"").decode("latin-1"))
-        return answer_of(200, media_type, body, {"cache-control": "no-store"})
-
     return {
         **({PATH: lines_route(lines)} if lines is not None else {}),
-        "/v1/functions": lambda _, w: discovery.functions(None, w.accept, w.if_none_match),
-        "/v1/functions.json": lambda _, w: discovery.functions(JSON, w.accept, w.if_none_match),
-        "/v1/functions.yaml": lambda _, w: discovery.functions(YAML, w.accept, w.if_none_match),
-        "/v1/functions/{name}": lambda parts, w: discovery.function(
-            parts["name"], w.accept, w.if_none_match
-        ),
-        "/v1/functions/{name}/versions/{version}": lambda parts, w: discovery.version(
-            parts["name"], parts["version"], w.accept, w.if_none_match
+        "/v1/functions": lambda _, wishes: discovery.functions(None, wishes),
+        "/v1/functions.json": lambda _, wishes: discovery.functions(JSON, wishes),
+        "/v1/functions.yaml": lambda _, wishes: discovery.functions(YAML, wishes),
+        "/v1/functions/{name}": lambda parts, wishes: discovery.function(parts["name"], wishes),
+        "/v1/functions/{name}/versions/{version}": lambda parts, wishes: discovery.version(
+            parts["name"], parts["version"], wishes
         ),
         "/v1/versions.yaml": lambda _, w: record.answer(w.if_none_match),
         "/v1/versions.schema.json": lambda _, w: schema.answer(w.if_none_match),
         "/": lambda _, w: page().answer(w.if_none_match),
         "/openapi.json": lambda _, w: api.answer(w.if_none_match),
-        "/metrics": scrape,
-        "/healthz": lambda _parts, _wishes: ALIVE,
-        "/readyz": lambda _parts, _wishes: readiness_of(checks),
+        **_health_routes(checks, metrics),
     }
+
+
+def build_health_app(
+    checks: Mapping[str, Check],
+    metrics: Metrics,
+    facts: Callable[[], Mapping[str, object]] = dict,
+) -> Starlette:
+    """Build the app for health and metrics alone; `facts` stand beside the readiness."""
+    asks = _health_routes(checks, metrics, facts)
+    return Starlette(
+        routes=[Route(path, Endpoint(path, ask, metrics)) for path, ask in asks.items()]
+    )
+
+
+def _health_routes(
+    checks: Mapping[str, Check],
+    metrics: Metrics,
+    facts: Callable[[], Mapping[str, object]] = dict,
+) -> dict[str, Ask]:
+    def scrape(_parts: Mapping[str, str], wishes: Wishes) -> Answer:
+        media_type, body = metrics.exposition((wishes.accept or b"").decode("latin-1"))
+        return answer_of(200, media_type, body, _KEEP_NOTHING)
+
+    def ready(_parts: Mapping[str, str], _wishes: Wishes) -> Answer:
+        wrong = {name: check() for name, check in sorted(checks.items())}
+        status = "not ready" if any(wrong.values()) else "ready"
+        states = {name: each or "fine" for name, each in wrong.items()}
+        document = {"status": status, "checks": states, **facts()}
+        return json_answer(503 if any(wrong.values()) else 200, document, _KEEP_NOTHING)
+
+    return {"/metrics": scrape, "/healthz": lambda _parts, _wishes: _ALIVE, "/readyz": ready}
 
 
 def _page_of(publication: Publication, discovery: Discovery) -> Callable[[], Representation]:

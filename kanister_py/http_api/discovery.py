@@ -1,4 +1,4 @@
-"""Which functions and versions are there, and what is each worth? The answers over HTTP."""
+"""Discovery over HTTP: the functions and versions there are, and what each is worth."""
 
 from __future__ import annotations
 
@@ -22,13 +22,19 @@ from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import Version, parse_version
 from kanister_py.executor.loading import load_function
 from kanister_py.http_api.answers import Answer, Resource
-from kanister_py.http_api.negotiation import JSON, YAML, choose_media_type, split_suffix
-from kanister_py.http_api.problems import not_acceptable, problem_of
+from kanister_py.http_api.negotiation import JSON, YAML, Wishes, choose_media_type, split_suffix
+from kanister_py.http_api.problems import problem_answer, problem_of
 
 Revisions = Sequence[Mapping[str, Any]]
-"""Revisions of functions that a cluster has, as they are told."""
+"""Revisions of functions that a cluster has, as data."""
 
-_NOT_ACCEPTABLE = not_acceptable((JSON, YAML))
+_NOT_ACCEPTABLE = problem_answer(
+    406,
+    "NotAcceptable",
+    f"This is given as {JSON} or {YAML}; change the Accept header, or leave it out",
+    {"offered": [JSON, YAML]},
+    {"vary": "Accept"},
+)
 _MOST_CHARACTERS_OF_A_NAME = 128
 
 
@@ -59,7 +65,7 @@ class Discovery:
     """All that can be asked about functions. Everything is worked out when this is made.
 
     That loads the code of every version that is served: a mismatch between the
-    record and the code stops here, not at somebody's request.
+    record and the code stops here, and not at the first request.
     """
 
     def __init__(
@@ -102,13 +108,11 @@ class Discovery:
         url = version_url(entry.function, entry.version)
         return Resource(url, reference, dict(_warning_headers(entry)))
 
-    def functions(
-        self, suffix: str | None, accept: bytes | None, if_none_match: bytes | None
-    ) -> Answer:
+    def functions(self, suffix: str | None, wishes: Wishes) -> Answer:
         """Answer for the list; a form that the address names wins over `Accept`."""
-        return _given(self._as_seen(self._list), suffix, accept, if_none_match)
+        return _given(self._as_seen(self._list), suffix, wishes)
 
-    def function(self, text: str, accept: bytes | None, if_none_match: bytes | None) -> Answer:
+    def function(self, text: str, wishes: Wishes) -> Answer:
         """Answer for one function with its versions."""
         name, form = split_suffix(text)
         resource = self._functions.get(name)
@@ -117,12 +121,10 @@ class Discovery:
             if not found:
                 return self._unknown_function(name)
             resource = Resource(f"/v1/functions/{quote(name, safe='')}", found[0])
-            return _given(resource, form, accept, if_none_match)
-        return _given(self._as_seen(resource), form, accept, if_none_match)
+            return _given(resource, form, wishes)
+        return _given(self._as_seen(resource), form, wishes)
 
-    def version(
-        self, name: str, text: str, accept: bytes | None, if_none_match: bytes | None
-    ) -> Answer:
+    def version(self, name: str, text: str, wishes: Wishes) -> Answer:
         """Answer for one version, in whatever spelling it is asked for."""
         if name not in self._registry:
             return self._unknown_function(name)
@@ -135,11 +137,11 @@ class Discovery:
                 form = named
                 found = self._versions.get((name, bare)) or self._spelt_otherwise(name, bare)
         if isinstance(found, Resource):
-            return _given(self._as_seen(found), form, accept, if_none_match)
+            return _given(self._as_seen(found), form, wishes)
         return found
 
     def _as_seen(self, resource: Resource) -> Resource:
-        """Add what a cluster has and uses, where somebody knows; made once for each count."""
+        """Add what a cluster has and uses, as far as that is known; made once for each count."""
         uses, revisions = self._uses(), self.revisions()
         if uses is None and revisions is None:
             return resource
@@ -202,19 +204,19 @@ def installed_functions(revisions: Revisions, name: str = "") -> list[dict[str, 
     return [
         {
             "name": function,
-            "revisions": [_told(each) for each in revisions if each["of"] == function],
+            "revisions": [_published(each) for each in revisions if each["of"] == function],
         }
         for function in names
         if name in ("", function)
     ]
 
 
-_UNTOLD = ("kind", "of", "endpoint", "healthy", "desiredState")
+_KEPT_BACK = ("kind", "of", "endpoint", "healthy", "desiredState")
 
 
-def _told(revision: Mapping[str, Any]) -> dict[str, Any]:
+def _published(revision: Mapping[str, Any]) -> dict[str, Any]:
     """Leave out where a revision answers: that is the cluster's own affair."""
-    return {key: value for key, value in revision.items() if key not in _UNTOLD}
+    return {key: value for key, value in revision.items() if key not in _KEPT_BACK}
 
 
 def _with_revisions(document: Mapping[str, Any], revisions: Revisions) -> Mapping[str, Any]:
@@ -238,13 +240,11 @@ def _account(family: Family[FunctionEntry]) -> list[str]:
     return lines
 
 
-def _given(
-    resource: Resource, form: str | None, accept: bytes | None, if_none_match: bytes | None
-) -> Answer:
-    media_type = form or choose_media_type(accept)
+def _given(resource: Resource, form: str | None, wishes: Wishes) -> Answer:
+    media_type = form or choose_media_type(wishes.accept)
     if media_type is None:
         return _NOT_ACCEPTABLE
-    return resource.representation(media_type).answer(if_none_match)
+    return resource.representation(media_type).answer(wishes.if_none_match)
 
 
 def _gone(entry: FunctionEntry, reference: Mapping[str, Any]) -> Answer:

@@ -31,8 +31,8 @@ from kanister_py.http_api.live.routes import (
     SCHEDULE,
     SCHEDULE_ACTS,
     SCHEDULES,
+    message_page,
     see,
-    told_page,
 )
 from kanister_py.http_api.live.session import SIGN_IN, token_in, wants_page, way_in
 from kanister_py.http_api.phase_lines import PATH as LINES_PATH
@@ -66,8 +66,8 @@ _WHO: Final = problem_answer(
 _STRANGER: Final = problem_answer(
     401, "Unauthorized", "The cluster does not know this token", None, _CHALLENGE
 )
-_BUSY_TOLD: Final = "The cluster cannot say who you are at the moment"
-_BUSY: Final = problem_answer(503, "AccessUnknown", _BUSY_TOLD)
+_BUSY_MESSAGE: Final = "The cluster cannot say who you are at the moment"
+_BUSY: Final = problem_answer(503, "AccessUnknown", _BUSY_MESSAGE)
 
 _NOWHERE: Final = problem_answer(404, "NotFound", "Nothing is at this address")
 _MISDIRECTED: Final = problem_answer(
@@ -78,7 +78,7 @@ Review = Callable[[str, Mapping[str, Any]], Access]
 
 
 def asked_of(route: str, parts: Mapping[str, str], path: str, query: bytes = b"") -> dict[str, Any]:
-    """Say which right a route takes: what shows objects one on these, else one on its path."""
+    """Give the right that a route takes: on the objects that it shows, else on its path."""
     right = _RIGHTS.get(route)
     if route in (RESOURCES_OF, RESOURCE):
         right = (parts["group"], parts["resource"], "list" if route == RESOURCES_OF else "get")
@@ -98,7 +98,7 @@ def asked_of(route: str, parts: Mapping[str, str], path: str, query: bytes = b""
 
 
 class Guard:
-    """Lets nobody through to an app who may not see what they ask for.
+    """Middleware that lets a request through if the owner of its token has the right to it.
 
     The app's own routes say what a path means, so that nothing is asked for one thing
     and answered with another; what no route names is not there for anybody.
@@ -139,14 +139,14 @@ class Guard:
             access = self._review(token, asked_of(*found, path, query))
         except KanisterError as error:
             _LOG.warning("A token cannot be checked: %s", error.message)
-            return told_page(503, _BUSY_TOLD, scope) if has_page else _BUSY
+            return message_page(503, _BUSY_MESSAGE, scope) if has_page else _BUSY
         if access is Access.UNKNOWN:
             # A token that is known no more is asked for anew.
             return see(way_in(scope), token="", scope=scope) if has_page else _STRANGER
         if access is Access.FORBIDDEN:
             if has_page:
                 wanted = f"see {path}" if scope["method"] == "GET" else "do this"
-                return told_page(403, f"You may not {wanted} with this token", scope)
+                return message_page(403, f"You may not {wanted} with this token", scope)
             return problem_answer(403, "Forbidden", f"You may not get {path}")
         return None
 

@@ -1,4 +1,4 @@
-"""What does a scrape of the endpoint find?"""
+"""Metrics of the endpoint: requests, functions and the release, as a scrape finds them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5
 
 
 class Metrics:
-    """Counts requests by route, never by address: addresses have no end.
+    """Metrics by route, never by address: addresses have no end.
 
-    Whoever embeds the endpoint adds collectors of its own to `registry`.
+    A process that embeds the endpoint adds collectors of its own to `registry`.
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:

@@ -1,20 +1,42 @@
-"""Which form of a resource does a client want, and has it changed since the client saw it?"""
+"""Content negotiation: the form that a client wants, and whether it has that one already."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 JSON = "application/json"
 YAML = "application/yaml"
 
-# Names that YAML had before it was registered: whoever asks for one gets the registered one.
+# Names that YAML had before it was registered: answers carry the registered one.
 _YAML_NAMES = frozenset({YAML, "application/x-yaml", "text/yaml", "text/x-yaml"})
 
 _QUALITY = re.compile(r"(0(\.\d{0,3})?|1(\.0{0,3})?)\Z", re.ASCII)
 _MOST_REMEMBERED = 1024
 
 SUFFIXES = {".json": JSON, ".yaml": YAML}
+
+
+class Wishes:
+    """Headers of a request that choose the form of its answer, and its query."""
+
+    __slots__ = ("accept", "if_none_match", "query", "size")
+
+    def __init__(self, headers: Iterable[tuple[bytes, bytes]], query: bytes = b"") -> None:
+        accept = if_none_match = None
+        size = 0
+        for name, value in headers:
+            size += len(name) + len(value)
+            # A header that comes twice means the same as its values in one list.
+            if name == b"accept":
+                accept = value if accept is None else accept + b"," + value
+            elif name == b"if-none-match":
+                if_none_match = value if if_none_match is None else if_none_match + b"," + value
+        self.accept: bytes | None = accept
+        self.if_none_match: bytes | None = if_none_match
+        self.size = size
+        self.query = query
 
 
 def choose_media_type(accept: bytes | None) -> str | None:

@@ -1,4 +1,4 @@
-"""What have the phases of an ActionSet printed? The route that a controller adds."""
+"""Log lines of an ActionSet over HTTP: the route that a controller adds."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs
 
 from kanister_py.http_api.answers import Answer, json_answer
+from kanister_py.http_api.negotiation import Wishes
 
 if TYPE_CHECKING:
-    from kanister_py.http_api.app import Ask, Wishes
+    from kanister_py.http_api.app import Ask
 
 PATH: Final = "/v1/namespaces/{namespace}/actionsets/{name}/lines"
 MOST_DIGITS: Final = 11

@@ -25,7 +25,7 @@ def server_config(
     grace_seconds: int = 2,
     request_seconds: float = _REQUEST_SECONDS,
 ) -> uvicorn.Config:
-    """Say how an application is served; whoever stops it waits `grace_seconds` for answers.
+    """Say how an application is served; at its stop answers have `grace_seconds`.
 
     A whole request has `request_seconds` to come in.
     """

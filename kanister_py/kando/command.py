@@ -31,8 +31,8 @@ A path stands below location.prefix of the profile, in its bucket. delete remove
 begins with the path. chronicle push stores what a command prints, again and again, and
 chronicle pull gives the newest. Every error ends with exit code 69.
 
-Where KANDO_LOCATIONS names a folder, it stands in for every bucket: nothing is sent
-anywhere, and credentials are not looked at.
+Where KANDO_LOCATIONS names a folder, it stands in for every bucket, and for every folder
+that a profile names: nothing is sent anywhere, and credentials are not looked at.
 """
 
 _PLACE = {"-s": "path", "-p": "profile", "-o": "output-name", "-k": "kopia-snapshot"}
@@ -112,12 +112,12 @@ def parse(arguments: list[str]) -> tuple[str, list[str], dict[str, str]]:
 
 
 def _command_of(words: list[str]) -> str:
-    """Say which command is meant, as far as it was said."""
+    """Say which command the words name, whole or in part."""
     return " ".join(words[: 2 if words and words[0] in _GROUPS else 1])
 
 
 def _flags_of(words: list[str]) -> dict[str, str]:
-    """Say which flags the command takes; while it is not said whole, none but those of all."""
+    """Say which flags the command takes; while its name is not whole, none but those of all."""
     command = _command_of(words)
     is_whole = len(words) >= (2 if words and words[0] in _GROUPS else 1)
     if is_whole and command not in _FLAGS:

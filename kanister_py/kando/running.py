@@ -7,25 +7,24 @@ import json
 import os
 import signal
 import stat
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
+# Not by way of the wiring: every phase that moves data waits for what is loaded here.
+from kanister_py.adapters.object_store_lazy import LazyStores
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.objects.durations import parse_seconds
-from kanister_py.core.objects.locations import (
-    Location,
-    StoreKind,
-    read_printed_profile,
-)
+from kanister_py.core.objects.locations import Location, StoreKind, read_printed_profile
 from kanister_py.kando.command import EXIT_ENDED, KandoError, write_output
 from kanister_py.ports.object_store import ObjectMissing, ObjectStore
-from kanister_py.wiring import object_stores
+from kanister_py.values import NamedTuple
+
+if TYPE_CHECKING:
+    import subprocess
 
 FOLDER_VARIABLE: Final = "KANDO_LOCATIONS"
 _READ_BYTES: Final = 1024 * 1024
@@ -55,8 +54,7 @@ def _end(*_: object) -> NoReturn:
     sys.exit(EXIT_ENDED)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """What a command line points at: a key in a bucket, or a folder in its stead."""
 
     store: ObjectStore
@@ -89,12 +87,12 @@ def _place_in(location: Location, path: str, snapshot: str = "") -> Place:
         raise KandoError("--path is empty")
     folder = os.environ.get(FOLDER_VARIABLE, "")
     is_kopia = bool(folder) and location.kind is StoreKind.KOPIA
-    if location.kind is not StoreKind.FILE:
-        if not location.bucket.strip("/") and location.kind is not StoreKind.KOPIA:
-            raise KandoError("location.bucket is empty")
-        if folder:
-            location = location.in_folder(folder)
-    return Place(object_stores().open(location), location.key_of(path), is_kopia, snapshot)
+    may_lack_bucket = location.kind in {StoreKind.FILE, StoreKind.KOPIA}
+    if not may_lack_bucket and not location.bucket.strip("/"):
+        raise KandoError("location.bucket is empty")
+    if folder:
+        location = location.in_folder(folder)
+    return Place(LazyStores().open(location), location.key_of(path), is_kopia, snapshot)
 
 
 def _snapshot_id(printed: str) -> str:
@@ -124,8 +122,8 @@ def push(place: Place, source: str, output_name: str) -> None:
         return
     snapshot = os.urandom(16).hex()
     size = place.store.put(f"{place.key}@{snapshot}", _chunks(read))
-    said = {"id": snapshot, "logicalSize": size, "physicalSize": size}
-    write_output(output_name, json.dumps(said, separators=(",", ":")))
+    snapshot_data = {"id": snapshot, "logicalSize": size, "physicalSize": size}
+    write_output(output_name, json.dumps(snapshot_data, separators=(",", ":")))
 
 
 def pull(place: Place, target: str) -> None:
@@ -156,6 +154,7 @@ def _write(chunks: Iterator[bytes], target: str) -> None:
     first = next(chunks, b"")
     path = Path(target)
     if target == "-":
+        _widen_pipe(1)
         _copy(first, chunks, 1)
     elif os.path.lexists(target) and not path.is_file():
         _copy(first, chunks, os.open(target, os.O_WRONLY))
@@ -208,6 +207,8 @@ def push_again_and_again(command: str, flags: Mapping[str, str]) -> None:
 
 
 def _push_newest(command: str, number: int, flags: Mapping[str, str]) -> None:
+    import subprocess
+
     profile, path = _text_of(flags["profile-path"]), _text_of(flags["artifact-path"])
     if not profile or not path:
         return

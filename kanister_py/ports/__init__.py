@@ -1,1 +1,1 @@
-"""What the outside offers, as protocols."""
+"""Ports: what the outside offers, as protocols."""

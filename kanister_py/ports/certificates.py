@@ -1,4 +1,4 @@
-"""What makes certificates and reads them."""
+"""Certificates: the port for making and reading them."""
 
 from __future__ import annotations
 
@@ -33,6 +33,3 @@ class Certificates(Protocol):
 
     def fits(self, pair: KeyPair) -> bool:
         """Say whether a key belongs to its certificate."""
-
-
-__all__ = ["Certificates"]

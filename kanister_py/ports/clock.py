@@ -1,4 +1,4 @@
-"""What tells the time, and what waits for it to pass."""
+"""Clock: the time, and waiting for it to pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Kubernetes cluster offers, whichever stands behind it.
+"""Kubernetes cluster, whichever stands behind it.
 
 Objects are plain dicts as JSON knows them. What is handed out belongs to the
 caller, who may change it; what is handed in is never kept or changed. Every
@@ -8,12 +8,12 @@ with Kubernetes' own reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 from kanister_py.core.objects.resources import GroupVersionResource, ResourceKind
+from kanister_py.values import NamedTuple
 
 KubeObject: TypeAlias = dict[str, Any]
 """One object as JSON knows it: `{"apiVersion": …, "kind": …, "metadata": {…}, …}`."""
@@ -31,7 +31,7 @@ class PatchType(StrEnum):
 
 
 class EventType(StrEnum):
-    """What a watch says about an object."""
+    """Kind of a change that a watch reports."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -40,7 +40,7 @@ class EventType(StrEnum):
 
 
 class Propagation(StrEnum):
-    """What becomes of the objects that a deleted one owns."""
+    """Fate of the objects that a deleted one owns."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -51,24 +51,27 @@ class WatchEvent(NamedTuple):
     """One change, in the order in which the cluster made them.
 
     A bookmark's object holds nothing but its kind and resourceVersion: up to
-    there, everything has been told.
+    there, the stream is complete.
     """
 
     type: EventType
     object: KubeObject
 
 
-@dataclass(frozen=True, slots=True)
 class ObjectList:
-    """What a list call found, and the version of the cluster at which it is true.
+    """Objects that a list call found, and the version of the cluster at which that is true.
 
     A page that is not the last has a `continue_token`.
     """
 
-    items: list[KubeObject]
-    resource_version: str
-    continue_token: str = ""
-    remaining: int | None = None
+    __slots__ = ("continue_token", "items", "resource_version")
+
+    def __init__(
+        self, items: list[KubeObject], resource_version: str, continue_token: str = ""
+    ) -> None:
+        self.items = items
+        self.resource_version = resource_version
+        self.continue_token = continue_token
 
     def __iter__(self) -> Iterator[KubeObject]:
         return iter(self.items)
@@ -77,11 +80,24 @@ class ObjectList:
         return len(self.items)
 
 
-class Watch(Protocol):
-    """A stream of events that somebody must close.
+class Stream(Protocol):
+    """A stream that its owner must close, as a block does with the one that it opens."""
+
+    def close(self) -> None:
+        """End the stream, and let a reader in another thread go."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class Watch(Stream, Protocol):
+    """A stream of events that its owner must close.
 
     Iterating blocks until something happens; it ends when the watch's time is
-    over or somebody, from any thread, closes it. It raises `Expired` when the
+    over or it is closed, from any thread. It raises `Expired` when the
     cluster's history no longer reaches back to where the watch stands.
     """
 
@@ -89,27 +105,15 @@ class Watch(Protocol):
 
     def __next__(self) -> WatchEvent: ...
 
-    def close(self) -> None: ...
 
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exc: object) -> None: ...
-
-
-class LogStream(Protocol):
+class LogStream(Stream, Protocol):
     """The bytes of a container's log, in pieces of any size, lines cut anywhere."""
 
     def __iter__(self) -> Iterator[bytes]: ...
 
-    def close(self) -> None: ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exc: object) -> None: ...
-
 
 class Channel(StrEnum):
-    """Where a command wrote something."""
+    """Stream that a command wrote to."""
 
     STDOUT = "stdout"
     STDERR = "stderr"
@@ -122,7 +126,7 @@ class ExecChunk(NamedTuple):
     data: bytes
 
 
-class ExecSession(Protocol):
+class ExecSession(Stream, Protocol):
     """A command that runs in a container.
 
     Iterating gives what it writes until it ends; then, and only then,
@@ -139,15 +143,9 @@ class ExecSession(Protocol):
     @property
     def exit_code(self) -> int | None: ...
 
-    def close(self) -> None: ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exc: object) -> None: ...
-
 
 class LogOptions(NamedTuple):
-    """Which part of a container's log is wanted. An empty container means the only one."""
+    """Part of a container's log that is wanted. An empty container means the only one."""
 
     container: str = ""
     follow: bool = False
@@ -161,7 +159,7 @@ class LogOptions(NamedTuple):
 
 @runtime_checkable
 class PodAccess(Protocol):
-    """Reaching into pods that run: the part of a cluster that a kubelet answers for."""
+    """Access to pods that run: the part of a cluster that a kubelet answers for."""
 
     def read_log(self, name: str, *, namespace: str, options: LogOptions) -> LogStream: ...
 
@@ -173,7 +171,6 @@ class PodAccess(Protocol):
         namespace: str,
         container: str,
         has_stdin: bool,
-        is_tty: bool,
     ) -> ExecSession: ...
 
 
@@ -206,9 +203,7 @@ class Cluster(Protocol):
         alone. It is shared, unlike objects: nobody may change it.
         """
 
-    def create(
-        self, obj: Mapping[str, Any], *, field_manager: str = "", dry_run: bool = False
-    ) -> KubeObject:
+    def create(self, obj: Mapping[str, Any], *, field_manager: str = "") -> KubeObject:
         """Make a new object, and give it back as the cluster keeps it."""
 
     def get(
@@ -261,7 +256,6 @@ class Cluster(Protocol):
         patch_type: PatchType = PatchType.MERGE,
         subresource: str = "",
         field_manager: str = "",
-        dry_run: bool = False,
     ) -> KubeObject:
         """Change parts of an object without having read it."""
 
@@ -272,7 +266,6 @@ class Cluster(Protocol):
         field_manager: str,
         force: bool = False,
         subresource: str = "",
-        dry_run: bool = False,
     ) -> KubeObject:
         """Say which fields an object shall have on behalf of a field manager.
 
@@ -291,7 +284,6 @@ class Cluster(Protocol):
         propagation: Propagation | None = None,
         uid: str = "",
         resource_version: str = "",
-        dry_run: bool = False,
     ) -> KubeObject:
         """Ask for the end of an object, and give back its last state.
 
@@ -322,11 +314,13 @@ class Cluster(Protocol):
         resource_version: str = "",
         timeout_seconds: float | None = None,
         bookmarks: bool = False,
+        leaves_out: Callable[[str], bool] | None = None,
     ) -> Watch:
-        """Be told of every change after `resource_version`.
+        """Stream every change after `resource_version`.
 
         Without one the watch begins with an `ADDED` for everything that is
-        there. An object that stops matching the selectors is told as `DELETED`.
+        there. An object that stops matching the selectors comes as `DELETED`.
+        Of a namespace that `leaves_out` nobody wants to hear; something of it may come.
         """
 
     def scale(
@@ -353,6 +347,5 @@ class Cluster(Protocol):
         namespace: str,
         container: str = "",
         has_stdin: bool = False,
-        is_tty: bool = False,
     ) -> ExecSession:
         """Start a command in a container that runs."""

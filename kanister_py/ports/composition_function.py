@@ -1,4 +1,4 @@
-"""What a composition function is to us: the face that authors of functions write against."""
+"""Composition function: the class that authors derive from."""
 
 from __future__ import annotations
 
@@ -48,6 +48,3 @@ class VersionedCompositionFunction(CompositionFunction):
     lifecycle: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """What the record would say of these versions, counted in the author's own releases:
     `{"releases": [{"version": "1.0.0"}], "versions": {"v0.1.0": {"since": "1.0.0"}}}`."""
-
-
-__all__ = ["CompositionFunction", "VersionedCompositionFunction"]

@@ -1,4 +1,4 @@
-"""What a function is to us: the face that authors of functions write against."""
+"""Blueprint function: the class that authors derive from, and its context."""
 
 from __future__ import annotations
 
@@ -10,57 +10,19 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
+from kanister_py.ports.arguments import AnyOutputs, Args
 
 if TYPE_CHECKING:
     from kanister_py.core.actionsets.status import Moved
+    from kanister_py.core.errors import KanisterError
     from kanister_py.core.objects.access import Access
     from kanister_py.core.templates.render import Renderer
     from kanister_py.ports.cluster import Cluster
     from kanister_py.ports.object_store import ObjectStores
 
 
-class Args(BaseModel):
-    """What a function takes, one field for each argument.
-
-    A field without a default is required; `Field(description=…)` documents it.
-    `image_pull_policy` here is `imagePullPolicy` in a blueprint.
-    """
-
-    needs_repository: ClassVar = False
-    """Whether the Profile must name a store in which restic can have a repository."""
-
-    # A model is built when it is first used: most of those that a run imports never are.
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        defer_build=True,
-    )
-
-
-class Outputs(BaseModel):
-    """What a function gives to later phases, one field for each key."""
-
-    model_config = ConfigDict(
-        frozen=True,
-        extra="forbid",
-        alias_generator=to_camel,
-        populate_by_name=True,
-        defer_build=True,
-    )
-
-
-class AnyOutputs(Outputs):
-    """Outputs under keys that only the blueprint knows, such as those a command prints."""
-
-    model_config = ConfigDict(extra="allow")
-
-
 class OnRestart(StrEnum):
-    """What becomes of a call that was under way when its process died."""
+    """Fate of a call that was under way when its process died."""
 
     ADOPT = "adopt"
     """The function finds what it left behind and follows it to its end."""
@@ -71,7 +33,7 @@ class OnRestart(StrEnum):
 
 
 class PhaseContext(Protocol):
-    """What a function may use while it runs."""
+    """Context of a function while it runs."""
 
     @property
     def run(self) -> Run:
@@ -102,16 +64,16 @@ class PhaseContext(Protocol):
 
     @property
     def cancelled(self) -> bool:
-        """Whether the phase has been told to stop: by a cancel, or because its time is over."""
+        """Whether the phase has to stop: by a cancel, or because its time is over."""
 
     def check_cancelled(self) -> None:
-        """Raise if the phase has been told to stop; the run knows that error as its own."""
+        """Raise if the phase has to stop; the run knows that error as its own."""
 
     def on_cancel(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
-        """Have `stop` called, from another thread, if the phase is told to stop inside the block.
+        """Have `stop` called, from another thread, if the phase has to stop inside the block.
 
         For whatever blocks where nobody looks at `cancelled`: close the stream
-        there. Called at once if the phase has been told already.
+        there. Called at once if it has to already.
         """
 
     def afterwards(self, clean: Callable[[], None]) -> None:
@@ -135,7 +97,7 @@ class PhaseContext(Protocol):
         `cluster`; one that reads nothing there, or says `every_seconds`, is asked
         again and again. What it raises ends the wait. A waiting phase takes no
         working slot. Raises `WaitTimedOut` when the deadline passes, and when the
-        phase is told to stop; `what` says in that error what was waited for. A wait
+        phase has to stop; `what` says in that error what was waited for. A wait
         for a pod on a cluster that runs none raises `PodsNotRun` at once.
         """
 
@@ -143,7 +105,7 @@ class PhaseContext(Protocol):
         """Give the working slot back for a block that only waits, such as reading a stream."""
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass without a working slot; raises when the phase is told to stop."""
+        """Let time pass without a working slot; raises when the phase has to stop."""
 
     def now(self) -> datetime:
         """Say what time it is, in UTC."""
@@ -166,8 +128,8 @@ class PhaseContext(Protocol):
     def read_outputs(self, stream: Iterable[bytes]) -> dict[str, str]:
         """Read what a command prints to its end: outputs are collected, the rest is logged.
 
-        Takes no working slot meanwhile. Raises `OutputUnreadable` or
-        `OutputTooLarge` after the end, so that the whole log is there by then.
+        Takes no working slot meanwhile. What is wrong with an output is raised after the
+        end, so that the whole log is there by then.
         """
 
     def labels(self, part: str = "") -> dict[str, str]:
@@ -204,8 +166,8 @@ class Func(ABC):
     """
 
     name: ClassVar[str]
-    Args: ClassVar[type[BaseModel]] = Args
-    Outputs: ClassVar[type[BaseModel]] = AnyOutputs
+    Args: ClassVar[type[Any]] = Args
+    Outputs: ClassVar[type[Any]] = AnyOutputs
     on_restart: ClassVar[OnRestart] = OnRestart.FAIL
     renders_own_args: ClassVar[bool] = False
     """Whether arguments arrive as the blueprint has them, with their templates."""
@@ -226,6 +188,7 @@ class Func(ABC):
             "on_restart",
             "renders_own_args",
             "access",
+            "refusals",
             "condition_functions",
         ):
             if attribute not in vars(cls):
@@ -233,11 +196,20 @@ class Func(ABC):
 
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:  # noqa: ARG003 - for others
-        """Say what a call with these args does to a cluster; None where that is not told.
+        """Say what a call with these args does to a cluster; None where that is unknown.
 
         Args come as the blueprint has them: a name may still be a template.
         """
         return None
+
+    @classmethod
+    def refusals(cls, args: Mapping[str, Any]) -> Iterable[tuple[str, KanisterError]]:  # noqa: ARG003 - for others
+        """Say which args a call is sure to refuse, whatever the cluster has, and with what.
+
+        Args come as the blueprint has them, but for those that are not wholly known yet.
+        What it says is found by lint and refuses a run before anything acts.
+        """
+        return ()
 
     @abstractmethod
     def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any] | None:
@@ -254,15 +226,3 @@ class VersionedFunc(Func):
     lifecycle: ClassVar[Mapping[str, Any]] = MappingProxyType({})
     """What the record would say of these versions, counted in the author's own releases:
     `{"releases": [{"version": "1.0.0"}], "versions": {"v0.1.0": {"since": "1.0.0"}}}`."""
-
-
-__all__ = [
-    "AnyOutputs",
-    "Args",
-    "Func",
-    "OnRestart",
-    "Outputs",
-    "PhaseContext",
-    "Run",
-    "VersionedFunc",
-]

@@ -1,4 +1,4 @@
-"""What counts calls of composition functions; the names are those of Crossplane's metrics."""
+"""Metrics of calls of composition functions, named as Crossplane's are."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class FunctionMetrics(Protocol):
 
 
 class NoMetrics:
-    """For those who have nobody to tell."""
+    """Metrics that count nothing."""
 
     def count_request(self, revision: FunctionRevision) -> None:
         pass
@@ -36,6 +36,3 @@ class NoMetrics:
 
     def count_cache(self, function: str, what: str, amount: float = 1) -> None:
         pass
-
-
-__all__ = ["FunctionMetrics", "NoMetrics"]

@@ -1,12 +1,13 @@
-"""What calls a composition function, wherever it runs."""
+"""Function runner: calls of composition functions, wherever they run."""
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
 from kanister_py.core.errors import Fault, KanisterError, TransientError, UsageError
 from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.values import NamedTuple
 
 ANSWER_LIMIT_BYTES: Final = 8 << 20
 """How large an answer may be where nothing else is set. It is judged before it is read."""
@@ -14,7 +15,7 @@ _FEW_VALUES: Final = 1 << 17
 
 
 class FunctionCallError(KanisterError):
-    """A call of a composition function brought no answer; says which step asked which revision."""
+    """A call of a composition function without an answer; names its step and revision."""
 
     reason = "FunctionCallFailed"
 
@@ -31,61 +32,61 @@ class FunctionCallError(KanisterError):
 
 
 class FunctionUnavailable(FunctionCallError, TransientError):
-    """Nobody answers where the function should be, or the connection broke off."""
+    """No answer where the function should be, or a connection that broke off."""
 
     reason = "FunctionUnavailable"
 
 
 class FunctionOverloaded(FunctionCallError, TransientError):
-    """The function says that it has no room for the call."""
+    """A function that has no room for the call."""
 
     reason = "FunctionOverloaded"
 
 
 class FunctionTimedOut(FunctionCallError, TransientError):
-    """The function did not answer in its time."""
+    """A function that did not answer in its time."""
 
     reason = "FunctionTimedOut"
 
 
 class FunctionCertificateRefused(FunctionCallError, UsageError):
-    """One side of a connection does not take the other's certificate."""
+    """A certificate that the other side of a connection does not take."""
 
     reason = "FunctionCertificateRefused"
 
 
 class FunctionAnswerTooLarge(FunctionCallError, UsageError):
-    """A request or an answer is larger than was allowed."""
+    """A request or an answer that is larger than allowed."""
 
     reason = "FunctionAnswerTooLarge"
 
 
 class FunctionAnswerInvalid(FunctionCallError, UsageError):
-    """What came back is no response."""
+    """An answer that is no response."""
 
     reason = "FunctionAnswerInvalid"
 
 
 class FunctionRequestInvalid(FunctionCallError, UsageError):
-    """What should be sent cannot be written as a request."""
+    """A request that cannot be written as one of the protocol."""
 
     reason = "FunctionRequestInvalid"
 
 
 class FunctionCallFailed(FunctionCallError, UsageError):
-    """The function failed, and says why, or died."""
+    """A function that failed, with its own words, or died."""
 
     reason = "FunctionCallFailed"
 
 
 class FunctionNotServed(FunctionCallError, UsageError):
-    """Where a function should be is something else, or an address that nobody can read."""
+    """An address that cannot be read, or has no function behind it."""
 
     reason = "FunctionNotServed"
 
 
 class FunctionFault(FunctionCallError, Fault):
-    """A function of ours failed in a way that it never should."""
+    """A failure of a function of ours that should never happen."""
 
     reason = "Fault"
 
@@ -131,7 +132,13 @@ def mebibytes(size: int) -> str:
     return f"{size / (1 << 20):.{3 if size < 1000 << 20 else 4}g} MiB"
 
 
-class FunctionRunner(Protocol):
+class Caller(Protocol):
+    """A runner, or a wrapper around one."""
+
+    def run(self, call: FunctionCall) -> FunctionResponse: ...
+
+
+class FunctionRunner(Caller, Protocol):
     """Calls a revision of a function and gives its answer.
 
     Calls may come from any thread, several at once. A call that brings no answer
@@ -139,10 +146,5 @@ class FunctionRunner(Protocol):
     help. What a function says itself, a fatal result included, is an answer.
     """
 
-    def run(self, call: FunctionCall) -> FunctionResponse: ...
-
     def close(self) -> None:
         """Let the calls under way end, and let go of what was opened."""
-
-
-__all__ = ["FunctionCall", "FunctionRunner"]

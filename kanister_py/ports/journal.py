@@ -1,4 +1,4 @@
-"""Where a run is remembered, so that it can be taken up after its process died."""
+"""Journal: where a run is remembered, so that it can be taken up after its process died."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kanister_py.core.actionsets.status import Status
 class Journal(Protocol):
     """Keeps what happened, or how things stand after it: both tell the same.
 
-    Whoever writes comes back only when it is kept: what is to be done next may
+    A write comes back only when it is kept: what is to be done next may
     rely on it. Calls come one after the other, from any thread.
     """
 

@@ -1,4 +1,4 @@
-"""The memory of this process."""
+"""Memory of this process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class ProcessMemory(Protocol):
-    """How much memory this process has, and how it gives some back."""
+    """Memory of a process, its limit, and a way to give some back."""
 
     def used_bytes(self) -> int: ...
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.locations import Location
+from kanister_py.values import NamedTuple
 
 
 class ObjectMissing(UsageError):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from kanister_py.core.actionsets.overview import RunRow
 from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.values import NamedTuple
 
 ACTION_VERBS: Final[Mapping[str, str]] = {"cancel": "patch", "retry": "create"}
-"""What can be asked of a run, each with the right on ActionSets that it takes."""
+"""Verbs for a run, each with the right on ActionSets that it takes."""
 SCHEDULE_VERBS: Final[Mapping[str, str]] = {"suspend": "patch", "resume": "patch", "run-now": ""}
-"""What can be asked of a Schedule, with the right on Schedules; a run takes one on runs."""
+"""Verbs for a Schedule, with the right on Schedules; a run takes one on runs."""
 
 
 class CompositeKind(NamedTuple):
@@ -33,8 +34,29 @@ class Runs(NamedTuple):
     trouble: str = ""
 
 
+class Listeners:
+    """Listeners to each run that changes or prints, called from any thread."""
+
+    def __init__(self) -> None:
+        self._calls: dict[object, Callable[[str, str], None]] = {}
+
+    def add(self, call: Callable[[str, str], None]) -> Callable[[], None]:
+        """Call one more from now on, and give the way to end it."""
+        mark = object()
+        self._calls[mark] = call
+
+        def end() -> None:
+            self._calls.pop(mark, None)
+
+        return end
+
+    def tell(self, namespace: str, name: str) -> None:
+        for call in tuple(self._calls.values()):
+            call(namespace, name)
+
+
 class OtherPage(NamedTuple):
-    """A page that somebody else has written."""
+    """A page of another controller."""
 
     status: int
     body: bytes
@@ -44,11 +66,11 @@ class OtherPages(Protocol):
     """Pages of another controller."""
 
     def get(self, address: str, token: str) -> OtherPage:
-        """Give a page as whoever shows this token may see it."""
+        """Give a page as the owner of this token may see it."""
 
 
 class Overview(Protocol):
-    """What a page shows, and what it may have done."""
+    """Contents of the pages, and the actions that they offer."""
 
     @property
     def has_runs(self) -> bool:
@@ -64,7 +86,7 @@ class Overview(Protocol):
         """Give what its phases have printed, from behind a number on."""
 
     def is_elsewhere(self, namespace: str, name: str) -> bool:
-        """Say whether a run prints where nobody tells of it, so that one has to look."""
+        """Say whether a run prints where no event comes of it, so that one has to look."""
 
     def listen(self, call: Callable[[str, str], None]) -> Callable[[], None]:
         """Say of each run that changes or prints its namespace and name; gives the way to end it.

@@ -1,12 +1,13 @@
-"""Where packages of functions come from."""
+"""Packages of functions, and the registries that they come from."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kanister_py.core.errors import TransientError
 from kanister_py.core.revisions.package import PackageReference
+from kanister_py.values import NamedTuple
 
 
 class RegistryUnavailable(TransientError):
@@ -20,7 +21,7 @@ class RegistryUnavailable(TransientError):
 
 
 class RegistryLogin(NamedTuple):
-    """Who we are to one registry. Printing it shows no password."""
+    """Login at one registry. Printing it shows no password."""
 
     registry: str
     username: str
@@ -57,6 +58,3 @@ class Packages(Protocol):
         self, reference: PackageReference, logins: Sequence[RegistryLogin] = ()
     ) -> Sequence[str]:
         """List the tags of a repository."""
-
-
-__all__ = ["Packages", "RegistryLogin"]

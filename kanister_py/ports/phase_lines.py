@@ -1,14 +1,15 @@
-"""Where the lines can be read that the phases of an ActionSet have printed."""
+"""Lines that the phases of an ActionSet have printed, and where they are read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from kanister_py.ports.cluster import KubeObject
+from kanister_py.values import NamedTuple
 
 
-class ToldLine(NamedTuple):
+class PrintedLine(NamedTuple):
     """One line of a phase. Times are texts that sort as they follow one another."""
 
     time: str
@@ -28,8 +29,5 @@ class ToldLine(NamedTuple):
 class LineSource(Protocol):
     """Remembers what it has given out already."""
 
-    def new_lines(self, actionset: KubeObject) -> Iterator[ToldLine]:
+    def new_lines(self, actionset: KubeObject) -> Iterator[PrintedLine]:
         """Give the lines of an ActionSet that have come since the last time, all at first."""
-
-
-__all__ = ["LineSource", "ToldLine"]

@@ -1,4 +1,4 @@
-"""What runs pods where no kubelet does."""
+"""Pod runner, where no kubelet runs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ReportStatus: TypeAlias = Callable[[PodStatus], None]
 
 
 class PodSources(Protocol):
-    """Where a pod finds what its spec refers to. Each answers with None for what is not there."""
+    """Sources of what a pod's spec refers to. Each answers with None for what is not there."""
 
     def config_map(self, namespace: str, name: str) -> KubeObject | None: ...
 
@@ -35,7 +35,7 @@ class PodSources(Protocol):
 class PodRunner(Protocol):
     """Runs pods, each known by the `metadata.uid` of the object it was started from.
 
-    Runs commands on somebody's machine: nothing starts unless it was asked for.
+    Runs commands on a person's machine: nothing starts unless it was asked for.
     """
 
     def start(self, pod: Mapping[str, Any], sources: PodSources, report: ReportStatus) -> None:

@@ -1,4 +1,4 @@
-"""Where what a pipeline's steps ask for comes from."""
+"""Requirement source: the resources, schemas and Secrets that a pipeline's steps ask for."""
 
 from __future__ import annotations
 
@@ -22,6 +22,3 @@ class RequirementSource(Protocol):
 
     def fetch_config_map(self, namespace: str, name: str) -> Data | None:
         """Give a ConfigMap, for a composition that refers to it."""
-
-
-__all__ = ["RequirementSource"]

@@ -1,11 +1,12 @@
-"""What keeps answers of composition functions until they are too old."""
+"""Response store: answers of composition functions, kept until they are too old."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from kanister_py.core.compositions.cache_keys import CacheKey
 from kanister_py.core.compositions.messages import FunctionResponse
+from kanister_py.values import NamedTuple
 
 
 class Kept(NamedTuple):
@@ -16,7 +17,7 @@ class Kept(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What came of keeping an answer: no bytes if it could not be kept, and what had to go."""
+    """Outcome of keeping an answer: no bytes if it could not be kept, and what had to go."""
 
     bytes: int = 0
     deleted: int = 0
@@ -31,6 +32,3 @@ class ResponseStore(Protocol):
 
     def write(self, key: CacheKey, kept: Kept) -> Written:
         """Keep an answer. That it cannot is nobody's failure."""
-
-
-__all__ = ["Kept", "ResponseStore", "Written"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import Final, Protocol, Self, TypeAlias
 
 VARIABLE: Final = "TRACEPARENT"
@@ -46,7 +45,7 @@ class Tracing(Protocol):
         """
 
     def begin(self, name: str, attributes: Mapping[str, Value], parent: str) -> Span:
-        """Begin a span that outlives the thread's block; it ends when told to."""
+        """Begin a span that outlives the thread's block; it ends when `end` is called."""
 
     def traceparent(self) -> str:
         """Name this thread's span; empty if it has none."""
@@ -73,12 +72,7 @@ class _NoSpan:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         pass
 
 
@@ -86,7 +80,7 @@ NO_SPAN: Final = _NoSpan()
 
 
 class _Current:
-    """What traces in this process."""
+    """The tracing of this process."""
 
     tracing: Tracing | None = None
 
@@ -118,6 +112,6 @@ def trace_id_of(traceparent: str) -> str:
 
 
 def traceparent() -> str:
-    """Name this thread's span for whoever goes on from it; empty if nothing is traced."""
+    """Name this thread's span for a process that goes on from it; empty if nothing is traced."""
     tracing = _Current.tracing
     return "" if tracing is None else tracing.traceparent()

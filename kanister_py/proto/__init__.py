@@ -1,1 +1,1 @@
-"""The wire format of composition functions, and its generated code."""
+"""Wire format of composition functions: messages, their encoder and decoder."""

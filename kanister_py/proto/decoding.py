@@ -1,6 +1,6 @@
-"""What do the bytes of a message say?
+"""Decoder of messages: bytes become data.
 
-The answer is data: protobuf's own JSON, with whole numbers as ints. Trusts nothing:
+The data is protobuf's own JSON, with whole numbers as ints. Trusts nothing:
 bytes that are no message raise `NotDecodable`. Fields that are not known, or not of
 the kind they should be, are passed over, as protobuf wants it.
 """
@@ -18,7 +18,7 @@ from kanister_py.proto.shapes import Field, Kind, Shape, duration_text, shape_of
 _NUMBER = Packing("<d").unpack_from
 # From here on, Go no longer writes a whole number digit by digit either.
 _WHOLE_BELOW = 1e21
-# How deep objects and lists may be inside each other: more than anybody's are, and little
+# How deep objects and lists may be inside each other: more than any real ones are, and little
 # enough for whatever is done with them.
 _DEEPEST = 200
 # What is smaller cannot become too much, whatever is in it.

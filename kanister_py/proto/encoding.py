@@ -1,4 +1,4 @@
-"""How does data become the bytes of a message?
+"""Encoder of messages: data becomes bytes.
 
 Data is protobuf's own JSON: camelCase keys, enums by name, bytes in base64,
 durations as `60s`. Written by hand for speed: what a pipeline carries is nearly all
@@ -8,7 +8,7 @@ durations as `60s`. Written by hand for speed: what a pipeline carries is nearly
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from struct import Struct as Packing
 from typing import Any
@@ -181,24 +181,18 @@ def _why_no_struct(value: Any, error: Exception, path: str = "") -> NotEncodable
 
 
 def _message(shape: Shape, data: Any, path: str) -> bytes:
+    if shape.is_duration:
+        seconds, nanos = _a_duration(data, path)
+        return (b"\x08" + _signed(seconds) if seconds else b"") + (
+            b"\x10" + _signed(nanos) if nanos else b""
+        )
+    data = _a_map(data, path, "an object")
     if shape.is_struct:
-        if not isinstance(data, Mapping):
-            raise NotEncodable(path, f"must be an object, found {type(data).__name__}")
         try:
             return encode_struct(data)
         except NotEncodable as error:
             raise NotEncodable(_below(path, error.path), error.why) from None
-    if shape.is_duration:
-        try:
-            seconds, nanos = seconds_and_nanos(data)
-        except (TypeError, ValueError):
-            raise NotEncodable(path, f"must be a duration such as 60s, found {data!r}") from None
-        return (b"\x08" + _signed(seconds) if seconds else b"") + (
-            b"\x10" + _signed(nanos) if nanos else b""
-        )
-    if not isinstance(data, Mapping):
-        raise NotEncodable(path, f"must be an object, found {type(data).__name__}")
-    given = named_fields(shape, data, path)
+    given = _named_fields(shape, data, path)
     return b"".join(
         _field(field, given[field.json_name], _below(path, field.json_name))
         for field in shape.fields
@@ -206,7 +200,26 @@ def _message(shape: Shape, data: Any, path: str) -> bytes:
     )
 
 
-def named_fields(shape: Shape, data: Mapping[str, Any], path: str) -> Mapping[str, Any]:
+def _a_map(value: Any, path: str, wanted: str = "a map") -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise NotEncodable(path, f"must be {wanted}, found {type(value).__name__}")
+    return value
+
+
+def _a_list(value: Any, path: str) -> Sequence[Any]:
+    if not isinstance(value, list | tuple):
+        raise NotEncodable(path, f"must be a list, found {type(value).__name__}")
+    return value
+
+
+def _a_duration(value: Any, path: str) -> tuple[int, int]:
+    try:
+        return seconds_and_nanos(value)
+    except (TypeError, ValueError):
+        raise NotEncodable(path, f"must be a duration such as 60s, found {value!r}") from None
+
+
+def _named_fields(shape: Shape, data: Mapping[str, Any], path: str) -> Mapping[str, Any]:
     """Give the fields under their names in JSON. null is no value, as in protobuf's JSON."""
     given: dict[str, Any] = {}
     for key, value in data.items():
@@ -225,28 +238,24 @@ def _below(path: str, key: str) -> str:
 
 def _field(field: Field, value: Any, path: str) -> bytes:
     if field.is_map:
-        if not isinstance(value, Mapping):
-            raise NotEncodable(path, f"must be a map, found {type(value).__name__}")
         return b"".join(
             field.head
             + _sized(
-                encode_scalar(Kind.TEXT, None, key, path, b"\x0a")
+                _scalar(Kind.TEXT, None, key, path, b"\x0a")
                 + _single(field, each, f"{path}.{key}", b"\x12")
             )
-            for key, each in value.items()
+            for key, each in _a_map(value, path).items()
         )
     if field.is_repeated:
-        if not isinstance(value, list | tuple):
-            raise NotEncodable(path, f"must be a list, found {type(value).__name__}")
-        every = [(f"{path}[{index}]", each) for index, each in enumerate(value)]
+        every = [(f"{path}[{index}]", each) for index, each in enumerate(_a_list(value, path))]
         if field.kind is Kind.ENUM:
-            numbers = b"".join(_signed(encode_enum(field, each, where)) for where, each in every)
+            numbers = b"".join(_signed(_enum_number(field, each, where)) for where, each in every)
             return field.head + _sized(numbers) if numbers else b""
         return b"".join(_single(field, each, where, field.head) for where, each in every)
     if not field.has_presence and not value:
         return b""
     if field.kind is Kind.ENUM:
-        number = encode_enum(field, value, path)
+        number = _enum_number(field, value, path)
         return field.head + _signed(number) if number or field.has_presence else b""
     return _single(field, value, path, field.head)
 
@@ -254,10 +263,10 @@ def _field(field: Field, value: Any, path: str) -> bytes:
 def _single(field: Field, value: Any, path: str, head: bytes) -> bytes:
     if field.kind is Kind.MESSAGE:
         return head + _sized(_message(field.shape, value, path))
-    return encode_scalar(field.kind, field, value, path, head)
+    return _scalar(field.kind, field, value, path, head)
 
 
-def encode_scalar(kind: Kind, field: Field | None, value: Any, path: str, head: bytes) -> bytes:
+def _scalar(kind: Kind, field: Field | None, value: Any, path: str, head: bytes) -> bytes:
     if kind is Kind.BYTES:
         if isinstance(value, bytes):
             return head + _sized(value)
@@ -274,7 +283,7 @@ def encode_scalar(kind: Kind, field: Field | None, value: Any, path: str, head: 
             raise NotEncodable(path, "a text that is no Unicode cannot be sent") from None
     assert field is not None
     if kind is Kind.ENUM:
-        return head + _signed(encode_enum(field, value, path))
+        return head + _signed(_enum_number(field, value, path))
     if kind is Kind.TRUTH:
         if not isinstance(value, bool):
             raise NotEncodable(path, f"must be true or false, found {value!r}")
@@ -284,7 +293,7 @@ def encode_scalar(kind: Kind, field: Field | None, value: Any, path: str, head: 
     return head + _signed(value)
 
 
-def encode_enum(field: Field, value: Any, path: str) -> int:
+def _enum_number(field: Field, value: Any, path: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and -(1 << 31) <= value < 1 << 31:
         return value
     number = field.numbers.get(value) if isinstance(value, str) else None
@@ -300,3 +309,49 @@ def _sized(payload: bytes) -> bytes:
 
 def _signed(value: int) -> bytes:
     return varint(value & 0xFFFFFFFFFFFFFFFF)
+
+
+# Checking, without the bytes
+
+
+def check_message(name: str, data: Any) -> dict[str, Any]:
+    """Give a message in protobuf's own JSON, or raise `NotEncodable` with the path.
+
+    Takes both spellings of a field, and numbers of enums. Objects of Kubernetes
+    inside are the caller's own, not looked into.
+    """
+    checked: dict[str, Any] = _checked_message(shape_of(name), data, "")
+    return checked
+
+
+def _checked_message(shape: Shape, data: Any, path: str) -> Any:
+    if shape.is_duration:
+        _a_duration(data, path)
+        return data
+    data = _a_map(data, path, "an object")
+    if shape.is_struct:
+        return data if type(data) is dict else dict(data)
+    return {
+        key: _checked_field(shape.by_name[key], value, _below(path, key))
+        for key, value in _named_fields(shape, data, path).items()
+    }
+
+
+def _checked_field(field: Field, value: Any, path: str) -> Any:
+    if field.is_map:
+        values = _a_map(value, path)
+        return {key: _checked(field, each, f"{path}.{key}") for key, each in values.items()}
+    if field.is_repeated:
+        every = enumerate(_a_list(value, path))
+        return [_checked(field, each, f"{path}[{index}]") for index, each in every]
+    return _checked(field, value, path)
+
+
+def _checked(field: Field, value: Any, path: str) -> Any:
+    if field.kind is Kind.MESSAGE:
+        return _checked_message(field.shape, value, path)
+    if field.kind is Kind.ENUM:
+        number = _enum_number(field, value, path)
+        return field.names.get(number, number)
+    _scalar(field.kind, field, value, path, b"")
+    return value

@@ -1,4 +1,4 @@
-"""What does a message consist of? Read from its descriptor once, for whoever walks it often."""
+"""Shapes of messages: their fields, read from the descriptor once and walked often."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DURATION = re.compile(r"(-?)(\d{1,12})(?:\.(\d{1,9}))?s\Z")
 
 
 class Kind(Enum):
-    """What stands in a field, as far as our messages use it."""
+    """Types of fields, as far as our messages use them."""
 
     TEXT = "text"
     BYTES = "bytes"

@@ -11,10 +11,10 @@ START: Final = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 class StageClock:
-    """Stands still while things happen, and moves only for who waits out a timeout.
+    """Clock that stands still while things happen, and moves only with waits that run out.
 
     What happens between two such waits happens at the same moment, so that a run
-    tells the same times on a slow machine as on a fast one. A wait takes its
+    has the same times on a slow machine as on a fast one. A wait takes its
     length divided by `speed`; for real processes that must be one.
     """
 

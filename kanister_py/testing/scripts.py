@@ -7,13 +7,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Condition, Lock, Thread
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kanister_py.core.errors import BadRequest
 from kanister_py.core.objects.parts import owners_of
 from kanister_py.core.objects.timestamps import timestamp
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Channel, ExecChunk, ExecSession, LogOptions, LogStream
+from kanister_py.ports.cluster import Channel, ExecChunk, ExecSession, LogOptions, LogStream, Stream
 from kanister_py.ports.pods import PodRunner, PodSources, PodStatus, ReportStatus
 
 _NOT_SCRIPTED: Final = 127
@@ -21,7 +21,7 @@ _NOT_SCRIPTED: Final = 127
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command that a pod was told to run: by its spec, or by an exec into it."""
+    """A command that a pod runs: by its spec, or by an exec into it."""
 
     pod: str
     """`namespace/name`"""
@@ -52,8 +52,8 @@ class Answer:
     def stdout(self) -> bytes:
         text = self.prints if self.prints.endswith("\n") or not self.prints else f"{self.prints}\n"
         for key, value in self.outputs.items():
-            said = json.dumps({"key": key, "value": value}, separators=(",", ":"))
-            text += f"###Phase-output###: {said}\n"
+            line = json.dumps({"key": key, "value": value}, separators=(",", ":"))
+            text += f"###Phase-output###: {line}\n"
         return text.encode()
 
     @property
@@ -103,8 +103,8 @@ class Script:
 
 
 def _not_scripted(command: Command) -> Answer:
-    said = f"No script says what this command does: {command.text}"
-    return Answer(complains=said, exit_code=_NOT_SCRIPTED)
+    why = f"No script says what this command does: {command.text}"
+    return Answer(complains=why, exit_code=_NOT_SCRIPTED)
 
 
 class ScriptedPods:
@@ -148,7 +148,7 @@ class ScriptedPods:
         command: Sequence[str],
         *,
         container: str,
-        has_stdin: bool,  # noqa: ARG002 # no script reads what it is told
+        has_stdin: bool,  # noqa: ARG002 # no script reads its input
     ) -> ExecSession:
         asked = self._pod(uid).command(container, command, is_exec=True)
         return _ScriptedSession(self._script.answer(asked))
@@ -183,7 +183,7 @@ class _ScriptedPod:
         self._codes: dict[str, int | None] = {}
         """How containers ended; None for those that run."""
         self._is_over = False
-        self._has_told = False
+        self._is_reported = False
         """Whether the cluster knows how the containers are."""
 
     def play(self) -> None:
@@ -191,11 +191,11 @@ class _ScriptedPod:
         for container in spec.get("initContainers") or ():
             self._start(container)
             if self._codes[container["name"]]:
-                self._tell()
+                self._report_status()
                 return
         for container in spec["containers"]:
             self._start(container)
-        self._tell()
+        self._report_status()
 
     def _start(self, container: Mapping[str, Any]) -> None:
         words = [*(container.get("command") or ()), *(container.get("args") or ())]
@@ -241,7 +241,7 @@ class _ScriptedPod:
                 self._changed.wait()
 
     def _has_ended(self, container: str) -> bool:
-        return self._has_told and self._codes[container] is not None
+        return self._is_reported and self._codes[container] is not None
 
     def wake(self) -> None:
         with self._changed:
@@ -258,11 +258,11 @@ class _ScriptedPod:
             raise BadRequest(f"container {asked} is not valid for pod {name}")
         return asked
 
-    def _tell(self) -> None:
+    def _report_status(self) -> None:
         if not self._is_over:
             self._report(self._status())
         with self._changed:
-            self._has_told = True
+            self._is_reported = True
             self._changed.notify_all()
 
     def _status(self) -> PodStatus:
@@ -312,7 +312,7 @@ class _ScriptedPod:
         }
 
 
-class _ScriptedLog:
+class _ScriptedLog(Stream):
     """What a container has printed; a reader who follows it stays until the container ends."""
 
     def __init__(self, pod: _ScriptedPod, container: str, options: LogOptions) -> None:
@@ -322,9 +322,9 @@ class _ScriptedLog:
         self._is_closed = False
 
     def __iter__(self) -> Iterator[bytes]:
-        said = self._pod.log_of(self._container, self._options.tail_lines)
-        if said:
-            yield said
+        text = self._pod.log_of(self._container, self._options.tail_lines)
+        if text:
+            yield text
         if self._options.follow:
             self._pod.wait_for_end_of(self._container, lambda: self._is_closed)
 
@@ -332,14 +332,8 @@ class _ScriptedLog:
         self._is_closed = True
         self._pod.wake()
 
-    def __enter__(self) -> Self:
-        return self
 
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-
-class _ScriptedSession:
+class _ScriptedSession(Stream):
     """A command inside a container: all it writes, then how it ended."""
 
     def __init__(self, answer: Answer) -> None:
@@ -347,12 +341,12 @@ class _ScriptedSession:
         self.exit_code: int | None = None
 
     def __iter__(self) -> Iterator[ExecChunk]:
-        for channel, said in (
+        for channel, text in (
             (Channel.STDOUT, self._answer.stdout),
             (Channel.STDERR, self._answer.stderr),
         ):
-            if said:
-                yield ExecChunk(channel, said)
+            if text:
+                yield ExecChunk(channel, text)
         self.exit_code = self._answer.exit_code
 
     def write_stdin(self, data: bytes) -> None:
@@ -363,12 +357,6 @@ class _ScriptedSession:
 
     def close(self) -> None:
         """End; there is nothing left to end."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
 
 class RecordedPods:

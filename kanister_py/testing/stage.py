@@ -53,8 +53,8 @@ _NOBODYS: Final = frozenset({"Pod", "Node", "Event", "PersistentVolume"})
 _TIME: Final = re.compile(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"')
 _KEY: Final = re.compile(r"\b[0-9a-f]{20}\b")
 _FOLDER_OF_PLACE: Final = re.compile(r"(?<=\()[^()\s]*/(?=[^()/\s]+:\d+\))")
-_TOLD_OF_METADATA: Final = ("namespace", "name", "labels", "annotations")
-_TOLD_OF_CONTAINERS: Final = ("name", "image", "command", "args", "env", "envFrom", "volumeMounts")
+_KEPT_OF_METADATA: Final = ("namespace", "name", "labels", "annotations")
+_KEPT_OF_CONTAINERS: Final = ("name", "image", "command", "args", "env", "envFrom", "volumeMounts")
 
 Given: TypeAlias = Mapping[str, Any] | str | Path
 StatusOf: TypeAlias = Mapping[str, Any] | Callable[[KubeObject], Mapping[str, Any]]
@@ -128,8 +128,8 @@ class Stage:
         that gives one. With `times`, it does so that often, and the next line of the
         script that fits counts after that: a command that fails first, and then does not.
         """
-        said = Answer(prints, complains, dict(outputs or {}), exit_code, stays)
-        self._script.add(pattern, reply or said, times)
+        answer = Answer(prints, complains, dict(outputs or {}), exit_code, stays)
+        self._script.add(pattern, reply or answer, times)
         return self
 
     def otherwise(self, reply: Reply) -> Self:
@@ -308,8 +308,8 @@ class Stage:
         def answer(obj: KubeObject) -> None:
             if obj.get("status") or obj["metadata"].get("deletionTimestamp"):
                 return
-            said = status(obj) if callable(status) else status
-            changed = merge_patched(obj, {"status": said})
+            its_status = status(obj) if callable(status) else status
+            changed = merge_patched(obj, {"status": its_status})
             self.cluster.load([changed])
 
         follow(self.cluster, resource, answer, self._clock, self._stack)
@@ -403,14 +403,14 @@ class Ran:
     def as_golden(self) -> dict[str, Any]:
         """Give the course of the run, without what differs from one run to the next."""
         course = {
-            "journal": [_told(each, self.run.progress) for each in self.journal],
-            "pods": [_pod_told(each) for each in self.made_pods],
+            "journal": [_entry_of(each, self.run.progress) for each in self.journal],
+            "pods": [_pod_entry(each) for each in self.made_pods],
             "execs": [
                 {"pod": each.pod, "container": each.container, "command": list(each.words)}
                 for each in self.commands
                 if each.is_exec
             ],
-            "made": [_object_told(each) for each in self.made],
+            "made": [_object_entry(each) for each in self.made],
             "removed": list(self.removed),
             "status": self.status,
         }
@@ -431,7 +431,7 @@ class Ran:
 
 @dataclass(slots=True)
 class _Seen:
-    """What somebody who looks on sees of a run."""
+    """Journal and log of a run, as an onlooker gets them."""
 
     journal: list[Mapping[str, Any]] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
@@ -443,7 +443,7 @@ class _Seen:
         self.log.append(f"{action}/{phase} | {line}")
 
 
-def _told(outcome: Mapping[str, Any], status: Status) -> dict[str, Any]:
+def _entry_of(outcome: Mapping[str, Any], status: Status) -> dict[str, Any]:
     """Say what happened and where, by name; what is only remembered for a restart is left out."""
     where = ""
     if "place" in outcome:
@@ -464,28 +464,28 @@ def _title(obj: KubeObject) -> str:
     return f"{obj['kind']} {metadata.get('namespace', '')}/{metadata['name']}"
 
 
-def _object_told(obj: KubeObject) -> dict[str, Any]:
-    """Say of an object what its maker has made of it."""
-    told = {key: value for key, value in obj.items() if key not in {"metadata", "status"}}
+def _object_entry(obj: KubeObject) -> dict[str, Any]:
+    """Give an object as its maker has made it."""
+    entry = {key: value for key, value in obj.items() if key not in {"metadata", "status"}}
     if obj["kind"] == "PersistentVolumeClaim":
         # Which volume a claim is bound to, and whether it is already, is not its maker's doing.
-        told["spec"] = {key: value for key, value in obj["spec"].items() if key != "volumeName"}
-    metadata = {key: obj["metadata"][key] for key in _TOLD_OF_METADATA if key in obj["metadata"]}
-    return {**told, "metadata": metadata}
+        entry["spec"] = {key: value for key, value in obj["spec"].items() if key != "volumeName"}
+    metadata = {key: obj["metadata"][key] for key in _KEPT_OF_METADATA if key in obj["metadata"]}
+    return {**entry, "metadata": metadata}
 
 
-def _pod_told(pod: Mapping[str, Any]) -> dict[str, Any]:
-    """Say of a pod what its function and its blueprint have made of it."""
+def _pod_entry(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a pod as its function and its blueprint have made it."""
     metadata, spec = pod["metadata"], pod["spec"]
-    told: dict[str, Any] = {"name": f"{metadata['namespace']}/{metadata['name']}"}
+    entry: dict[str, Any] = {"name": f"{metadata['namespace']}/{metadata['name']}"}
     for kind in ("initContainers", "containers"):
         if several := spec.get(kind):
-            told[kind] = [
-                {key: each[key] for key in _TOLD_OF_CONTAINERS if each.get(key)} for each in several
+            entry[kind] = [
+                {key: each[key] for key in _KEPT_OF_CONTAINERS if each.get(key)} for each in several
             ]
     if volumes := spec.get("volumes"):
-        told["volumes"] = volumes
-    return told
+        entry["volumes"] = volumes
+    return entry
 
 
 def _place(given: str | Mapping[str, Any]) -> dict[str, Any]:

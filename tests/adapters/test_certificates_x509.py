@@ -1,4 +1,4 @@
-"""Are the certificates we make such that others trust them, and no others?"""
+"""Certificates: trusted by others where they should be, and nowhere else."""
 
 from __future__ import annotations
 

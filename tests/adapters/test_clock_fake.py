@@ -1,4 +1,4 @@
-"""Time stands still until a test moves it."""
+"""Fake clock: time stands still until a test moves it."""
 
 from __future__ import annotations
 

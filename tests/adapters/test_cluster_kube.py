@@ -1,4 +1,4 @@
-"""The Kubernetes adapter before a server that says what the test wants it to say."""
+"""Kubernetes adapter, before a server that answers what the test wants."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ class Script:
                 authorization = self.headers.get("Authorization") or ""
                 heard = Heard(self.command, self.path, authorization, body)
                 script.heard.append(heard)
-                said = script.answers.pop(0) if script.answers else Answer("", 404)
-                given = said if isinstance(said, Answer) else said(heard)
+                answer = script.answers.pop(0) if script.answers else Answer("", 404)
+                given = answer if isinstance(answer, Answer) else answer(heard)
                 text = given.body if isinstance(given.body, str) else json.dumps(given.body)
                 data = text.encode()
                 self.send_response(given.code)
@@ -149,8 +149,8 @@ def cluster(server: Script, tmp_path: Path) -> Iterator[KubeCluster]:
 
 
 def status(code: int, reason: str = "", message: str = "", **details: Any) -> dict[str, Any]:
-    said = {"kind": "Status", "status": "Failure", "code": code, "reason": reason}
-    return {**said, "message": message or reason, "details": details}
+    answer = {"kind": "Status", "status": "Failure", "code": code, "reason": reason}
+    return {**answer, "message": message or reason, "details": details}
 
 
 def get(cluster: KubeCluster) -> Mapping[str, Any]:
@@ -159,7 +159,7 @@ def get(cluster: KubeCluster) -> Mapping[str, Any]:
 
 class TestAnswers:
     @pytest.mark.parametrize(
-        ("code", "said", "want"),
+        ("code", "answer", "want"),
         [
             pytest.param(404, status(404, "NotFound", "gone"), NotFound, id="no such object"),
             pytest.param(404, {}, NoMatch, id="no such address"),
@@ -183,9 +183,9 @@ class TestAnswers:
         ],
     )
     def test_every_refusal_has_its_error(
-        self, code: int, said: Mapping[str, Any], want: type[ApiError]
+        self, code: int, answer: Mapping[str, Any], want: type[ApiError]
     ) -> None:
-        assert type(error_of(code, said, Asked("configmaps", "settings"))) is want
+        assert type(error_of(code, answer, Asked("configmaps", "settings"))) is want
 
     def test_a_conflict_of_managers_names_them(self) -> None:
         causes = [
@@ -258,6 +258,17 @@ class TestRequests:
         with pytest.raises(NotFound):
             cluster.delete(CONFIG_MAPS, "s", uid="u-1")
 
+    def test_what_has_a_label_is_deleted_in_one_request(
+        self, server: Script, cluster: KubeCluster
+    ) -> None:
+        server.says(Answer({"kind": "ConfigMapList", "items": []}))
+        cluster.delete_collection(
+            CONFIG_MAPS, namespace="shop", label_selector="old=yes", grace_period_seconds=0
+        )
+        (heard,) = server.heard
+        assert heard.path == "/api/v1/namespaces/shop/configmaps?labelSelector=old%3Dyes"
+        assert (heard.method, heard.body["gracePeriodSeconds"]) == ("DELETE", 0)
+
     def test_names_are_no_paths(self, server: Script, cluster: KubeCluster) -> None:
         with pytest.raises(NotFound):
             cluster.get(CONFIG_MAPS, "../secrets/s?x", namespace="a/b")
@@ -319,15 +330,15 @@ class TestCredentials:
         assert "s3cr3t" not in str(caught.value)
 
     def test_a_plugin_says_who_we_are(self, server: Script, tmp_path: Path) -> None:
-        said = {
+        answer = {
             "apiVersion": "client.authentication.k8s.io/v1",
             "kind": "ExecCredential",
             "status": {"token": "from-plugin"},
         }
         plugin = {
-            "apiVersion": said["apiVersion"],
+            "apiVersion": answer["apiVersion"],
             "command": sys.executable,
-            "args": ["-c", f"print('''{json.dumps(said)}''')"],
+            "args": ["-c", f"print('''{json.dumps(answer)}''')"],
             "interactiveMode": "Never",
         }
         path = kubeconfig(tmp_path, server.url, {"exec": plugin})
@@ -506,8 +517,8 @@ class TestSchemas:
             assert cluster.schema_of("apps/v1", "DaemonSet") is None
             assert len(server.heard) == heard
             cluster._requests.clock.sleep(61)
-        (said,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
-        assert "/openapi/v3" in said
+        (answer,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+        assert "/openapi/v3" in answer
         server.says(self.index("a"), self.description("first"))
         assert self.said_of_spec(cluster) == "first"
 

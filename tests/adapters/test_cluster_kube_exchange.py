@@ -1,4 +1,4 @@
-"""A server of raw bytes, and what is made of them."""
+"""HTTP exchange with a server of raw bytes."""
 
 from __future__ import annotations
 

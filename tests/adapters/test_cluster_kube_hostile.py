@@ -1,4 +1,4 @@
-"""What answers in an API server's place is believed nothing, and waited for no longer than told."""
+"""Hostile servers in an API server's place: believed nothing, and bounded in time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice, ClusterConfigInvalid
 from kanister_py.adapters.cluster_kube.exchange import Exchange, NotAnswered, NotReached, Way
 from kanister_py.adapters.cluster_kube.plugins import run_plugin
-from kanister_py.adapters.cluster_kube.timing import Timing
+from kanister_py.adapters.cluster_kube.requests import Timing
 from kanister_py.core.errors import ApiError, ClusterUnavailable
 from kanister_py.core.objects.resources import CONFIG_MAPS
 from tests.adapters.test_cluster_kube import kubeconfig

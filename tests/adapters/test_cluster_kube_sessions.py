@@ -1,4 +1,4 @@
-"""A command's stream before an API server that never hangs up."""
+"""Streams of commands, before an API server that never hangs up."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ import pytest
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_kube.answers import Asked
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice, Connection
-from kanister_py.adapters.cluster_kube.requests import Requests
+from kanister_py.adapters.cluster_kube.requests import Requests, Timing
 from kanister_py.adapters.cluster_kube.sessions import KubeExecSession, open_session
-from kanister_py.adapters.cluster_kube.timing import Timing
 from tests.adapters.test_cluster_kube import kubeconfig
 
 PATIENCE_SECONDS = 180.0
@@ -31,8 +30,8 @@ TIMING = Timing(ping=10 * PATIENCE_SECONDS)
 class Talker:
     """Upgrades one connection to a WebSocket, says what it was given, and holds on to it."""
 
-    def __init__(self, *said: bytes) -> None:
-        self._said = said
+    def __init__(self, *messages: bytes) -> None:
+        self._messages = messages
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
@@ -51,7 +50,7 @@ class Talker:
                 b"Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n"
                 b"Sec-WebSocket-Accept: %b\r\n\r\n" % base64.b64encode(accepted)
             )
-            frames = [bytes((0x82, len(each))) + each for each in self._said]
+            frames = [bytes((0x82, len(each))) + each for each in self._messages]
             connection.sendall(b"".join([head, *frames]))
             try:
                 # A goodbye is heard and not answered.
@@ -72,8 +71,8 @@ def cleanup() -> Iterator[ExitStack]:
         yield stack
 
 
-def session_with(cleanup: ExitStack, folder: Path, *said: bytes) -> KubeExecSession:
-    talker = Talker(*said)
+def session_with(cleanup: ExitStack, folder: Path, *messages: bytes) -> KubeExecSession:
+    talker = Talker(*messages)
     cleanup.callback(talker.close)
     choice = ClusterChoice(kubeconfig=str(kubeconfig(folder, talker.url)))
     requests = Requests(Connection(choice, SystemClock(), 1), SystemClock(), TIMING)

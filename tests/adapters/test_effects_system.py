@@ -1,4 +1,4 @@
-"""Templates of real runs know what time it is, everywhere on earth."""
+"""Time and time zones in the templates of real runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of functions as Prometheus sees them."""
+"""Prometheus metrics of calls of functions."""
 
 from __future__ import annotations
 

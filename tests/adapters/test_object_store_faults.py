@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,12 +12,10 @@ from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.objects.locations import Location, StoreKind
 from kanister_py.ports.object_store import ObjectStore
 from kanister_py.wiring import object_stores
-from tests.stores import Faults, faulty, running_store
+from tests.faulty_stores import ALWAYS, Fault, Faults, faulty
+from tests.stores import running_store
 
 MIB = 1024 * 1024
-SLOW_DOWN = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
-INTERNAL = b"<Error><Code>InternalError</Code><Message>We failed.</Message></Error>"
-FULL = b"<Error><Code>QuotaExceeded</Code><Message>There is no room.</Message></Error>"
 
 
 @pytest.fixture(scope="module")
@@ -32,29 +31,41 @@ def store(location: Location) -> ObjectStore:
     return store
 
 
-@pytest.mark.parametrize(
-    ("status", "body"),
-    [pytest.param(503, SLOW_DOWN, id="slow down"), pytest.param(500, INTERNAL, id="internal")],
-)
+@pytest.mark.parametrize("fault", [Fault.SLOW_DOWN, Fault.INTERNAL])
 @pytest.mark.parametrize("size", [100, 20 * MIB], ids=["short", "long"])
 def test_what_fails_for_a_moment_is_tried_again(
-    location: Location, store: ObjectStore, status: int, body: bytes, size: int
+    location: Location, store: ObjectStore, fault: Fault, size: int
 ) -> None:
     data = os.urandom(size)
-    with faulty(location, Faults(status, body, times=2)) as failing:
+    with faulty(location, Faults(fault, times=2)) as failing:
         object_stores().open(failing).put("key", [data])
-    with faulty(location, Faults(status, body, times=2)) as failing:
+    with faulty(location, Faults(fault, times=2)) as failing:
         assert b"".join(object_stores().open(failing).get("key")) == data
-    with faulty(location, Faults(status, body, times=2)) as failing:
+    with faulty(location, Faults(fault, times=2)) as failing:
         other = object_stores().open(failing)
         assert other.delete(each.key for each in other.list("")) == 1
     assert list(store.list("")) == []
 
 
+@pytest.mark.parametrize("kind", [StoreKind.S3, StoreKind.AZURE])
+def test_a_delete_of_many_goes_on_though_its_connection_was_reset(
+    kind: StoreKind, tmp_path: Path
+) -> None:
+    with running_store(kind, tmp_path) as location:
+        store = object_stores().open(location)
+        for key in "abc":
+            store.put(key, [b"x"])
+        faults = Faults(Fault.LOST, times=1, meant="POST")
+        with faulty(location, faults) as failing:
+            assert object_stores().open(failing).delete(["a", "b", "c"]) == 3
+        assert faults.seen["POST"] == 1
+        assert list(store.list("")) == []
+
+
 def test_what_fails_for_good_is_told_once_and_leaves_nothing(
     location: Location, store: ObjectStore
 ) -> None:
-    with faulty(location, Faults(500, INTERNAL, times=10_000, method="PUT")) as failing:
+    with faulty(location, Faults(Fault.INTERNAL, times=ALWAYS, meant="PUT")) as failing:
         for size in (100, 20 * MIB):
             with pytest.raises(TransientError) as caught:
                 object_stores().open(failing).put("key", [bytes(size)])
@@ -64,7 +75,7 @@ def test_what_fails_for_good_is_told_once_and_leaves_nothing(
 
 
 def test_a_full_store_says_so(location: Location, store: ObjectStore) -> None:
-    faults = Faults(403, FULL, times=10, method="PUT")
+    faults = Faults(Fault.FULL, times=ALWAYS, meant="PUT")
     with faulty(location, faults) as failing, pytest.raises(KanisterError) as caught:
         object_stores().open(failing).put("key", [b"x"])
     assert caught.value.reason == "StorageFull"
@@ -76,7 +87,6 @@ def test_bytes_that_change_on_their_way_are_found_out(
     location: Location, store: ObjectStore, size: int
 ) -> None:
     store.put("key", [bytes(size)])
-    faults = Faults(200, times=0, method="GET")
-    faults.flips_bytes = True
+    faults = Faults(Fault.FLIPPED, times=1)
     with faulty(location, faults) as failing, pytest.raises(KanisterError, match="has checksum"):
         list(object_stores().open(failing).get("key"))

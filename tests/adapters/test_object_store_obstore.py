@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -87,8 +86,14 @@ def refusal(location: Location) -> KanisterError:
     return listing.value
 
 
+def test_s3_is_read_in_whole_pieces_however_its_bytes_come(s3: Location) -> None:
+    store, piece = emptied(s3), 256 * 1024
+    store.put("long", [bytes(piece * 5 + 3)])
+    assert list(map(len, store.get("long"))) == [piece] * 5 + [3]
+
+
 def test_a_bucket_that_is_not_there_is_named(s3: Location) -> None:
-    error = refusal(replace(s3, bucket="nosuchbucket"))
+    error = refusal(s3._replace(bucket="nosuchbucket"))
     assert error.reason == "BucketNotFound"
     assert "'nosuchbucket'" in error.message
 
@@ -101,17 +106,20 @@ def test_a_bucket_that_is_not_there_is_named(s3: Location) -> None:
     ],
 )
 def test_a_credential_that_is_refused_is_told_as_such(s3: Location, credential: Credential) -> None:
-    error = refusal(replace(s3, credential=credential))
+    error = refusal(s3._replace(credential=credential))
     assert error.reason == "CredentialRefused"
     assert credential.secret not in error.message
 
 
 def test_a_wrong_region_is_told_as_such(s3: Location) -> None:
-    assert refusal(replace(s3, region="eu-west-1")).reason == "WrongRegion"
+    error = refusal(s3._replace(region="eu-west-1"))
+    assert error.reason == "WrongRegion"
+    # As people read it, and not as it stands in the store's XML.
+    assert 'the region "eu-west-1" is wrong' in error.message
 
 
 def test_a_server_that_is_not_there_may_come_back(s3: Location) -> None:
-    error = refusal(replace(s3, endpoint=f"http://127.0.0.1:{free_port()}"))
+    error = refusal(s3._replace(endpoint=f"http://127.0.0.1:{free_port()}"))
     assert error.reason == "StoreUnavailable"
 
 
@@ -125,12 +133,12 @@ def test_a_clock_that_is_wrong_is_told_as_such(s3: Location) -> None:
 @pytest.mark.parametrize("name", ["gcs", "azure"])
 def test_other_stores_name_a_missing_bucket_too(name: str, request: pytest.FixtureRequest) -> None:
     location = request.getfixturevalue(name)
-    assert refusal(replace(location, bucket="nosuchbucket")).reason == "BucketNotFound"
+    assert refusal(location._replace(bucket="nosuchbucket")).reason == "BucketNotFound"
 
 
 def test_azure_tells_a_wrong_key(azure: Location) -> None:
     wrong = Credential(azure.credential.id, "d3Jvbmc=")
-    assert refusal(replace(azure, credential=wrong)).reason == "CredentialRefused"
+    assert refusal(azure._replace(credential=wrong)).reason == "CredentialRefused"
 
 
 @pytest.mark.parametrize("secret", ["", "no json", '{"client_email": "x"}'])
@@ -162,8 +170,8 @@ def test_a_token_of_a_federated_identity_opens_a_container(
         store.put("a/b", [b"x" * 10])
         assert b"".join(store.get("a/b")) == b"x" * 10
         assert store.delete(each.key for each in store.list("a/")) == 1
-        other = replace(location.credential, federated_token="no.token.at-all")
-        assert refusal(replace(location, credential=other)).reason == "CredentialRefused"
+        other = location.credential._replace(federated_token="no.token.at-all")
+        assert refusal(location._replace(credential=other)).reason == "CredentialRefused"
 
 
 def test_an_untrusted_certificate_is_told_and_can_be_let_pass(
@@ -171,7 +179,7 @@ def test_an_untrusted_certificate_is_told_and_can_be_let_pass(
 ) -> None:
     with running_s3(tmp_path, certificate=certificate) as location:
         assert refusal(location).reason == "TlsFailed"
-        store = opened(replace(location, skip_tls_verify=True))
+        store = opened(location._replace(skip_tls_verify=True))
         store.put("key", [b"x"])
         assert b"".join(store.get("key")) == b"x"
 

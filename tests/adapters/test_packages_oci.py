@@ -1,4 +1,4 @@
-"""Do packages travel to a real registry and back?"""
+"""Packages on their way to a real registry and back."""
 
 from __future__ import annotations
 
@@ -84,19 +84,19 @@ def test_a_file_of_an_image_lies_in_its_topmost_layer(registry: RunningRegistry)
 
 
 @pytest.mark.parametrize(
-    ("path", "said"),
+    ("path", "message"),
     [
         pytest.param("c.yaml", "it has no c.yaml: a.yaml, b.yaml", id="another name"),
         pytest.param("", "it has no one file: a.yaml, b.yaml", id="which of several"),
     ],
 )
 def test_a_file_that_is_not_there_says_which_are(
-    registry: RunningRegistry, path: str, said: str
+    registry: RunningRegistry, path: str, message: str
 ) -> None:
     reference = registry.push_files("team/two-files", a__yaml=b"a: 1\n", b__yaml=b"b: 2\n")
     with pytest.raises(PackageNotFound) as caught:
         OciPackages().read_file(reference, path, [registry.login])
-    assert caught.value.why == said
+    assert caught.value.why == message
 
 
 def test_a_file_is_not_read_by_a_tag(registry: RunningRegistry) -> None:

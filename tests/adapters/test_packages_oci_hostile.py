@@ -1,4 +1,4 @@
-"""A hostile registry costs one clear error, little time and little memory."""
+"""Hostile registries: one clear error each, little time and little memory."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ LAYER = gzip.compress(_tar(package__yaml=PACKAGE), mtime=0)
 
 
 def _manifest(layer: bytes = LAYER, **over: Any) -> bytes:
-    said = {
+    manifest = {
         "schemaVersion": 2,
         "config": {"digest": digest_of(b"{}"), "mediaType": "c"},
         "layers": [{"mediaType": LAYER_TYPE, "digest": digest_of(layer)}],
     }
-    return json.dumps({**said, **over}).encode()
+    return json.dumps({**manifest, **over}).encode()
 
 
 def _registry(manifest: bytes, **blobs: Iterable[bytes]) -> Answer:
@@ -129,8 +129,8 @@ def test_a_digest_that_the_registry_claims_is_held_against_the_content() -> None
 
 
 def test_a_file_that_is_not_what_its_digest_names_is_refused(tmp_path: Path) -> None:
-    told = {"org.opencontainers.image.title": "input.yaml"}
-    layer = {"digest": digest_of(b"a: 1\n"), "annotations": told}
+    annotations = {"org.opencontainers.image.title": "input.yaml"}
+    layer = {"digest": digest_of(b"a: 1\n"), "annotations": annotations}
     manifest = _manifest(layers=[layer])
     with hostile_server(_registry(manifest, blobs=http(b"a: 2\n"))) as server:
         pinned = _reference(server.address)._replace(digest=digest_of(manifest))

@@ -1,4 +1,4 @@
-"""A folder of answers: what is in it after a kill, a fill, and a stranger's hand."""
+"""Response cache on disk after a kill, a fill, and a stranger's hand."""
 
 from __future__ import annotations
 

@@ -505,7 +505,7 @@ def expired(tmp_path: Path) -> tuple[Path, Path]:
 
 
 @pytest.mark.parametrize(
-    ("folders", "said"),
+    ("folders", "message"),
     [
         pytest.param(wrong_host, "not valid for 'localhost'", id="of another host"),
         pytest.param(wrong_authority, "unable to get local issuer|self.signed", id="another CA"),
@@ -516,10 +516,10 @@ def test_a_certificate_that_is_wrong_is_refused_at_once_and_says_why(
     cleanup: ExitStack,
     tmp_path: Path,
     folders: Callable[[Path], tuple[Path, Path]],
-    said: str,
+    message: str,
 ) -> None:
     server, client = folders(tmp_path)
-    with pytest.raises(FunctionCertificateRefused, match=f"(?i)({said})") as caught:
+    with pytest.raises(FunctionCertificateRefused, match=f"(?i)({message})") as caught:
         secured(cleanup, server, client)(request_with())
     assert (caught.value.step, caught.value.revision) == ("a-step", "f-1")
 
@@ -588,6 +588,6 @@ def test_no_older_tls_than_1_2_is_spoken(cleanup: ExitStack, tmp_path: Path) -> 
 
 def test_a_timeout_is_the_callers_and_is_not_tried_again(cleanup: ExitStack) -> None:
     running = connect(cleanup, serve(cleanup, "function-hanging").port, timeout_seconds=0.3)
-    said = r"did not answer in time at 127\.0\.0\.1"
-    with hanging(), pytest.raises(FunctionTimedOut, match=said):
+    message = r"did not answer in time at 127\.0\.0\.1"
+    with hanging(), pytest.raises(FunctionTimedOut, match=message):
         running(request_with())

@@ -53,7 +53,7 @@ def answering(answer: Any, *, is_ours: bool = False) -> Running:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "message"),
     [
         pytest.param(None, "answered NoneType", id="nothing"),
         pytest.param(
@@ -73,8 +73,8 @@ def answering(answer: Any, *, is_ours: bool = False) -> Running:
         ),
     ],
 )
-def test_an_answer_that_is_none_names_the_place(answer: Any, said: str) -> None:
-    with pytest.raises(FunctionCallFailed, match=said) as caught:
+def test_an_answer_that_is_none_names_the_place(answer: Any, message: str) -> None:
+    with pytest.raises(FunctionCallFailed, match=message) as caught:
         answering(answer)(request_with())
     assert caught.value.revision == "answering-1"
 

@@ -75,7 +75,7 @@ def test_a_program_that_is_killed_names_the_signal() -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("script", "message"),
     [
         pytest.param("cat >/dev/null", "wrote nothing on stdout", id="nothing"),
         pytest.param("echo hello", "wrote no JSON", id="a greeting"),
@@ -86,8 +86,8 @@ def test_a_program_that_is_killed_names_the_signal() -> None:
         pytest.param("echo '{\"foo\": 1}'", "foo: unknown field", id="a field of its own"),
     ],
 )
-def test_an_answer_that_is_none_says_what_it_was(script: str, said: str) -> None:
-    with pytest.raises(FunctionAnswerInvalid, match=said) as caught:
+def test_an_answer_that_is_none_says_what_it_was(script: str, message: str) -> None:
+    with pytest.raises(FunctionAnswerInvalid, match=message) as caught:
         shell(script)(request_with())
     assert (caught.value.step, caught.value.revision) == ("a-step", "p-1")
 
@@ -111,12 +111,12 @@ def test_an_answer_of_tiny_values_is_judged_by_how_many_there_are() -> None:
 
 
 def test_whatever_a_program_has_started_ends_with_the_call(tmp_path: Path) -> None:
-    told = tmp_path / "pid"
+    pid_file = tmp_path / "pid"
     # The call ends once the program has said too much, however long it takes to its first word.
-    script = f"sleep 600 & echo $! > {told}; exec cat /dev/zero"
+    script = f"sleep 600 & echo $! > {pid_file}; exec cat /dev/zero"
     with pytest.raises(FunctionAnswerTooLarge):
         shell(script, limit_bytes=1000)(request_with(), timeout_seconds=600)
-    child = int(told.read_text())
+    child = int(pid_file.read_text())
     until = time.monotonic() + PATIENCE_SECONDS
     while _is_alive(child) and time.monotonic() < until:
         time.sleep(0.01)

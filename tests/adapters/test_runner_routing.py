@@ -1,4 +1,4 @@
-"""Does a call go to the runner that its endpoint is for?"""
+"""Routing of calls to the runner of their endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a collector get a span of each run, phase, step, round and call, each under its own?
+"""Spans at a collector: of each run, phase, step, round and call, in their order.
 
 What receives them is OTLP's own service over gRPC, made of its protobuf stubs.
 """
@@ -17,7 +17,7 @@ import pytest
 
 from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.executor.call_records import TracingRunner
+from kanister_py.executor.runner_wrappers import TracingRunner
 from kanister_py.ports.function_runner import FunctionCall
 from kanister_py.ports.tracing import begin_span, span, trace_with, traceparent
 from kanister_py.proto.messages import METHODS, V1
@@ -256,9 +256,9 @@ def test_a_function_hears_over_grpc_which_call_it_answers(exported: InMemorySpan
     server = grpc.server(ThreadPoolExecutor(1), handlers=[Functions()])
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
-    runner = TracingRunner(GrpcRunner(ClientSecurity(is_insecure=True)))
+    runner = GrpcRunner(ClientSecurity(is_insecure=True))
     revision = FunctionRevision("f", "f-1", 1, endpoint=f"dns:///127.0.0.1:{port}")
-    runner.run(FunctionCall("one", revision, request_with()))
+    TracingRunner(runner).run(FunctionCall("one", revision, request_with()))
     runner.close()
     server.stop(None)
     assert heard[0]["traceparent"].startswith("00-")

@@ -6,7 +6,7 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from tests.bench.measure import print_table
+from tests.bench.measure import print_table, rows_of
 
 
 def main(names: list[str]) -> int:
@@ -19,7 +19,7 @@ def main(names: list[str]) -> int:
     results = []
     for name in names or known:
         module = import_module(f"tests.bench.bench_{name}")
-        results.append(print_table(module.TITLE, module.rows()))
+        results.append(print_table(module.TITLE, rows_of({name: module.rows})))
     return 0 if all(results) else 1
 
 

@@ -49,8 +49,9 @@ def _bare() -> Any:
     from starlette.routing import Route
 
     from kanister_py.http_api.discovery import Discovery
+    from kanister_py.http_api.negotiation import Wishes
 
-    body = Discovery(_publication()).function("Function7", None, None).body
+    body = Discovery(_publication()).function("Function7", Wishes(())).body
 
     async def same(_request: Request) -> Response:
         return Response(body, media_type="application/json")

@@ -20,8 +20,7 @@ from kanister_py.adapters.effects_system import system_effects
 from kanister_py.core.actionsets.course import course_of
 from kanister_py.core.actionsets.model import ActionSpec, parse_actionset
 from kanister_py.core.blueprints.model import ObjectReference, only_blueprint
-from kanister_py.core.blueprints.plan import Known, choose_phase_version
-from kanister_py.core.blueprints.renderer import renderer_of
+from kanister_py.core.blueprints.plan import Known, choose_phase_version, renderer_of
 from kanister_py.core.objects.documents import parse_document, parse_documents
 from kanister_py.core.objects.resources import CONFIG_MAPS
 from kanister_py.core.templates.params import Params

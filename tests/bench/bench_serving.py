@@ -129,7 +129,7 @@ INPUT = {
 }
 
 
-def _request(**more: Any) -> Any:
+def small_request(**more: Any) -> Any:
     from kanister_py.core.compositions.messages import FunctionRequest
 
     labels = {f"label-{number}": f"value-{number}" for number in range(3)}
@@ -169,7 +169,7 @@ def _too_much() -> Row:
     return Row("30 at once call what answers 20 MB, memory", f"{used} MB", "<= 250 MB", used <= 250)
 
 
-def _processor_seconds(pid: int) -> float:
+def processor_seconds(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -197,7 +197,7 @@ def rows() -> list[Row]:
 def _serving() -> list[Row]:
     from kanister_py.executor.wire_messages import write_request
 
-    echo, patches = write_request(_request()), write_request(_request(input=INPUT))
+    echo, patches = write_request(small_request()), write_request(small_request(input=INPUT))
     with (
         _server(OURS, "echo") as ours,
         _server(THEIRS) as theirs,
@@ -208,11 +208,11 @@ def _serving() -> list[Row]:
         costs: dict[str, list[float]] = {name: [] for name in servers}
         for round_ in range(ROUNDS + 1):
             for name, (pid, port, request) in servers.items():
-                before = _processor_seconds(pid)
+                before = processor_seconds(pid)
                 rate = asyncio.run(_load(port, request, CALLS))
                 if round_:  # the first round warms everything up
                     rates[name].append(rate)
-                    costs[name].append((_processor_seconds(pid) - before) / CALLS)
+                    costs[name].append((processor_seconds(pid) - before) / CALLS)
     best = {name: max(each) for name, each in rates.items()}
     cost = {name: min(each) for name, each in costs.items()}
     echo_share, patched = cost["sdk"] / cost["ours"], best["pt"] / best["ours"]
@@ -244,7 +244,7 @@ def _calling() -> list[Row]:
     from kanister_py.ports.function_runner import FunctionCall
 
     resources = {f"r{n}": {"resource": {"kind": "A", "data": {"t": "x" * 1900}}} for n in range(50)}
-    request = _request()._replace(desired=Part({"resources": resources}))
+    request = small_request()._replace(desired=Part({"resources": resources}))
     data = write_request(request)
     with _server(THEIRS) as (_, port), grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         bare = channel.unary_unary(METHOD)
@@ -345,7 +345,7 @@ def _converting() -> list[Row]:
     from kanister_py.proto.encoding import encode_struct
     from kanister_py.proto.messages import message_class
 
-    value = _request().observed.data["composite"]["resource"]
+    value = small_request().observed.data["composite"]["resource"]
     struct = message_class("google.protobuf.Struct")
     wire = encode_struct(value)
     pairs = {

@@ -12,6 +12,7 @@ from tests.bench.measure import Row, median_seconds
 
 _BLUEPRINTS = Path(__file__).parents[2] / "blueprints"
 _HELLO = _BLUEPRINTS / "hello" / "blueprint.yaml"
+_RENDERED = Path(__file__).parents[1] / "docs" / "files"
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
 TITLE = "Cold start, median of 20"
@@ -52,11 +53,12 @@ def rows() -> list[Row]:
         measured = [Row("python -I -c pass", f"{floor * 1000:.0f} ms", "the floor")]
         for words, most in (
             (["--version"], 6),
-            (["--help"], 6),
-            (["functions", "list"], 14),
-            (["lint", str(blueprint)], 18),
+            (["--help"], 2.5),
+            (["functions", "list"], 8),
+            (["lint", str(blueprint)], 10),
             (["lint", str(_BLUEPRINTS)], 18),
-            (["run", str(_HELLO), "hello", "--pods", "processes"], 30),
+            (["render", str(_RENDERED / "xr.yaml"), str(_RENDERED / "composition.yaml")], 6),
+            (["run", str(_HELLO), "hello", "--pods", "processes"], 17),
         ):
             ratio = cost(str(script), *words) / floor
             shown = words[:2] if words[0] == "functions" else words[:1]

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 
@@ -40,6 +41,20 @@ def _seconds(call: Callable[[], object]) -> float:
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
+
+
+def rows_of(measures: Mapping[str, Callable[[], Iterable[Row]]]) -> list[Row]:
+    """Measure each by itself: what fails is a row that says so, and the others go on."""
+    found: list[Row] = []
+    for name, measure in measures.items():
+        try:
+            # One by one: what was measured before something failed stays.
+            for row in measure():
+                found.append(row)  # noqa: PERF402 # extending would lose it
+        except Exception as error:  # noqa: BLE001 # whatever it is, the others have a turn
+            traceback.print_exc()
+            found.append(Row(name.strip("_").replace("_", " "), f"{error}", "an end", holds=False))
+    return found
 
 
 def print_table(title: str, rows: list[Row]) -> bool:

@@ -109,6 +109,14 @@ COURSES = {
     "mariadb": Course(
         DATABASE, {"mysqldump": {"path": "mariadb/1", "database": "app"}, "kando location": {}}
     ),
+    "opensearch": Course(
+        {
+            "backup": {"object": "StatefulSet/shop/search", **PROFILE},
+            "restore": {"object": "StatefulSet/shop/search", **PROFILE},
+            "delete": {"object": "Namespace/shop", **PROFILE},
+        },
+        {"curl ": {}, "kando location push": {"path": "opensearch/1"}, "kando location": {}},
+    ),
     "postgresql": Course(
         DATABASE, {"pg_dump ": {"path": "postgresql/1", "database": "app"}, "kando location": {}}
     ),

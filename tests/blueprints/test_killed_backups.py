@@ -59,11 +59,12 @@ def words(tmp_path: Path, location: Location, blueprints: Path) -> list[str]:
     return words
 
 
-def restic(location: Location, *words: str) -> str:
+def restic(location: Location, *words: str, namespace: str = "shop") -> str:
+    """Ask a repository of the blueprint's, and give what is said."""
     env = {
         "AWS_ACCESS_KEY_ID": location.credential.id,
         "AWS_SECRET_ACCESS_KEY": location.credential.secret,
-        "RESTIC_REPOSITORY": f"s3:{location.endpoint}/{location.bucket}/restic/shop",
+        "RESTIC_REPOSITORY": f"s3:{location.endpoint}/{location.bucket}/restic/{namespace}",
         "RESTIC_PASSWORD": KEY,
     }
     done = subprocess.run(

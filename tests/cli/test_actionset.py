@@ -1,4 +1,4 @@
-"""Do the verbs of `kanister-py actionset` do what people ask, on a cluster in memory?"""
+"""Verbs of `kanister-py actionset`, on a cluster in memory."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from kanister_py.cli.actionset_create import ActionSetNotFit
 from kanister_py.cli.parser import CommandLineError, Parser
 from kanister_py.cli.view import PlainView
 from kanister_py.core.actionsets.status import Status, parse_status
-from kanister_py.core.errors import NotFound, NothingToRetry
+from kanister_py.core.errors import NotFound, NothingToRetry, UsageError
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.executor.actionset_requests import ActionSetState, CancelNotKept
+from kanister_py.executor.actionset_requests import ActionSetState
 from kanister_py.executor.install_definitions import read_definitions
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.phase_lines import ToldLine
+from kanister_py.ports.phase_lines import PrintedLine
 from tests.fake_clock import FakeClock
 
 Run = Callable[..., int]
@@ -263,10 +263,10 @@ def test_none_in_a_namespace_that_is_not_there_is_said_too(
 class Told:
     """Lines that come in portions, one for each time somebody asks."""
 
-    def __init__(self, *portions: Sequence[ToldLine]) -> None:
+    def __init__(self, *portions: Sequence[PrintedLine]) -> None:
         self._portions = list(portions)
 
-    def new_lines(self, actionset: Mapping[str, Any]) -> Iterator[ToldLine]:
+    def new_lines(self, actionset: Mapping[str, Any]) -> Iterator[PrintedLine]:
         yield from self._portions.pop(0) if self._portions else ()
 
 
@@ -275,10 +275,10 @@ def logs_of(cluster: MemoryCluster, source: Told, *words: str, clock: Clock | No
     actionset_logs.add_arguments(parser)
     args = parser.parse_args(["one", *words])
     args.namespace = "shop"
-    assert actionset_logs.tell_lines(args, cluster, source, clock or FakeClock()) == 0
+    assert actionset_logs.print_lines(args, cluster, source, clock or FakeClock()) == 0
 
 
-DUMPED = ToldLine("2026-01-01T00:00:00Z", "backup", "dump", "3 rows")
+DUMPED = PrintedLine("2026-01-01T00:00:00Z", "backup", "dump", "3 rows")
 
 
 def test_lines_are_printed_with_the_phase_that_wrote_them(
@@ -309,7 +309,7 @@ def test_that_there_are_no_lines_is_said_beside_the_data(
     cluster: MemoryCluster,
     capsys: pytest.CaptureFixture[str],
     state: str,
-    lines: list[ToldLine],
+    lines: list[PrintedLine],
     words: list[str],
     want: str,
     form: str,
@@ -478,5 +478,6 @@ def test_a_definition_that_drops_the_wish_is_told_of() -> None:
         schema.get("spec", {}).get("properties", {}).pop("cancel", None)
         cluster.create(each)
     actionset(cluster, "one", state="running")
-    with pytest.raises(CancelNotKept):
+    with pytest.raises(UsageError, match=r"knows no spec\.cancel") as refused:
         call(actionset_cancel, cluster, "one")
+    assert refused.value.reason == "CancelNotKept"

@@ -1,4 +1,4 @@
-"""Does `kanister-py crds` print what clusters take?"""
+"""`kanister-py crds`: definitions that clusters take."""
 
 from __future__ import annotations
 

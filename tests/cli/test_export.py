@@ -1,4 +1,4 @@
-"""Does what one cluster exports restore the same on another?"""
+"""Exports of one cluster, restored on another."""
 
 from __future__ import annotations
 

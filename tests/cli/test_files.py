@@ -56,7 +56,7 @@ class TestPaths:
         os.mkfifo(tmp_path / "pipe.yaml")
         (tmp_path / "a.yaml").write_text("a: 1\n")
         found, problems = find_inputs([str(tmp_path)])
-        assert [each.path for each in found] == [tmp_path / "a.yaml"]
+        assert [each.path for each in found] == [str(tmp_path / "a.yaml")]
         assert problems == []
 
     def test_of_folders_that_cannot_be_read_are_one_problem(

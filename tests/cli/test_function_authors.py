@@ -1,4 +1,4 @@
-"""What authors of composition functions do on the command line: init, test, serve."""
+"""Commands for authors of composition functions: init, test, serve."""
 
 from __future__ import annotations
 
@@ -212,6 +212,9 @@ def test_cases_that_differ_show_the_difference(
         pytest.param({"path": "context.greeting", "equals": "hello"}, "", id="equal"),
         pytest.param({"path": "context.greeting", "contains": "ell"}, "", id="part of a text"),
         pytest.param({"path": "context", "contains": {"greeting": "hello"}}, "", id="part of it"),
+        pytest.param(
+            {"path": "", "contains": {"context": {"greeting": "hello"}}}, "", id="the whole answer"
+        ),
         pytest.param({"path": "results", "exists": False}, "", id="not there, as expected"),
         pytest.param(
             {"path": "context.greeting", "equals": "bye"},
@@ -232,6 +235,24 @@ def test_an_assertion_looks_at_one_place(
     code, told = run_cases(kanister, folder, program)
     assert code == (1 if said else 0), told
     assert said in told
+
+
+def test_an_assertion_finds_a_resource_whose_name_is_a_number(
+    kanister: CommandLine, tmp_path: Path
+) -> None:
+    folder, path = tmp_path / "cases", tmp_path / "desired.py"
+    path.write_text(
+        "import json, sys\nprint(json.dumps({'desired': json.load(sys.stdin)['desired']}))"
+    )
+    resource = {"apiVersion": "v1", "kind": "ConfigMap"}
+    checks = [
+        {"path": "desired.resources[0].resource.kind", "equals": "ConfigMap"},
+        {"path": "desired.resources[1]", "exists": False},
+    ]
+    request = {"meta": {"tag": "t"}, "desired": {"resources": {"0": {"resource": resource}}}}
+    case(folder, "one", request=request, **{"assert": checks})
+    code, said = run_cases(kanister, folder, [sys.executable, "-I", str(path)])
+    assert code == 0, said
 
 
 def test_update_writes_what_is_answered_and_then_it_holds(

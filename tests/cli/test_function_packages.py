@@ -1,4 +1,4 @@
-"""Do the packages that people build arrive in a registry, and do they run?"""
+"""Packages of functions: built, pushed to a registry, and run."""
 
 from __future__ import annotations
 

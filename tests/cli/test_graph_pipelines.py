@@ -1,4 +1,4 @@
-"""Pipelines, drawn."""
+"""Graphs of pipelines."""
 
 from __future__ import annotations
 
@@ -50,3 +50,17 @@ def test_dot_and_data_say_the_same(composition: str, capsys: pytest.CaptureFixtu
     [graph] = json.loads(capsys.readouterr().out)["graphs"]
     assert graph["composite"] == {"apiVersion": "example.org/v1", "kind": "XApp"}
     assert graph["steps"][0] == {"step": "first", "function": "f", "asks": "version ~1.2"}
+
+
+@pytest.mark.parametrize("form", ["mermaid", "dot"])
+def test_a_condition_of_several_lines_leaves_a_drawing_whole(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "composition.yaml"
+    path.write_text(
+        COMPOSITION.replace("when: size", "when: |\n      size").replace(" && ", "\n      && ")
+    )
+    assert main(["graph", str(path), "-o", form]) == 0
+    [edge] = [line for line in capsys.readouterr().out.splitlines() if "size(context)" in line]
+    assert edge.strip().startswith("s0 -")
+    assert "in context" in edge

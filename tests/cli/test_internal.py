@@ -1,4 +1,4 @@
-"""Another program asks for one reconcile on stdin, as the official CLI asks its own engine."""
+"""`internal render`: one reconcile for another program, over stdin and stdout."""
 
 from __future__ import annotations
 

@@ -492,6 +492,146 @@ spec:
     ]
 
 
+PIPELINE = """\
+apiVersion: apiextensions.crossplane.io/v1
+kind: Composition
+metadata: {name: apps}
+spec:
+  compositeTypeRef: {apiVersion: example.org/v1, kind: App}
+  mode: Pipeline
+  pipeline:
+  - step: compose
+    functionRef: {name: function-NAME}
+    input: INPUT
+"""
+PATCHING = """
+      resources:
+      - name: bucket
+        base: {apiVersion: s3.example.org/v1, kind: Bucket}
+        patches:
+        - PATCH
+"""
+FROM_REGION = "fromFieldPath: spec.region"
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "line", "path", "message"),
+    [
+        pytest.param(
+            "patch-and-transform",
+            PATCHING.replace("PATCH", f"{{type: FromCompositFieldPath, {FROM_REGION}}}"),
+            15,
+            ".resources[0].patches[0].type",
+            "unknown patch type; did you mean FromCompositeFieldPath",
+            id="a misspelt type of a patch",
+        ),
+        pytest.param(
+            "patch-and-transform",
+            PATCHING.replace("PATCH", "{fromFeldPath: spec.region}"),
+            15,
+            ".resources[0].patches[0].fromFeldPath",
+            'Unknown name "fromFeldPath"; did you mean fromFieldPath',
+            id="a misspelt key of a patch",
+        ),
+        pytest.param(
+            "patch-and-transform",
+            PATCHING.replace("PATCH", f"{{{FROM_REGION}, transforms: [{{type: maths}}]}}"),
+            15,
+            ".resources[0].patches[0].transforms[0].type",
+            "did you mean math",
+            id="a misspelt type of a transform",
+        ),
+        pytest.param(
+            "patch-and-transform",
+            PATCHING.replace("PATCH", "{type: PatchSet, patchSetName: common}"),
+            11,
+            ".resources",
+            "cannot find PatchSet by name common",
+            id="a set of patches that is not there",
+        ),
+        pytest.param(
+            "patch-and-transform",
+            "{}",
+            10,
+            ".resources",
+            "resources or environment patches",
+            id="no input",
+        ),
+        pytest.param(
+            "go-templating",
+            "{source: Inlin, inline: {template: hi}}",
+            10,
+            ".source",
+            "invalid source: Inlin; did you mean Inline",
+            id="a misspelt source of a template",
+        ),
+        pytest.param(
+            "go-templating",
+            "{source: Inline, inline: {template: '{{ nosuch 1 }}'}}",
+            10,
+            ".inline",
+            'function "nosuch" not defined',
+            id="a template that cannot be read",
+        ),
+        pytest.param(
+            "jinja-templating",
+            "{source: Inline, inline: {template: '{% for %}'}}",
+            10,
+            ".inline",
+            "cannot parse the provided templates",
+            id="a template of Jinja2 that cannot be read",
+        ),
+        pytest.param(
+            "extra-resources",
+            "{spec: {extraResource: []}}",
+            10,
+            ".spec.extraResource",
+            "did you mean extraResources",
+            id="a misspelt key of another function",
+        ),
+    ],
+)
+def test_lint_finds_what_render_refuses_in_the_input_of_a_built_in_function(
+    kanister: CommandLine,
+    tmp_path: Path,
+    function: str,
+    given: str,
+    line: int,
+    path: str,
+    message: str,
+) -> None:
+    text = PIPELINE.replace("NAME", function).replace("INPUT", given)
+    xr = "apiVersion: example.org/v1\nkind: App\nmetadata: {name: shop}\n"
+    folder = write(tmp_path, apps=text, xr=xr)
+    assert kanister("render", str(folder / "xr.yaml"), str(folder / "apps.yaml")).code == 1
+    done = kanister("lint", str(folder / "apps.yaml"), "-o", "json")
+    assert done.code == 1
+    (found,) = json.loads(done.out)["findings"]
+    assert (found["line"], found["rule"]) == (line, "step-input-invalid")
+    assert found["path"] == f"spec.pipeline[0].input{path}"
+    assert message.casefold() in found["message"].casefold()
+
+
+def test_inputs_that_stand_elsewhere_and_functions_of_others_are_not_judged(
+    kanister: CommandLine,
+) -> None:
+    wrong = "{source: Inlin}"
+    fine = PIPELINE.replace("NAME", "go-templating")
+    elsewhere = fine.replace("INPUT", "{source: Environment, environment: {key: text}}")
+    assert kanister("lint", "-", stdin=elsewhere).code == 0
+    by_name = fine.replace("input: INPUT", "inputRef: {configMapRef: {name: x, namespace: ops}}")
+    assert kanister("lint", "-", stdin=by_name).code == 0
+    package = (
+        "---\napiVersion: pkg.crossplane.io/v1\nkind: Function\n"
+        "metadata: {name: function-go-templating}\nspec: {package: 'REPOSITORY:v0.12.0'}\n"
+    )
+    both = fine.replace("INPUT", wrong) + package
+    others = both.replace("REPOSITORY", "xpkg.example.org/painters/function-paint")
+    assert kanister("lint", "-", stdin=others).code == 0
+    stood_for = "xpkg.crossplane.io/crossplane-contrib/function-go-templating"
+    assert kanister("lint", "-", stdin=both.replace("REPOSITORY", stood_for)).code == 1
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

@@ -1,4 +1,4 @@
-"""Is what a cluster uses found, where and since when?"""
+"""Lint of a cluster: what it uses, where, and since when."""
 
 from __future__ import annotations
 

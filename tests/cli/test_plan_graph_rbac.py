@@ -60,6 +60,64 @@ class TestPlan:
         assert done.code == 1
         assert "Notify v0.1.0 was removed in release 1.3.0" in done.out
 
+    @pytest.mark.parametrize(
+        ("condition", "rendered", "why"),
+        [
+            pytest.param('{{ index .Options "announce" }}', "", "if is empty", id="to nothing"),
+            pytest.param("", "", "if is empty", id="nothing at all"),
+            pytest.param("false", "false", "if is false", id="false"),
+        ],
+    )
+    def test_says_of_a_phase_whose_if_is_no_that_it_is_skipped(
+        self, kanister: CommandLine, condition: str, rendered: str, why: str
+    ) -> None:
+        text = BLUEPRINT.replace("- name: tell\n", f"- name: tell\n      if: '{condition}'\n")
+        words = (*PLAN, "--object", "ConfigMap/c")
+        done = kanister(*words, stdin=text)
+        assert done.code == 0
+        assert done.out.count(f"   skipped: {why}\n") == 1
+        _, tell = json.loads(kanister(*words, "-o", "json", stdin=text).out)["phases"]
+        assert (tell["if"], tell["skipped"]) == (rendered, why)
+
+    def test_lists_what_was_not_given_with_the_flag_that_gives_it(
+        self, kanister: CommandLine
+    ) -> None:
+        reads = "{{ .Secrets.s.Data.x }}{{ .ConfigMaps.c.Data.y }}{{ .Deployment.Name }}"
+        objects = "objects: {k: {kind: Secret, name: nope, namespace: shop}}"
+        left = "    outputArtifacts: {x: {keyValue: {p: '{{ .Profile.Location.Bucket }}'}}}\n"
+        text = (
+            BLUEPRINT.replace("{{ .Phases.hello.Output.text }}", reads)
+            .replace("- name: hello\n", f"- name: hello\n      {objects}\n")
+            .replace("    phases:\n", f"{left}    phases:\n")
+        )
+        done = kanister("plan", "-", "tell", stdin=text)
+        assert done.code == 0
+        assert 'args.text: no "c" in .ConfigMaps; there is nothing in it' in done.out
+        _, _, told = done.out.partition("not given, and not checked:\n")
+        want = [
+            "--profile NAMESPACE/NAME",
+            "--option who=VALUE",
+            "--secret s=NAMESPACE/NAME",
+            "--config-map c=NAMESPACE/NAME",
+            "--object Deployment/NAMESPACE/NAME",
+            "-f FILE: the manifests of objects that are not there",
+        ]
+        assert sorted(line.strip() for line in told.splitlines()) == sorted(want)
+        data = json.loads(kanister("plan", "-", "tell", "-o", "json", stdin=text).out)
+        assert sorted(data["notGiven"]) == sorted(want)
+        assert [each["path"] for each in data["unknown"]] == ["outputArtifacts.x.keyValue.p"]
+
+    def test_names_what_is_wrong_outside_of_every_phase(self, kanister: CommandLine) -> None:
+        left = "    outputArtifacts: {x: {keyValue: {p: '{{ .Phases.zzz.Output.path }}'}}}\n"
+        text = BLUEPRINT.replace("    phases:\n", f"{left}    phases:\n")
+        done = kanister(*PLAN, stdin=text)
+        assert done.code == 1
+        (told,) = [line for line in done.out.splitlines() if line.startswith("error: ")]
+        assert "tell outputArtifacts.x.keyValue.p" in told
+        assert "The action tell has no phase zzz; it has hello, tell" in told
+        (error,) = json.loads(kanister(*PLAN, "-o", "json", stdin=text).out)["errors"]
+        assert told == f"error: {error}"
+
     def test_of_an_action_that_is_not_there_fails(self, kanister: CommandLine) -> None:
         done = kanister("plan", "-", "sing", stdin=BLUEPRINT)
         assert (done.code, done.out) == (1, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import yaml
 from kanister_py.core.objects.locations import Location, StoreKind
 from kanister_py.wiring import object_stores
 from tests.conftest import CommandLine
+from tests.faulty_stores import ALWAYS, Fault, Faults, faulty
 from tests.stores import running_store
 
 AZURE = ("--storage-account", "a", "--storage-key", "k")
@@ -73,6 +75,49 @@ def test_what_is_wrong_with_a_profile_is_told(
     assert check["name"].startswith(failed)
     assert check["reason"] == reason
     assert "rootsecret123" not in done.out + done.err
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (Fault.INTERNAL, "InternalError: We failed"),
+        (Fault.SLOW_DOWN, "SlowDown: Reduce your request rate"),
+        (Fault.FULL, "the store is full"),
+        (Fault.HALF, "the connection breaks"),
+        (Fault.LOST, "the connection breaks"),
+        (Fault.FLIPPED, "invalid list response|did not match|has checksum|does not match"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("moment", "failed"),
+    [("LIST", "reachable"), ("PUT", "write"), ("^GET", "read"), ("POST", "delete")],
+)
+def test_a_store_that_fails_is_told_in_one_line(
+    kanister: CommandLine,
+    profile: Path,
+    location: Location,
+    fault: Fault,
+    told: str,
+    moment: str,
+    failed: str,
+) -> None:
+    with faulty(location, Faults(fault, times=ALWAYS, meant=moment)) as failing:
+        file = profile.with_name("failing.yaml")
+        file.write_text(profile.read_text().replace(location.endpoint, failing.endpoint))
+        done = kanister("profile", "validate", "-f", str(file))
+        (line,) = [each for each in done.out.splitlines() if each.startswith("failed")]
+        assert (done.code, done.err) == (1, "")
+        assert line.split()[1].startswith(failed)
+        assert re.search(told, line), line
+        if moment == "LIST":
+            listed = kanister("location", "ls", "-f", str(file))
+            assert (listed.code, listed.out, listed.err.count("\n")) == (1, "", 1)
+            assert re.search(told, listed.err)
+    store = object_stores().open(location)
+    left = [each.key for each in store.list("")]
+    assert failed == "delete" or not left
+    store.delete(left)
 
 
 def test_the_schema_alone_asks_nothing_of_the_store(kanister: CommandLine, profile: Path) -> None:
@@ -174,9 +219,23 @@ def test_to_look_into_a_folder_that_is_not_there_makes_none(
     assert done.code == 1
     assert f"There is no such folder: {folder}/b" in done.err
     assert kanister("profile", "validate", "--schema-only", "-f", str(file)).code == 0
-    assert not folder.exists()
     tried = kanister("profile", "validate", "-f", str(file))
-    assert tried.code == 0, tried.out
+    assert (tried.code, tried.err) == (1, "")
+    told = f"failed   reachable, bucket and region: There is no such folder: {folder}\n"
+    assert told in tried.out
+    assert not folder.exists()
+
+
+def test_a_folder_that_is_there_can_be_used_and_keeps_no_probe(
+    kanister: CommandLine, tmp_path: Path
+) -> None:
+    folder, file = tmp_path / "stores", tmp_path / "file.yaml"
+    folder.mkdir()
+    made = kanister("profile", "create", "file", "f", "--bucket", "b", "--endpoint", str(folder))
+    file.write_text(made.out)
+    tried = kanister("profile", "validate", "-f", str(file))
+    assert (tried.code, tried.err) == (0, ""), tried.out
+    assert [each for each in folder.rglob("*") if each != folder / "b"] == []
 
 
 @pytest.mark.parametrize("words", [["profile", "validate", "--schema-only", "-f"], ["lint"]])

@@ -1,4 +1,4 @@
-"""Rendering as people do it: files in, documents out, and what is said when it goes wrong."""
+"""Rendering on the command line: files in, documents out, errors on stderr."""
 
 from __future__ import annotations
 
@@ -514,6 +514,17 @@ class TestSecrets:
         assert code == 1
         assert "not ***" in err
         assert "open-sesame" not in err
+
+    def test_a_composed_secret_that_a_later_step_complains_of_is_masked_for_logs(
+        self, write: Write, render: Render
+    ) -> None:
+        password = ".desired.resources.s.resource.data.password | b64dec"
+        fails = f'{{{{ fail (printf "not %s" ({password})) }}}}'
+        write(composition=composition(templating(SECRET), templating(fails, step="check")))
+        code, _, err = render("--mask-secrets")
+        assert code == 1
+        assert "not ***" in err
+        assert "hunter2" not in err
 
     def test_a_trace_masks_credentials_too(self, write: Write, render: Render) -> None:
         reference = {"namespace": "vault", "name": "s"}

@@ -1,4 +1,4 @@
-"""Does `render` find the input of a step in a registry, as whoever docker knows?"""
+"""Inputs of steps that `render` reads from a registry, with the login of docker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the version of a function is worth, where a composition is rendered."""
+"""Versions of functions where a composition is rendered."""
 
 from __future__ import annotations
 

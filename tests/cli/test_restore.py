@@ -1,4 +1,4 @@
-"""Does `kanister-py restore` pick the backup that is meant, and make what reads it?"""
+"""`kanister-py restore`: the backup it picks, and the ActionSet it makes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ import yaml
 from kanister_py.cli import restore
 from kanister_py.cli.parser import Parser
 from kanister_py.cli.restore import RestoreUnclear
-from kanister_py.core.actionsets.artifacts import ARTIFACTS_ANNOTATION, DELETED
+from kanister_py.core.actionsets.stored_status import ARTIFACTS_ANNOTATION, DELETED
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.deletions import Deletion, deletion_of
-from kanister_py.core.schedules.restores import NoBackup
-from kanister_py.core.schedules.runs import read_run, run_of
+from kanister_py.core.schedules.runs import NoBackup, read_run, run_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.cli.test_actionset import cluster as _cluster
 from tests.core.schedules.schedules import schedule

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from kanister_py.cli.main import main
+from tests.conftest import CommandLine
 
 PATIENCE_SECONDS = 180.0
 BLUEPRINT = """\
@@ -236,6 +237,32 @@ def test_a_run_in_a_folder_is_found_again(
     assert main(["run", "--state", state, "--resume", "one"]) == 0
     assert main(["run", "--state", state, "--resume", "two"]) == 1
     assert "there are one" in capsys.readouterr().err
+
+
+def test_a_line_that_tries_a_resumed_run_again_runs_its_pods_as_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "typo.yaml"
+    path.write_text(
+        "apiVersion: cr.kanister.io/v1alpha1\nkind: Blueprint\nmetadata: {name: typo}\n"
+        "actions:\n  go:\n    phases:\n    - func: KubeTask\n      name: p\n"
+        "      args: {image: i, command: [no-such-program]}\n"
+    )
+    state = ["--state", str(tmp_path / "state")]
+    assert main(["run", str(path), "go", "--pods=processes", "--name", "one", *state]) == 1
+    assert "no-such-program: not found on this machine" in capsys.readouterr().err
+    assert main(["run", *state, "--resume"]) == 1
+    line = f"kanister-py run {' '.join(state)} --resume one --pods=processes --retry-from p"
+    assert line in capsys.readouterr().err
+
+
+def test_one_of_several_blueprints_is_named_and_may_come_from_stdin(kanister: CommandLine) -> None:
+    text = f"{BLUEPRINT}---\n{BLUEPRINT.replace('greet', 'other')}"
+    done = kanister("run", "-", "nothing", stdin=text)
+    assert done.code == 1
+    assert "name one: there are greet, other" in done.err
+    assert kanister("run", "-", "nothing", "--blueprint-name", "other", stdin=text).code == 0
+    assert kanister("run", "-", "nothing", stdin=BLUEPRINT).code == 0
 
 
 def test_control_c_cancels_tidies_up_and_ends_with_130(blueprint: str) -> None:
@@ -502,3 +529,21 @@ def test_artifacts_of_a_run_that_failed_are_not_handed_on(
     words = ["run", str(blueprint), "restore", "--state", state, "--artifacts-from", "monday"]
     assert main(words) == 1
     assert "Run monday is failed, and left no artifacts" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "is_lacking"),
+    [
+        pytest.param((), True, id="no object is given"),
+        pytest.param(("--object", "Deployment/shop/db"), False, id="another one is given"),
+    ],
+)
+def test_an_action_without_its_workload_says_how_that_is_given(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: tuple[str, ...], is_lacking: bool
+) -> None:
+    path = tmp_path / "b.yaml"
+    path.write_text(BLUEPRINT.replace("command: [x]", 'command: ["{{ .StatefulSet.Name }}"]'))
+    assert main(["run", str(path), "pod", *words]) == 1
+    told = capsys.readouterr().err
+    assert ".StatefulSet is not there" in told
+    assert ("  give it    --object StatefulSet/NAMESPACE/NAME\n" in told) is is_lacking

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 import pytest
 
 from kanister_py.cli.main import main
+from kanister_py.wiring import process_pods, system_clock
 
 Command: TypeAlias = Callable[..., list[str]]
 """Puts an action and more words into the command line of a run."""
@@ -29,6 +31,11 @@ actions:
             - sh
             - -c
             - echo kept | kando location push --profile '{{ toJson .Profile }}' --path a/b -
+  delete:
+    phases:
+      - func: LocationDelete
+        name: remove
+        args: {artifact: a/b}
   write:
     phases:
       - func: PrepareData
@@ -103,6 +110,96 @@ def test_a_folder_stands_in_for_a_store_when_asked_and_the_run_says_so(
     first, *_, last = [each for each in err.splitlines() if str(stores) in each]
     assert "stands in for every store" in first
     assert "stored in" in last
+
+
+def test_a_folder_stands_in_for_a_profile_of_a_folder_whose_objects_stay(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real, stores = tmp_path / "real" / "backups", tmp_path / "stores"
+    (real / "a").mkdir(parents=True)
+    (real / "a" / "b").write_text("real")
+    objects = OBJECTS.replace("http://127.0.0.1:1", str(real.parent))
+    (tmp_path / "objects.yaml").write_text(objects % "file")
+    words = ("--profile", "default/store", "--locations", str(stores))
+    assert main(command("backup", *words)) == 0, capsys.readouterr().err
+    assert (stores / "file" / "backups" / "a" / "b").read_text() == "kept\n"
+    assert main(command("delete", *words)) == 0, capsys.readouterr().err
+    assert not (stores / "file" / "backups" / "a" / "b").exists()
+    assert (real / "a" / "b").read_text() == "real"
+
+
+@pytest.fixture
+def folder_of_profile(tmp_path: Path) -> Callable[[Path], None]:
+    """Put a folder into the Profile."""
+
+    def put(folder: Path) -> None:
+        objects = OBJECTS.replace("http://127.0.0.1:1", str(folder))
+        (tmp_path / "objects.yaml").write_text(objects % "file")
+
+    return put
+
+
+@pytest.mark.parametrize("is_link", [False, True], ids=["in /tmp", "by way of a link to /tmp"])
+def test_a_backup_to_a_folder_below_tmp_is_refused_as_pods_have_their_own(
+    command: Command,
+    folder_of_profile: Callable[[Path], None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    is_link: bool,
+) -> None:
+    with TemporaryDirectory(dir="/tmp") as place:
+        folder = Path(place)
+        if is_link:
+            folder = tmp_path / "link"
+            folder.symlink_to(place)
+        folder_of_profile(folder)
+        code = main(command("backup", "--profile", "default/store"))
+        err = capsys.readouterr().err
+        if process_pods_see_everything():
+            assert (code, [each.name for each in Path(place).iterdir()]) == (0, ["backups"])
+            return
+        assert code == 1
+        assert f"Pods do not see the folder {folder}: they have a /tmp of their own" in err
+        assert "use a folder elsewhere; --locations DIR" in err
+        assert "backup/push" not in err
+        assert list(Path(place).iterdir()) == []
+
+
+def test_a_backup_from_a_sandbox_to_a_folder_is_refused_as_it_shows_none(
+    command: Command,
+    folder_of_profile: Callable[[Path], None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder_of_profile(tmp_path)
+    assert main([*command("backup", "--profile", "default/store"), "--pods=sandboxed"]) == 1
+    err = capsys.readouterr().err
+    assert f"Pods do not see the folder {tmp_path}: a sandbox shows" in err
+    assert "--locations DIR" in err
+    assert "backup/push" not in err
+    assert not (tmp_path / "backups").exists()
+
+
+def test_a_backup_to_a_folder_that_is_not_there_is_refused_and_makes_none(
+    command: Command,
+    folder_of_profile: Callable[[Path], None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    folder = tmp_path / "stores"
+    folder_of_profile(folder)
+    assert main(command("backup", "--profile", "default/store")) == 1
+    err = capsys.readouterr().err
+    assert f"Profile default/store cannot be used: There is no such folder: {folder}; " in err
+    assert not folder.exists()
+    folder.mkdir()
+    assert main(command("backup", "--profile", "default/store")) == 0, capsys.readouterr().err
+    assert (folder / "backups" / "a" / "b").read_text() == "kept\n"
+
+
+def process_pods_see_everything() -> bool:
+    with process_pods(system_clock()) as runner:
+        return bool(runner.why_no_mounts)
 
 
 def test_what_ends_with_a_run_in_volumes_of_claims_is_said(

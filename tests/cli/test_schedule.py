@@ -1,4 +1,4 @@
-"""Do the verbs of `kanister-py schedule` do what people ask, on a cluster in memory?"""
+"""Verbs of `kanister-py schedule`, on a cluster in memory."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ from kanister_py.cli import (
 from kanister_py.cli.actionset_create import ActionSetNotFit
 from kanister_py.cli.main import main
 from kanister_py.cli.parser import Parser
-from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.errors import InvalidDocument, UsageError
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.runs import run_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.executor.schedule_requests import RunUnderWay
 from tests.cli.test_actionset import cluster
 
 __all__ = ["cluster"]
@@ -151,9 +150,10 @@ def test_a_second_run_is_made_only_by_force(
 ) -> None:
     call(schedule_create, cluster, *CREATE)
     call(schedule_run_now, cluster, "nightly", "-o", "name")
-    with pytest.raises(RunUnderWay) as refused:
+    with pytest.raises(UsageError) as refused:
         call(schedule_run_now, cluster, "nightly")
-    assert refused.value.name in capsys.readouterr().out
+    assert refused.value.reason == "RunUnderWay"
+    assert capsys.readouterr().out.split()[1] in refused.value.message
     assert call(schedule_run_now, cluster, "nightly", "--force") == 0
     made = cluster.list(ACTION_SETS, label_selector="kanister-py.io/schedule=nightly").items
     assert len(made) == 2

@@ -1,4 +1,4 @@
-"""What is said when a run is over: how it ended, what it left, and what to do next."""
+"""Summary of a run: how it ended, what it left, and what to do next."""
 
 from __future__ import annotations
 
@@ -160,6 +160,16 @@ def test_a_refused_run_says_each_problem_once_and_how_what_is_lacking_is_given()
             '.Profile is not there, and has no "Location"; there are: Time',
             "  give it    --profile NAMESPACE/NAME",
             id="no Profile",
+        ),
+        pytest.param(
+            'Line 1: Profile is not there, and has no "Location"',
+            "  give it    --profile NAMESPACE/NAME",
+            id="no Profile in Jinja2",
+        ),
+        pytest.param(
+            "Line 1: 'creds' is undefined in Secrets; there is nothing in it",
+            "  give it    --secret creds=NAMESPACE/NAME",
+            id="no Secret in Jinja2",
         ),
         pytest.param(
             'no "creds" in .Secrets; there are: cerds, other; in Kanister\'s words: x',

@@ -1,4 +1,4 @@
-"""Which view of a run is chosen, and the one that tells a run line by line."""
+"""Views of a run: the choice between them, and the plain one, line by line."""
 
 from __future__ import annotations
 
@@ -117,6 +117,20 @@ def test_plain_lines_come_as_things_happen_and_each_warning_once() -> None:
         "✗ backup/load: It broke",
         "Cancelling",
     ]
+
+
+def test_phases_with_the_same_name_are_told_of_once_each() -> None:
+    pipe = Stream(is_terminal=False)
+    stages = (
+        PhaseStatus("dump"),
+        PhaseStatus("dump", State.RUNNING, attempt=1),
+        PhaseStatus("dump", State.COMPLETE, attempt=1),
+    )
+    with view_on(pipe, FakeClock()) as view:
+        for first, second in ((0, 0), (1, 0), (2, 0), (2, 1), (2, 2), (2, 2)):
+            phases = (stages[first], stages[second])
+            view.on_status(Status(State.RUNNING, (ActionStatus("backup", phases=phases),)))
+    assert pipe.getvalue().splitlines() == ["▶ backup/dump", "✓ backup/dump"] * 2
 
 
 def test_a_view_that_is_over_says_nothing_whoever_still_has_something_to_say() -> None:

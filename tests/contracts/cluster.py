@@ -1,4 +1,4 @@
-"""What every cluster does, whichever stands behind the port.
+"""Contract of clusters, whichever stands behind the port.
 
 Only what a real API server does by itself is stated here: nothing that needs
 a controller (garbage collection, emptying a namespace) or a kubelet.
@@ -321,6 +321,24 @@ class ClusterContract:
             "spec.template.metadata.labels",
         }
 
+    def test_a_complaint_about_a_second_container_names_its_own_place(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        mount = {"name": "nowhere", "mountPath": "/data"}
+        containers = [{"name": each, "image": "x", "volumeMounts": [mount]} for each in "ab"]
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "two", "namespace": namespace},
+            "spec": {"containers": containers},
+        }
+        with pytest.raises(Invalid) as caught:
+            cluster.create(pod)
+        assert [cause.field for cause in caught.value.causes] == [
+            "spec.containers[0].volumeMounts[0].name",
+            "spec.containers[1].volumeMounts[0].name",
+        ]
+
     def test_an_object_without_kind_is_a_bad_request(
         self, cluster: Cluster, namespace: str
     ) -> None:
@@ -328,10 +346,10 @@ class ClusterContract:
             cluster.create({"apiVersion": "v1", "metadata": {"name": "x", "namespace": namespace}})
 
     def test_a_dry_run_leaves_nothing_behind(self, cluster: Cluster, namespace: str) -> None:
-        made = cluster.create(config_map(namespace), dry_run=True)
-        assert made["data"] == {"colour": "red"}
-        with pytest.raises(NotFound):
-            cluster.get(CONFIG_MAPS, "settings", namespace=namespace)
+        made = cluster.create(config_map(namespace))
+        would_be = cluster.replace({**made, "data": {"colour": "blue"}}, dry_run=True)
+        assert would_be["data"] == {"colour": "blue"}
+        assert cluster.get(CONFIG_MAPS, "settings", namespace=namespace) == made
 
     def test_texts_of_a_secret_become_data(self, cluster: Cluster, namespace: str) -> None:
         made = cluster.create(
@@ -806,6 +824,28 @@ class ClusterContract:
             cluster.delete(CONFIG_MAPS, "b", namespace=namespace)
             assert first(iter(watch), 2) == [("ADDED", "b"), ("DELETED", "b")]
 
+    def test_a_watch_tells_all_of_what_it_does_not_leave_out(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
+        since = cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
+        others = f"other-{namespace}"
+        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": others}})
+        for number in range(3):
+            cluster.create(config_map(others, f"theirs-{number}"))
+            # What a label says of a namespace is not where an object is.
+            ours = config_map(namespace, f"ours-{number}")
+            ours["metadata"]["labels"] = {"namespace": others}
+            cluster.create(ours)
+        with cluster.watch(
+            CONFIG_MAPS,
+            resource_version=since,
+            timeout_seconds=30,
+            leaves_out=lambda each: each != namespace,
+        ) as watch:
+            here = (event for event in watch if event.object["metadata"]["namespace"] == namespace)
+            assert first(here, 3) == [("ADDED", f"ours-{number}") for number in range(3)]
+        cluster.delete(NAMESPACES, others)
+
     def test_a_watch_ends_with_its_time(self, cluster: Cluster, namespace: str) -> None:
         since = cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
         with cluster.watch(
@@ -917,7 +957,9 @@ class ClusterContract:
             resource_version=version_of(made),
         )
 
-    def test_a_collection_is_deleted_by_its_labels(self, cluster: Cluster, namespace: str) -> None:
+    def test_a_function_deletes_what_has_a_label_in_one_call(
+        self, cluster: Cluster, namespace: str
+    ) -> None:
         cluster.create(labelled(namespace, "a", old="yes"))
         cluster.create(labelled(namespace, "b", old="yes"))
         cluster.create(labelled(namespace, "c"))

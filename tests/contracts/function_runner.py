@@ -1,4 +1,4 @@
-"""What every FunctionRunner does, whichever stands behind it."""
+"""Contract of function runners, whichever stands behind the port."""
 
 from __future__ import annotations
 

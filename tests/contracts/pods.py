@@ -1,4 +1,4 @@
-"""What every cluster does with pods, whichever runs them.
+"""Contract of clusters with pods, whichever runs them.
 
 `PodsContract` wants a fixture `cluster` that runs pods.
 """

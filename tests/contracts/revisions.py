@@ -1,4 +1,4 @@
-"""What every cluster with our definitions keeps of a CompositionRevision."""
+"""Contract of clusters with our definitions: what they keep of a CompositionRevision."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ import pytest
 from kanister_py import Args, Func, OnRestart, PhaseContext, VersionedFunc
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.controller import Controller, ControllerSettings
+from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.errors import AlreadyExists, LeadershipLost, NotFound
 from kanister_py.core.objects.access import Access
@@ -325,6 +326,10 @@ def _is_of_no_account(args: Sequence[Any]) -> bool:
     return kind in ("Lease", "leases", "Event", "events")
 
 
+# A controller that gets no processor for seconds does right to end: only tests of that see it.
+LASTING = LeaseTerms(term_seconds=600, acts_for_seconds=500)
+
+
 class World:
     """One cluster, and the controllers that come and go in it."""
 
@@ -339,6 +344,7 @@ class World:
     ) -> Controller:
         self._names += 1
         settings.setdefault("identity", f"replica-{self._names}")
+        settings.setdefault("terms", LASTING)
         made = Controller(
             cluster or self.cluster,
             FunctionSource(registry(), load_function),

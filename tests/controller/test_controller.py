@@ -1,4 +1,4 @@
-"""What becomes of ActionSets that somebody creates, steers, deletes, or writes badly."""
+"""Controller: ActionSets that people create, steer, delete, or write badly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 import statistics
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import pytest
@@ -493,6 +493,43 @@ def test_who_is_deleted_while_waiting_holds_nobody_up(world: World) -> None:
     world.until(lambda obj: "default/a" in waits_for(obj), "c")
 
 
+class Interrupted:
+    """A cluster in which something happens while a Blueprint is read."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.act: Callable[[], object] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+    def get(self, resource: Any, name: str, **options: Any) -> KubeObject:
+        act, self.act = (self.act, None) if resource == BLUEPRINTS else (None, self.act)
+        if act is not None:
+            act()
+        return self._cluster.get(resource, name, **options)
+
+
+def test_who_is_deleted_while_it_is_looked_at_holds_nobody_up(world: World) -> None:
+    world.create(blueprint(phase("Gate")), blueprint(phase("Echo"), name="other"))
+    cluster = Interrupted(world.cluster)
+    world.controller(cluster)
+    world.create(keyed("a"))
+    world.until_state("running", "a")
+
+    def delete() -> None:
+        world.cluster.delete(ACTION_SETS, "b", namespace="default")
+        # Who has seen this one has seen that, too.
+        world.create(actionset("later", blueprint="other"))
+        world.until_state("complete", "later")
+
+    cluster.act = delete
+    world.create(keyed("b"))
+    world.until_state("complete", "later")
+    world.create(keyed("c"))
+    world.until(lambda obj: "default/a" in waits_for(obj), "c")
+
+
 def test_no_more_run_at_once_of_a_blueprint_and_action_than_its_limit_says(world: World) -> None:
     world.create(blueprint(phase("Gate")), blueprint(phase("Echo"), name="other"))
     limits = tuple(map(parse_limit, ("made-up:act=2", "elsewhere/made-up=1", "*:other=1")))
@@ -829,11 +866,17 @@ def test_a_controller_ends_in_time_though_nobody_answers_who_renews_its_lease(
     silent, clock = Silent(world.cluster), FakeClock()
     world.clock = clock
     world.create(blueprint(phase("Echo")), actionset())
-    controller = world.controller(silent, starts=False, identity="first")
+    terms = LeaseTerms()
+    controller = world.controller(silent, starts=False, identity="first", terms=terms)
     with caplog.at_level(logging.ERROR, "kanister_py"):
         thread, errors = ended_in_background(controller)
         world.until_state("complete")
         silent.is_silent = True
+        # Less than it acts for without an answer, so that it has asked before it ends.
+        for _ in range(140):
+            clock.advance(0.05)
+            if silent.asked.wait(0.05):
+                break
         until = time.monotonic() + PATIENCE_SECONDS
         while thread.is_alive() and time.monotonic() < until:
             # Whoever begins to wait in between is woken by the next step.

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
-from kanister_py.core.retries import NO_END, Retry, RetryRule
+from kanister_py.core.objects.documents import nearest
+from kanister_py.core.retries import NO_END, REASONS, Retry, RetryRule
 
 RULE = RetryRule(2, backoff_seconds=4, factor=3, max_backoff_seconds=20)
 
@@ -43,3 +47,16 @@ def test_a_rule_says_whether_there_is_another_attempt(
 def test_what_a_retry_leaves_out_is_as_in_the_standard() -> None:
     written = Retry(limit=7, max_backoff="1m", on=("A",))
     assert RULE.as_written(written) == RetryRule(7, 4, 2.0, 60, frozenset({"A"}))
+
+
+def test_the_reasons_that_may_be_listed_are_those_that_there_are(repository: Path) -> None:
+    written: set[str] = set()
+    for file in (repository / "kanister_py").rglob("*.py"):
+        written |= set(re.findall(r'reason ?= ?"([A-Za-z]+)"', file.read_text(encoding="utf-8")))
+    assert written.issuperset(REASONS)
+    # A reason that is not listed must not be taken for a misspelt one.
+    others = written - set(REASONS)
+    near = {each: nearest(each, REASONS, likeness=0.85) for each in others}
+    assert {each: found for each, found in near.items() if found} == {}
+    docs = (repository / "docs" / "blueprints.md").read_text(encoding="utf-8")
+    assert [each for each in REASONS if f"`{each}`" not in docs] == []

@@ -1,4 +1,4 @@
-"""Who is to hold which shard as replicas come and go?"""
+"""Assignment of shards as replicas come and go."""
 
 from __future__ import annotations
 

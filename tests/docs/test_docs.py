@@ -19,7 +19,11 @@ import pytest
 
 from tests.conftest import REPOSITORY
 
-PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
+PAGES = [
+    REPOSITORY / "README.md",
+    *sorted((REPOSITORY / "docs").glob("*.md")),
+    REPOSITORY / "kanister_py" / "gotemplate" / "README.md",
+]
 _BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
@@ -50,7 +54,7 @@ def blocks_of(page: Path) -> list[Block]:
     return [Block(*found) for found in _BLOCK.findall(page.read_text(encoding="utf-8"))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[each.stem for each in PAGES])
+@pytest.mark.parametrize("page", PAGES, ids=[str(each.relative_to(REPOSITORY)) for each in PAGES])
 def test_what_a_page_says_can_be_typed(page: Path, tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "blueprints", tmp_path / "blueprints")
     shutil.copytree(REPOSITORY / "tests" / "docs" / "files", tmp_path, dirs_exist_ok=True)
@@ -87,7 +91,7 @@ def test_what_a_page_says_can_be_typed(page: Path, tmp_path: Path) -> None:
             assert prints is None or done.stdout.strip() == prints.group(1), command
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[each.stem for each in PAGES])
+@pytest.mark.parametrize("page", PAGES, ids=[str(each.relative_to(REPOSITORY)) for each in PAGES])
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
     targets = [each for each in _LINK.findall(page.read_text(encoding="utf-8")) if ":" not in each]
     assert [each for each in targets if not (page.parent / each).exists()] == []

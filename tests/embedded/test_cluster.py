@@ -1,4 +1,4 @@
-"""What the embedded cluster does beyond the contract: what a cluster's controllers would do."""
+"""Embedded cluster beyond the contract: what a cluster's controllers would do."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.core.errors import Conflict, Expired, Forbidden, NoMatch, NotFound, PodsNotRun
+from kanister_py.core.errors import (
+    Conflict,
+    Expired,
+    Forbidden,
+    Invalid,
+    NoMatch,
+    NotFound,
+    PodsNotRun,
+    UsageError,
+)
 from kanister_py.core.objects.resources import (
     CONFIG_MAPS,
+    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     JOBS,
     NAMESPACES,
@@ -19,8 +29,8 @@ from kanister_py.core.objects.resources import (
     GroupVersionResource,
 )
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.embedded.cluster.saved_state import StateNotReadable
 from kanister_py.ports.cluster import KubeObject, Propagation
+from tests.contracts.cluster import definition
 from tests.fake_clock import FakeClock
 
 
@@ -161,7 +171,7 @@ def test_a_saved_cluster_goes_on_where_it_stood(cluster: MemoryCluster) -> None:
 
 def test_a_state_of_another_format_is_refused(cluster: MemoryCluster) -> None:
     before = cluster.objects()
-    with pytest.raises(StateNotReadable):
+    with pytest.raises(UsageError, match="format"):
         cluster.restore({"format": "something/v9"})
     assert cluster.objects() == before
 
@@ -217,6 +227,30 @@ def test_an_owned_field_that_is_applied_no_more_leaves_its_item(cluster: MemoryC
     gone = cluster.apply(workload(main), field_manager="one")
     assert [c["name"] for c in gone["spec"]["template"]["spec"]["containers"]] == ["main"]
     assert names(cluster, DEPLOYMENTS) == ["w"]
+
+
+def test_a_status_is_written_though_its_definition_takes_the_spec_no_more(
+    cluster: MemoryCluster,
+) -> None:
+    defined = definition("gadgets")
+    cluster.create(defined)
+    version, name = "contract.example.org/v1", "small"
+    made = cluster.create(
+        {"apiVersion": version, "kind": "Gadgets", "metadata": {"name": name}, "spec": {"size": 1}}
+    )
+    gadgets = GroupVersionResource("contract.example.org", "v1", "gadgets")
+    before = cluster.get(gadgets, name)
+    there = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, defined["metadata"]["name"])
+    schema = there["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    schema["properties"]["spec"]["properties"]["size"]["minimum"] = 2
+    cluster.replace(there)
+    written = cluster.replace_status({**made, "status": {"phase": "Ready"}})
+    assert (written["spec"], written["status"]) == (before["spec"], {"phase": "Ready"})
+    # What is handed out is nobody else's, whatever states of an object share.
+    written["spec"]["size"] = 7
+    assert cluster.get(gadgets, name)["spec"] == before["spec"]
+    with pytest.raises(Invalid):
+        cluster.replace({**cluster.get(gadgets, name), "spec": {"size": 0}})
 
 
 def test_threads_that_count_together_lose_nothing() -> None:

@@ -1,4 +1,4 @@
-"""The embedded cluster keeps the contract."""
+"""Contract of clusters, held to the embedded one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody gets who is nobody special, on a machine that has no user namespaces for them."""
+"""Ordinary users on a machine that has no user namespaces for them."""
 
 from __future__ import annotations
 

@@ -193,6 +193,22 @@ def test_services_are_told_by_environment_and_by_name(cluster: Cluster) -> None:
     ]
 
 
+def test_a_script_finds_the_address_of_a_service_in_the_variables_of_its_port(
+    cluster: Cluster,
+) -> None:
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Service",
+            "metadata": {"name": "db", "namespace": NAMESPACE},
+            "spec": {"clusterIP": "10.0.0.1", "ports": [{"port": 5432, "targetPort": 15432}]},
+        }
+    )
+    found = ("PROTO", "ADDR", "PORT")
+    run(cluster, pod("client", f"echo {' '.join(f'$DB_PORT_5432_TCP_{each}' for each in found)}"))
+    assert log_of(cluster, "client").split() == [b"tcp", b"127.0.0.1", b"15432"]
+
+
 def test_a_container_without_a_command_idles_so_that_commands_can_run_in_it(
     cluster: Cluster,
 ) -> None:
@@ -207,6 +223,7 @@ def test_a_command_that_does_not_exist_fails_the_pod_and_says_so(cluster: Cluste
     state = terminated(ended)
     assert (state["exitCode"], state["reason"]) == (127, "StartError")
     assert 'exec: "no-such-program": executable file not found in $PATH' in state["message"]
+    assert log_of(cluster, "typo") == b"no-such-program: not found on this machine\n"
 
 
 def test_a_pod_that_this_machine_has_no_room_to_start_fails_and_leaves_nothing_open(

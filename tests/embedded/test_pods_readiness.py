@@ -6,8 +6,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pytest
-
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.embedded.pods.readiness import ReadinessProbe
 
@@ -19,7 +17,7 @@ class Asked:
 
     def __init__(self, probe: Mapping[str, Any]) -> None:
         self.arrived, self.go_on, self.has_told = (threading.Event() for _ in range(3))
-        self.told: list[bool] = []
+        self.answers: list[bool] = []
         before = set(threading.enumerate())
         self.probe = ReadinessProbe(
             probe, {}, "127.0.0.1", SystemClock(), run=self._run, tell=self._tell
@@ -32,7 +30,7 @@ class Asked:
         return self.go_on.wait(PATIENCE_SECONDS)
 
     def _tell(self, is_good: bool) -> None:
-        self.told.append(is_good)
+        self.answers.append(is_good)
         self.has_told.set()
 
     def end(self) -> None:
@@ -47,20 +45,11 @@ def test_what_is_found_out_once_nobody_asks_any_more_is_not_told() -> None:
     asked.probe.stop()
     asked.go_on.set()
     asked.end()
-    assert asked.told == []
+    assert asked.answers == []
 
 
-@pytest.mark.parametrize(
-    "probe",
-    [
-        pytest.param({"path": "/grün"}, id="a path that no request can hold"),
-        pytest.param(
-            {"httpHeaders": [{"name": "X-A", "value": "b\r\nX-B: c"}]}, id="a value of two lines"
-        ),
-    ],
-)
-def test_a_probe_that_cannot_be_asked_says_no(probe: Mapping[str, Any]) -> None:
-    asked = Asked({"httpGet": {"port": 1, **probe}, "failureThreshold": 1})
+def test_a_probe_that_cannot_be_asked_says_no() -> None:
+    asked = Asked({"httpGet": {"port": 1, "path": "/grün"}, "failureThreshold": 1})
     assert asked.has_told.wait(PATIENCE_SECONDS)
     asked.end()
-    assert asked.told == [False]
+    assert asked.answers == [False]

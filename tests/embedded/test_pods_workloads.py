@@ -121,7 +121,10 @@ def test_a_new_template_is_a_new_revision_and_replaces_the_pods(cluster: Cluster
 
     def is_second(obj: KubeObject) -> bool:
         annotations = obj["metadata"].get("annotations") or {}
-        return annotations.get("deployment.kubernetes.io/revision") == "2" and has_ready(1)(obj)
+        # As `kubectl rollout status` asks: until it is gone, one of the old ones is ready, too.
+        is_updated = (obj.get("status") or {}).get("updatedReplicas") == 1
+        is_named = annotations.get("deployment.kubernetes.io/revision") == "2"
+        return is_named and is_updated and has_ready(1)(obj)
 
     wait_for(cluster, DEPLOYMENTS, "web", is_second)
     assert len(pods_of(cluster, "web")) == 1
@@ -173,6 +176,25 @@ def test_a_stateful_set_keeps_the_data_of_each_of_its_pods(cluster: Cluster) -> 
     wait_for(cluster, STATEFUL_SETS, "db", has_ready(2))
     assert written("db-0", 2) == b"db-0\ndb-0\n"
     assert written("db-1", 2) == b"db-1\ndb-1\n"
+
+
+def test_members_that_are_ready_only_together_stand_up_if_they_may_start_together(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    meet = " && ".join(f"test -e {tmp_path}/db-{index}" for index in range(2))
+    probe = {"exec": {"command": ["sh", "-c", meet]}, "periodSeconds": 1}
+    cluster.create(
+        workload(
+            "StatefulSet",
+            "db",
+            f"touch {tmp_path}/$(hostname); exec sleep 1000",
+            container={"readinessProbe": probe},
+            replicas=2,
+            serviceName="db",
+            podManagementPolicy="Parallel",
+        )
+    )
+    wait_for(cluster, STATEFUL_SETS, "db", has_ready(2))
 
 
 def test_a_pod_of_a_workload_that_is_deleted_is_made_again(cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""What tests of pipelines share: functions that are plain Python, and a source that is a list."""
+"""Stage for tests of pipelines: functions that are plain Python, and a source that is a list."""
 
 from __future__ import annotations
 

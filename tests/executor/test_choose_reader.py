@@ -1,4 +1,4 @@
-"""With which version does a restore read what another version wrote?"""
+"""Readers: the version with which a restore reads what another version wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Look, then act: what is sure to fail is told before the first phase acts, all of it at once."""
+"""Check of an action before it acts: all that is sure to fail, at once."""
 
 from __future__ import annotations
 
@@ -608,3 +608,64 @@ def test_an_artifact_that_a_version_does_not_read_is_refused_before_anything_act
     )
     assert problem.endswith(want)
     assert _ACTED == []
+
+
+def _ops(**args: Any) -> dict[str, Any]:
+    return {"func": "KubeOps", "name": "second", "args": args}
+
+
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\n"
+
+
+@pytest.mark.parametrize("version", ["v0.0.0", "v0.1.0"])
+@pytest.mark.parametrize(
+    ("second", "want"),
+    [
+        pytest.param(
+            {
+                "func": "ScaleWorkload",
+                "name": "second",
+                "args": {"kind": "statfulset", "name": "db", "replicas": 1},
+            },
+            "args.kind: Workload type not supported statfulset; use StatefulSet",
+            id="a kind that cannot be scaled",
+        ),
+        pytest.param(
+            _ops(operation="creat", spec=CONFIG % "b"),
+            "args.operation: Invalid operation 'creat'; use create, delete, patch",
+            id="an operation that is none",
+        ),
+        pytest.param(
+            _ops(operation="create", spec=CONFIG % "b" + "---\napiVersion: v1\nkind: Secert\n"),
+            'args.spec: no matches for kind "Secert" in version "v1"; did you mean Secret or',
+            id="a kind that no cluster has",
+        ),
+        pytest.param(
+            _ops(operation="create", spec="kind: [\n"), "args.spec: spec:", id="no manifest"
+        ),
+    ],
+)
+def test_a_word_that_a_built_in_function_is_sure_to_refuse_stops_nothing_in_mid_run(
+    second: dict[str, Any], want: str, version: str
+) -> None:
+    first = {**_ops(operation="create", spec=CONFIG % "a"), "name": "first"}
+    made = blueprint(first, {**second, "funcVersion": version})
+    run = run_blueprint(made, "go").wait(180)
+    (problem,) = problems_of(run)
+    assert want in problem
+    assert [each["state"] for each in run.status["actions"][0]["phases"]] == ["pending", "failed"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param("apiVersion: shop.example.org/v1\nkind: Secert\n", id="of a group to come"),
+        pytest.param("apiVersion: v1\nkind: '{{ .Phases.first.Output.kind }}'\n", id="not known"),
+    ],
+)
+def test_what_may_yet_be_a_kind_is_not_held_against_a_run(spec: str) -> None:
+    first = {**_ops(operation="create", spec=CONFIG % "a"), "name": "first"}
+    run = run_blueprint(
+        blueprint(first, _ops(operation="create", spec=spec + "metadata: {name: b}\n")), "go"
+    ).wait(180)
+    assert [each["state"] for each in run.status["actions"][0]["phases"]] == ["complete", "failed"]

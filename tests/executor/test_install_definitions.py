@@ -1,4 +1,4 @@
-"""Does a cluster come to our definitions, and keep what it should keep?"""
+"""Definitions of resources: installed, upgraded, and left as they are."""
 
 from __future__ import annotations
 

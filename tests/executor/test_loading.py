@@ -1,4 +1,4 @@
-"""What becomes of a function's class when somebody needs it?"""
+"""Loading of functions: the class behind an entry, and what can be wrong with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from kanister_py.executor.loading import PluginBroken, load_function
-from kanister_py.ports.function import Args, Func
+from kanister_py.ports.function import Func
+from kanister_py.ports.models import Args
 from kanister_py.wiring import registry_of
 
 

@@ -1,3 +1,5 @@
+"""Plans of actions: phases, and what is not known of them."""
+
 from __future__ import annotations
 
 from base64 import b64encode
@@ -16,7 +18,8 @@ from kanister_py.core.objects.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.plan_action import Circumstances, Plan, plan_action
 from kanister_py.gotemplate import NO_EFFECTS
-from kanister_py.ports.function import Args, Func
+from kanister_py.ports.function import Func
+from kanister_py.ports.models import Args
 from kanister_py.wiring import registry_of
 
 
@@ -99,41 +102,57 @@ SECRET = {
 }
 
 
-def plan(action: str = "go", objects: Iterable[Mapping[str, Any]] = (SECRET,)) -> Plan:
+def plan(
+    action: str = "go", objects: Iterable[Mapping[str, Any]] = (SECRET,), *, profile: bool = False
+) -> Plan:
     cluster = MemoryCluster(clock=SystemClock())
     cluster.load(list(objects))
     reference = {"kind": "Deployment", "name": "db", "namespace": "shop"}
-    spec = ActionSpec(action, ObjectReference(**reference), options={"really": "yes"})
+    spec = ActionSpec(
+        action,
+        ObjectReference(**reference),
+        options={"really": "yes"},
+        profile=ObjectReference(name="p", namespace="shop") if profile else None,
+    )
     blueprint = blueprints_in(parse_documents(TEXT))[0].blueprint
     moment = datetime(2026, 11, 18, tzinfo=UTC)
     given = Circumstances(registry_of(Shell), moment, NO_EFFECTS)
     return plan_action(blueprint, spec, cluster, given)
 
 
-def plan_of_text(read: str) -> Plan:
+def plan_of_text(
+    read: str,
+    kind: str = "Namespace",
+    *,
+    engine: str = "go",
+    objects: str = "{}",
+    is_real: bool = False,
+) -> Plan:
     """Plan an action whose one arg reads something; a Secret and an option are given."""
     cluster = MemoryCluster(clock=SystemClock())
     cluster.load([SECRET])
     text = f"""\
 kind: Blueprint
-metadata: {{name: b}}
+metadata: {{name: b, annotations: {{kanister-py.io/template-engine: {engine}}}}}
 actions:
   go:
     phases:
     - func: Shell
       name: first
+      objects: {objects}
       args:
         command:
         - '{{{{ {read} }}}}'
 """
     spec = ActionSpec(
         "go",
-        ObjectReference(kind="Namespace", name="default"),
+        ObjectReference(kind=kind, name="default", namespace="default"),
         options={"database": "x"},
         secrets={"creds": ObjectReference(kind="Secret", name="keys", namespace="shop")},
     )
     blueprint = blueprints_in(parse_documents(text))[0].blueprint
-    given = Circumstances(registry_of(Shell), datetime(2026, 11, 18, tzinfo=UTC), NO_EFFECTS)
+    moment = datetime(2026, 11, 18, tzinfo=UTC)
+    given = Circumstances(registry_of(Shell), moment, NO_EFFECTS, is_real=is_real)
     return plan_action(blueprint, spec, cluster, given)
 
 
@@ -221,6 +240,100 @@ class TestAPlan:
         found = plan_of_text(read)
         assert not found.has_errors
         assert [each.path for each in found.phases[0].unknown] == ["args.command[0]"]
+
+    def test_lists_everything_that_a_text_lacks(self) -> None:
+        found = plan_of_text(".Secrets.a.Data.x }}{{ .ConfigMaps.b.Data.y }}{{ .Profile.Location")
+        assert not found.has_errors
+        assert [each.split(";")[0] for each in found.lacking] == [
+            'no "a" in .Secrets',
+            'no "b" in .ConfigMaps',
+            '.Profile is not there, and has no "Location"',
+        ]
+
+    def test_lists_everything_that_a_text_in_jinja2_lacks(self) -> None:
+        read = "Secrets.a.Data.x }}{{ ConfigMaps.b.Data.y | upper }}{{ Profile.Location"
+        found = plan_of_text(read, engine="jinja2")
+        assert not found.has_errors
+        assert [each.split(";")[0] for each in found.lacking] == [
+            "Line 1: 'a' is undefined in Secrets",
+            "Line 1: 'b' is undefined in ConfigMaps",
+            'Line 1: Profile is not there, and has no "Location"',
+        ]
+
+    @pytest.mark.parametrize(
+        ("read", "kind", "is_wrong"),
+        [
+            pytest.param("Namespace.Nme", "Namespace", True, id="a field that cannot exist"),
+            pytest.param("Namespace.Nme | default('x')", "Namespace", False, id="with a default"),
+            pytest.param("Secrets.creds.Data.pasword", "Namespace", True, id="a key that is given"),
+            pytest.param("Options.datbase", "Namespace", True, id="an option that is misspelt"),
+            pytest.param("Options.other", "Namespace", False, id="an option unlike those given"),
+            pytest.param("Deployment.Name", "StatefulSet", True, id="another workload"),
+            pytest.param("Deployment.Name", "Namespace", False, id="no workload"),
+            pytest.param(
+                "Time }}{% set Namespace = {'Nme': 1} %}{{ Namespace.Nme",
+                "Namespace",
+                False,
+                id="set",
+            ),
+        ],
+    )
+    def test_refuses_in_jinja2_what_it_refuses_in_go(
+        self, read: str, kind: str, is_wrong: bool
+    ) -> None:
+        assert plan_of_text(read.replace("'", "''"), kind, engine="jinja2").has_errors is is_wrong
+
+    @pytest.mark.parametrize(
+        ("read", "kind", "is_wrong"),
+        [
+            pytest.param(".Deployment.Name", "StatefulSet", True, id="of another kind"),
+            pytest.param(".Namespace.Name", "StatefulSet", True, id="of a workload, no namespace"),
+            pytest.param(".Deployment.Name", "Namespace", False, id="of none but the namespace"),
+            pytest.param(
+                "if .Options.x }}{{ .Deployment.Name }}{{ end", "StatefulSet", False, id="perhaps"
+            ),
+            pytest.param(
+                'if index .Options "x" }}{{ else }}{{ .Deployment.Name }}{{ end',
+                "StatefulSet",
+                False,
+                id="of another kind, but for an option",
+            ),
+        ],
+    )
+    def test_refuses_a_workload_that_the_given_object_is_not(
+        self, read: str, kind: str, is_wrong: bool
+    ) -> None:
+        assert plan_of_text(read, kind).has_errors is is_wrong
+
+    @pytest.mark.parametrize("is_real", [True, False])
+    def test_takes_an_object_that_is_not_in_a_real_cluster_for_an_error(
+        self, is_real: bool
+    ) -> None:
+        found = plan_of_text(".Time", objects="{k: {kind: Secret, name: nope}}", is_real=is_real)
+        assert found.has_errors is is_real
+        assert ("Secret nope is not there" in found.phases[0].error) is is_real
+        assert bool(found.unread) is not is_real
+
+    def test_takes_an_action_s_object_that_a_real_cluster_lacks_for_an_error(self) -> None:
+        found = plan_of_text(".Deployment.Name", "Deployment", is_real=True)
+        assert "Deployment default/default" in found.errors[0]
+
+    def test_refuses_a_profile_that_is_given_and_says_nothing_that_can_be_used(self) -> None:
+        profile = {
+            "apiVersion": "cr.kanister.io/v1alpha1",
+            "kind": "Profile",
+            "metadata": {"name": "p", "namespace": "shop"},
+            "location": {"type": "s3Compliant"},
+            "credential": {"type": "tape"},
+        }
+        found = plan(objects=[SECRET, profile], profile=True)
+        assert len(found.errors) == 1
+        assert "tape" in found.errors[0]
+        assert plan(objects=[SECRET], profile=True).errors == ()
+
+    def test_says_which_objects_cannot_be_named_yet(self) -> None:
+        found = plan_of_text(".Time", objects='{k: {kind: Secret, name: "{{ .Options.o }}"}}')
+        assert [each.path for each in found.phases[0].unknown] == ["objects.k.name"]
 
     def test_says_what_it_would_touch(self) -> None:
         assert plan().phases[0].accesses == (Access("", "pods", ("create", "delete"), "shop"),)

@@ -1,4 +1,4 @@
-"""Answers that are kept: for whom, for how long, and what they are never mistaken for."""
+"""Response cache: keys, times to live, and answers that are never mixed up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs as people meet them: what a blueprint says, carried out in the embedded cluster."""
+"""Runs of blueprints in the embedded cluster."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ import pytest
 
 from kanister_py import Args, Func, OnRestart, PhaseContext, run
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.journal_files import RunNotFound, StateFolderInUse, StateFolderUnreadable
 from kanister_py.core.actionsets.course import course_of
 from kanister_py.core.actionsets.model import parse_actionset
 from kanister_py.core.actionsets.status import State
 from kanister_py.core.blueprints.model import blueprints_in
-from kanister_py.core.errors import JournalUnwritable, KanisterError, StreamLost, TransientApiError
+from kanister_py.core.errors import (
+    JournalUnwritable,
+    KanisterError,
+    StreamLost,
+    TransientApiError,
+    UsageError,
+)
 from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.objects.resources import CONFIG_MAPS, PODS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
@@ -558,7 +563,7 @@ def test_lines_of_an_encrypted_journal_cannot_change_places(tmp_path: Path, key:
     journal = tmp_path / "state/runs/r.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
     journal.write_bytes(b"".join([lines[0], lines[2], lines[1], *lines[3:]]))
-    with pytest.raises(StateFolderUnreadable, match=r"r\.jsonl:2 cannot be opened"):
+    with pytest.raises(UsageError, match=r"r\.jsonl:2 cannot be opened"):
         resume_run("r", settings)
 
 
@@ -573,20 +578,23 @@ def test_only_its_owner_may_look_into_a_state_folder(tmp_path: Path) -> None:
 def test_two_runs_do_not_share_a_folder(tmp_path: Path) -> None:
     from kanister_py.adapters.journal_files import StateFolder
 
-    with StateFolder(tmp_path, SystemClock()), pytest.raises(StateFolderInUse):
+    with (
+        StateFolder(tmp_path, SystemClock()),
+        pytest.raises(UsageError, match="is in use by process"),
+    ):
         run(blueprint(), "act", state=tmp_path, functions=[Echo])
 
 
 def test_a_folder_of_another_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"format": 99}')
-    with pytest.raises(StateFolderUnreadable, match="format 99"):
+    with pytest.raises(UsageError, match="format 99"):
         run(blueprint(), "act", state=tmp_path, functions=[Echo])
 
 
 def test_a_run_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
     settings = RunSettings(state=tmp_path, registry=registry_of(Echo), name="r")
     run_blueprint(blueprint(), "act", settings=settings).wait(PATIENCE_SECONDS)
-    with pytest.raises(RunNotFound, match="there are r"):
+    with pytest.raises(UsageError, match="there are r"):
         resume_run("other", settings)
 
 

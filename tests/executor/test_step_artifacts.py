@@ -1,4 +1,4 @@
-"""Are inputs in registries read once, and a registry that is away spared?"""
+"""Inputs in registries: read once, and a registry that is away is spared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What wakes those that wait, and what their waking costs the cluster."""
+"""Shared watches: wake-ups of waiters, and their cost for the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a response looked through as a whole before anybody relies on it, and handed on as it came?"""
+"""Wire messages: responses checked as a whole, and handed on as they came."""
 
 from __future__ import annotations
 

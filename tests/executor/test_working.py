@@ -1,4 +1,4 @@
-"""How many work at once, and who goes next."""
+"""Worker threads: the bound on them, and their order."""
 
 from __future__ import annotations
 

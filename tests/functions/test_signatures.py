@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import kanister_py
-from kanister_py.core.blueprints.lint.signatures import Signature, signature_of
+from kanister_py.core.blueprints.lint.signatures import Signature
 from kanister_py.core.registry.entries import FunctionKind
 from kanister_py.executor.loading import load_function
 from kanister_py.functions.builtin import read_signatures
 from kanister_py.wiring import read_functions
+from tests.signatures import record_of, signature_of
 
 RECORD = Path(kanister_py.__file__).parent / "functions" / "signatures.json"
 
@@ -22,7 +23,7 @@ def signatures_of_the_code() -> dict[str, dict[str, Any]]:
             is_ours = entry.source.name == "kanister-py" and entry.kind is FunctionKind.BLUEPRINT
             if is_ours and entry.target is not None:
                 signature = signature_of(load_function(entry))
-                found.setdefault(entry.function, {})[str(entry.version)] = signature.as_dict()
+                found.setdefault(entry.function, {})[str(entry.version)] = record_of(signature)
     return found
 
 
@@ -36,4 +37,4 @@ def test_the_recorded_signatures_are_those_of_the_code() -> None:
 
 def test_a_signature_comes_back_as_it_was_recorded() -> None:
     for each in read_signatures().values():
-        assert Signature.of(each.as_dict()) == each
+        assert Signature.of(record_of(each)) == each

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from kanister_py.core.versions.judge import parse_catalogue
-from kanister_py.core.versions.rules import changes_refused
 from kanister_py.core.versions.semver import Version, parse_version
 from kanister_py.functions.builtin import BUILTIN_FUNCTIONS
 from kanister_py.wiring import build_functions, check_everything
+from tests.versions_record import changes_refused, parse_catalogue
 
 pytestmark = pytest.mark.gate
 
@@ -135,3 +136,46 @@ def test_the_map_of_the_house_names_every_folder(repository: Path) -> None:
     folders = {each.parent.name for each in (repository / "kanister_py").glob("*/__init__.py")}
     core = {each.parent.name for each in (repository / "kanister_py/core").glob("*/__init__.py")}
     assert sorted(each for each in folders | core if f"{each}/" not in pages) == []
+
+
+QUESTION = re.compile(r".*\?|(What|Which|How|Who|Where|When|Does|Is|Are|May)\b")
+NO_NOUNS = {"told", "said", "somebody", "whoever"}
+MOST_LINES, MOST_METHODS = 600, 25
+
+
+@cache
+def modules(repository: Path) -> dict[str, ast.Module]:
+    files = sorted((repository / "kanister_py").rglob("*.py"))
+    return {str(each.relative_to(repository)): ast.parse(each.read_bytes()) for each in files}
+
+
+def test_every_module_opens_with_what_people_search_for(repository: Path) -> None:
+    first_lines = {
+        name: (ast.get_docstring(tree) or "?").partition("\n")[0]
+        for name, tree in modules(repository).items()
+    }
+    assert {name: line for name, line in first_lines.items() if QUESTION.match(line)} == {}
+
+
+def test_things_are_named_by_nouns(repository: Path) -> None:
+    fields = ("id", "arg", "attr", "name", "asname")
+    found = {
+        f"{name}:{getattr(node, 'lineno', 0)}: {getattr(node, field)}"
+        for name, tree in modules(repository).items()
+        for node in ast.walk(tree)
+        for field in fields
+        if getattr(node, field, None) in NO_NOUNS
+    }
+    assert sorted(found) == []
+
+
+def test_modules_and_classes_can_be_held_in_one_head(repository: Path) -> None:
+    found = []
+    for name, tree in modules(repository).items():
+        lines = (repository / name).read_text(encoding="utf-8").count("\n")
+        found += [f"{name}: {lines} lines"] if lines > MOST_LINES else []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                methods = sum(isinstance(each, ast.FunctionDef) for each in node.body)
+                found += [f"{name}: {node.name}, {methods}"] if methods > MOST_METHODS else []
+    assert found == []

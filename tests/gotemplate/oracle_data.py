@@ -1,4 +1,4 @@
-"""What Go value does a case's data stand for, and what does our engine make of the case?
+"""Data of the oracle's cases as Go values, and what our engine makes of a case.
 
 Plain JSON is what Kubernetes makes of it: whole numbers are int64, other numbers
 float64. An object with a single key that starts with `$` names another type.

@@ -1,4 +1,4 @@
-"""Which templates come out of Go's grammar when chance writes them?
+"""Random templates out of Go's grammar.
 
 Expressions are drawn by the kind of value they ask for, most of the time: a
 template that is wrong everywhere tests the first error only.

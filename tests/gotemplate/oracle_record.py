@@ -1,4 +1,4 @@
-"""What did Go say, and does our engine say the same?
+"""Go's recorded answers, and whether our engine gives the same.
 
 The record holds a line for each case: the template, its data and circumstances,
 what Go says with sprig 2.22 (`2`), and what it says with sprig 3.3 where that is

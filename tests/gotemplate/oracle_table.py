@@ -1,4 +1,4 @@
-"""Which templates, written by hand, cover every form of syntax and every function?
+"""Templates written by hand that cover every form of syntax and every function.
 
 Each case is a template over one of the named data sets. What Go answers is recorded beside this
 file; nothing here says what the answer should be.

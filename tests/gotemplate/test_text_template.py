@@ -1,4 +1,4 @@
-"""What Go's text/template answers, this one answers: texts and errors, letter by letter."""
+"""Answers of Go's text/template are ours: texts and errors, letter by letter."""
 
 from __future__ import annotations
 

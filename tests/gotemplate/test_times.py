@@ -1,4 +1,4 @@
-"""Moments and durations are read and written as Go does; `times.json` is what Go 1.26 said."""
+"""Moments and durations are read and written as Go does; `times.json` holds Go 1.26's answers."""
 
 from __future__ import annotations
 
@@ -72,6 +72,12 @@ def test_a_duration_is_read_and_written_as_in_go(row: dict[str, str]) -> None:
     except GoError as error:
         found = str(error)
     assert found == row["want"]
+
+
+def test_a_duration_of_thousands_of_digits_is_refused_or_read_as_any_other() -> None:
+    assert parse_duration("0" * 5000 + "1h") == HOUR
+    with pytest.raises(GoError, match="invalid duration"):
+        parse_duration("9" * 5000 + "h")
 
 
 def test_a_zone_moves_its_clocks() -> None:

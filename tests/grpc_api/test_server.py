@@ -1,4 +1,4 @@
-"""How does a server behave at its edges: while it stops, with bad certificates, with bad calls?"""
+"""gRPC server at its edges: while it stops, with bad certificates, with bad calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks an app over ASGI itself, without a socket between."""
+"""Requests to an app over ASGI itself, without a socket between."""
 
 from __future__ import annotations
 

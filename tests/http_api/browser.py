@@ -30,6 +30,7 @@ _FLAGS = (
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
 )
+_FOLDERS = ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR")
 
 TAB, ENTER, ESCAPE, SPACE = "\ue004", "\ue007", "\ue00c", " "
 
@@ -144,23 +145,9 @@ class Browser:
 @contextmanager
 def started_browser(profile: Path) -> Iterator[Browser]:
     """Start a browser whose profile is in a folder of ours, and end it."""
-    driver = subprocess.Popen(
-        ["chromedriver", "--port=0"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        # Browsers keep things in the user's folders that a test has no business with.
-        env={**os.environ, "HOME": str(profile), "TMPDIR": str(profile)}
-        | {name: str(profile) for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR")},
-    )
+    driver, port = _started_driver(profile)
     browser = None
     try:
-        assert driver.stdout is not None
-        port = next(
-            found[1]
-            for line in driver.stdout
-            if (found := re.search(r"started successfully on port (\d+)", line))
-        )
         options = {"args": [*_FLAGS, f"--user-data-dir={profile}"]}
         browser = Browser(f"http://127.0.0.1:{port}", options)
         yield browser
@@ -169,3 +156,26 @@ def started_browser(profile: Path) -> Iterator[Browser]:
             browser.quit()
         driver.terminate()
         driver.communicate()
+
+
+def _started_driver(profile: Path) -> tuple[subprocess.Popen[str], str]:
+    # It takes a free port of IPv4, then the same one of IPv6, and ends if that is in use.
+    for _attempt in range(10):
+        driver = subprocess.Popen(
+            ["chromedriver", "--port=0"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            # Browsers keep things in the user's folders that a test has no business with.
+            env={**os.environ, "HOME": str(profile), "TMPDIR": str(profile)}
+            | {name: str(profile) for name in _FOLDERS},
+        )
+        assert driver.stdout is not None
+        output = []
+        for line in driver.stdout:
+            if found := re.search(r"started successfully on port (\d+)", line):
+                return driver, found[1]
+            output.append(line)
+        driver.wait()
+        driver.stdout.close()
+    raise AssertionError("chromedriver does not start:\n" + "".join(output))

@@ -207,7 +207,6 @@ def runs_of_a_cluster(kind: type[MemoryCluster] = MemoryCluster) -> Iterator[Run
         },
         subresource="status",
     )
-    overview.start()
     try:
         yield made
     finally:

@@ -1,4 +1,4 @@
-"""Does an API server get an answer that it understands, whatever it sends?"""
+"""Admission reviews: an answer that the API server understands, whatever it sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs get from the endpoint."""
+"""Endpoint of functions, as programs ask it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the endpoint of a controller show each one what they may see, and no more?"""
+"""Access to the endpoint of a controller, by the rights of who asks."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from kanister_py.core.actionsets.uses import Count, Uses
 from kanister_py.core.errors import ClusterUnavailable
 from kanister_py.executor.review_access import Access
 from kanister_py.http_api.app import build_app
-from kanister_py.http_api.discovery import Publication
 from kanister_py.http_api.guard import Guard, OwnHosts, asked_of
 from kanister_py.http_api.phase_lines import PATH
-from kanister_py.wiring import read_functions
+from tests.http_api.conftest import CountRows, published, registered
 
-FUNCTIONS = read_functions()
-PUBLICATION = Publication(FUNCTIONS.registry, FUNCTIONS.release, "{}", "{}")
+PUBLICATION = published(registered(CountRows, source="acme-functions", release="1.2.0"))
 
 
 def get(app: Any, path: str, token: str = "", **headers: str) -> httpx.Response:
@@ -142,15 +140,15 @@ def test_two_tokens_are_none() -> None:
 def test_versions_say_by_how_much_they_are_used_once_somebody_knows() -> None:
     now: list[Uses | None] = [None]
     app = build_app(PUBLICATION, uses=lambda: now[0])
-    before = get(app, "/v1/functions/KubeTask")
+    before = get(app, "/v1/functions/CountRows")
     assert "inUseBy" not in before.text
-    now[0] = {("KubeTask", "v0.0.0"): Count(3, 1, "2026-01-01")}
-    after = get(app, "/v1/functions/KubeTask")
+    now[0] = {("CountRows", "v0.0.0"): Count(3, 1, "2026-01-01")}
+    after = get(app, "/v1/functions/CountRows")
     used = {each["version"]: each["inUseBy"] for each in after.json()["versions"]}
     assert used["v0.0.0"] == {"blueprints": 3, "actionSets": 1, "lastRun": "2026-01-01"}
     assert used["v0.1.0"] == {"blueprints": 0, "actionSets": 0}
     assert before.headers["etag"] != after.headers["etag"]
-    one = get(app, "/v1/functions/KubeTask/versions/v0.0.0").json()
+    one = get(app, "/v1/functions/CountRows/versions/v0.0.0").json()
     assert one["inUseBy"]["blueprints"] == 3
     listed = get(app, "/v1/functions").json()["functions"]
     assert all("inUseBy" in version for each in listed for version in each["versions"])

@@ -1,4 +1,4 @@
-"""Does the endpoint show what a cluster installs, next to what comes with us?"""
+"""Functions that a cluster installs, on the endpoint next to the built-in ones."""
 
 from __future__ import annotations
 

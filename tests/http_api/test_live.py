@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import httpx
 import pytest
 
-from kanister_py.adapters.pages_http import HttpPages
+from kanister_py.adapters.controller_http import HttpPages
 from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.overview import ClusterOverview
@@ -143,28 +143,59 @@ def test_the_list_shows_what_is_asked_for(shown: RunsOf, path: str, names: list[
 
 
 class Away(MemoryCluster):
+    """Nobody answers, once it is known."""
+
+    is_known = Signal()
+
     def list(self, *_args: Any, **_options: Any) -> Any:
+        assert self.is_known.wait(PATIENCE_SECONDS)
         raise ClusterUnavailable("nobody answers")
 
 
+class Hasty(Standing):
+    """No look waits long."""
+
+    def __init__(self) -> None:
+        self._passed = 0.0
+
+    def monotonic(self) -> float:
+        self._passed += 1.0
+        return self._passed
+
+
 def test_runs_that_cannot_be_seen_are_not_taken_for_none() -> None:
-    clock = Standing()
+    clock = Hasty()
     lines, passes = PhaseLines(clock), LastPasses(clock)
-    overview = ClusterOverview(Away(clock=clock), clock, lines, home="")
-    unseen = RunsOf(MemoryCluster(clock=clock), lines, overview, passes)
-    for path in ("/runs", "/runs-now"):
-        text = send(unseen.app(), "GET", path).text
-        assert "The runs of the cluster are being read" in text
-        assert "Nothing has run yet" not in text
-    app = unseen.app()
-    send(app, "GET", "/runs-now")
-    overview.start()
+    cluster = Away(clock=clock)
+    overview = ClusterOverview(cluster, clock, lines, home="")
+    app = RunsOf(MemoryCluster(clock=clock), lines, overview, passes).app()
     try:
+        for path in ("/runs", "/runs-now"):
+            text = send(app, "GET", path).text
+            assert "The runs of the cluster are being read" in text
+            assert "Nothing has run yet" not in text
+        cluster.is_known.set()
         until(lambda: "nobody answers" in overview.runs().trouble)
         for path in ("/runs", "/runs-now"):
             text = send(app, "GET", path).text
             assert "Cannot watch actionsets.cr.kanister.io: nobody answers" in text
             assert "Nothing has run yet" not in text
+    finally:
+        cluster.is_known.set()
+        overview.close()
+
+
+def test_runs_are_followed_from_the_first_look_on() -> None:
+    clock = Standing()
+    cluster = MemoryCluster(clock=clock)
+    overview = ClusterOverview(cluster, clock, PhaseLines(clock), home="")
+    app = RunsOf(cluster, PhaseLines(clock), overview, LastPasses(clock)).app()
+    assert send(app, "GET", "/schedules").status_code == 200
+    assert not overview.is_followed
+    try:
+        # And the first look has them.
+        assert "Nothing has run yet" in send(app, "GET", "/runs").text
+        assert overview.is_followed
     finally:
         overview.close()
 

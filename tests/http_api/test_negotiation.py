@@ -1,4 +1,4 @@
-"""Which form a client gets, and when it is told that it has it already."""
+"""Content negotiation: the form a client gets, and `304 Not Modified`."""
 
 from __future__ import annotations
 

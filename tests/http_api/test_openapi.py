@@ -1,4 +1,4 @@
-"""Is the description of the endpoint true? Schemathesis asks whatever the description allows."""
+"""Description of the endpoint, held to its answers by schemathesis."""
 
 from __future__ import annotations
 

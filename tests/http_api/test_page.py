@@ -1,4 +1,4 @@
-"""What people see, in a real browser."""
+"""Page of functions, in a real browser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the endpoint of a controller give out lines of phases, and say so?"""
+"""Log lines of phases, on the endpoint of a controller."""
 
 from __future__ import annotations
 

@@ -27,12 +27,12 @@ class Kando:
         self.bucket = self.locations / "s3Compliant" / "backups"
 
     def run(
-        self, *arguments: str, stdin: bytes = b"", profile: Any = PROFILE
+        self, *arguments: str, stdin: bytes = b"", profile: Any = PROFILE, stands_in: bool = True
     ) -> subprocess.CompletedProcess[bytes]:
         command = [sys.executable, "-I", "-m", "kanister_py.kando", *arguments]
         if arguments[:1] == ("location",):
             command += ["--profile", json.dumps(profile)]
-        env = {"KANDO_LOCATIONS": str(self.locations)}
+        env = {"KANDO_LOCATIONS": str(self.locations)} if stands_in else {}
         return subprocess.run(command, input=stdin, capture_output=True, check=False, env=env)
 
 
@@ -124,13 +124,26 @@ def test_a_kopia_profile_gives_a_snapshot_that_pull_and_delete_take(program: Kan
     assert (without.returncode, b"--kopia-snapshot" in without.stderr) == (69, True)
 
 
-def test_a_location_may_be_a_folder_itself(program: Kando, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("stands_in", "written", "untouched"),
+    [
+        pytest.param(False, "store/b/x", "locations", id="which is written to"),
+        pytest.param(True, "locations/file/b/x", "store", id="and another one stands in for it"),
+    ],
+)
+def test_a_location_may_be_a_folder_itself(
+    program: Kando, tmp_path: Path, stands_in: bool, written: str, untouched: str
+) -> None:
     location = {"type": "filestore", "endpoint": f"file://{tmp_path}/store", "bucket": "b"}
     done = program.run(
-        "location", "push", "--path", "x", "-", stdin=b"1", profile={"Location": location}
+        *("location", "push", "--path", "x", "-"),
+        stdin=b"1",
+        profile={"Location": location},
+        stands_in=stands_in,
     )
     assert done.returncode == 0
-    assert (tmp_path / "store/b/x").read_bytes() == b"1"
+    assert (tmp_path / written).read_bytes() == b"1"
+    assert not (tmp_path / untouched).exists()
 
 
 @pytest.mark.parametrize(
@@ -181,7 +194,11 @@ def test_every_error_is_one_clear_line_and_exit_code_69(
 def test_a_location_that_makes_no_sense_is_refused(
     program: Kando, location: dict[str, str], sense: bytes
 ) -> None:
-    done = program.run("location", "pull", "-", "--path", "x", profile={"Location": location})
+    done = program.run(
+        *("location", "pull", "-", "--path", "x"),
+        profile={"Location": location},
+        stands_in=location["type"] != "file",
+    )
     assert (done.returncode, sense in done.stderr) == (69, True)
 
 

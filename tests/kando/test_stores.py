@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,8 @@ import pytest
 
 from kanister_py.core.objects.locations import Location, StoreKind
 from kanister_py.wiring import object_stores
-from tests.stores import BUCKET, breaking_connections, running_store
+from tests.faulty_stores import ALWAYS, Fault, Faults, faulty
+from tests.stores import BUCKET, running_store
 
 MIB = 1024 * 1024
 COMMAND = [sys.executable, "-I", "-m", "kanister_py.kando"]
@@ -66,7 +66,7 @@ def s3_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def s3(s3_folder: Path) -> Iterator[Location]:
     with running_store(StoreKind.S3, s3_folder) as location:
-        yield replace(location, prefix="team/a")
+        yield location._replace(prefix="team/a")
 
 
 @pytest.fixture(scope="module", params=[StoreKind.S3, StoreKind.GCS, StoreKind.AZURE])
@@ -74,7 +74,7 @@ def location(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Location]:
     with running_store(request.param, tmp_path_factory.mktemp("store")) as found:
-        yield replace(found, prefix="team/a")
+        yield found._replace(prefix="team/a")
 
 
 def keys(location: Location) -> list[str]:
@@ -110,12 +110,36 @@ def test_a_push_that_is_killed_leaves_nothing(s3: Location, s3_folder: Path) -> 
 
 def test_a_pull_that_breaks_off_fails_and_leaves_no_file(s3: Location, tmp_path: Path) -> None:
     kando("location", "push", "-s", "long", "-", location=s3, stdin=bytes(20 * MIB))
-    with breaking_connections(s3, after_bytes=2 * MIB) as cut:
+    with faulty(s3, Faults(Fault.HALF, times=1)) as cut:
         done = kando("location", "pull", "-s", "long", str(tmp_path / "out"), location=cut)
     assert done.returncode == 69
     assert done.stderr.count(b"\n") == 1
     assert list(tmp_path.iterdir()) == []
     kando("location", "delete", "-s", "long", location=s3)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("size", [100, 20 * MIB], ids=["short", "long"])
+def test_what_fails_for_good_is_told_in_one_line(
+    s3: Location, tmp_path: Path, fault: Fault, size: int
+) -> None:
+    data, target = os.urandom(size), tmp_path / "out"
+    kando("location", "push", "-s", "there", "-", location=s3, stdin=data)
+    with faulty(s3, Faults(fault, times=ALWAYS, meant="PUT|GET")) as failing:
+        pushed = kando("location", "push", "-s", "new", "-", location=failing, stdin=data)
+        pulled = kando("location", "pull", "-s", "there", str(target), location=failing)
+    for done in (pushed, pulled):
+        assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (69, b"", 1)
+        assert b"kbucket" in done.stderr or b"has checksum" in done.stderr
+        assert b"HTTPConnectionPool" not in done.stderr
+    assert not list(tmp_path.iterdir())
+    # What was stored before its answer was lost is whole.
+    left = {"team/a/there": size, "team/a/new": size}
+    for each in object_stores().open(s3).list(""):
+        assert left[each.key] == each.size
+    kando("location", "delete", "-s", "there", location=s3)
+    kando("location", "delete", "-s", "new", location=s3)
 
 
 @pytest.mark.long
@@ -148,15 +172,35 @@ dd if=/dev/urandom bs=1M count={size} status=none | tee >(md5sum >sum) |
     kando("location", "delete", "-s", "big", location=s3)
 
 
+def test_moving_data_through_s3_loads_neither_the_library_nor_the_registries(s3: Location) -> None:
+    script = (
+        "import sys\n"
+        "from kanister_py.kando.command import main\n"
+        "code = main()\n"
+        "heavy = {'obstore', 'yaml', 'pydantic', 'semver', 'kanister_py.wiring'}\n"
+        "print(code, *(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    for direction, data in (("push", b"x"), ("pull", b"")):
+        words = ["location", direction, "-s", "light", "-", "-p", printed(s3)]
+        done = subprocess.run(
+            [sys.executable, "-c", script, *words],
+            input=data,
+            capture_output=True,
+            check=True,
+        )
+        assert done.stderr == b"0\n"
+    kando("location", "delete", "-s", "light", location=s3)
+
+
 def test_a_kopia_profile_is_refused_with_a_way_out(s3: Location) -> None:
-    kopia = replace(s3, kind=StoreKind.KOPIA)
+    kopia = s3._replace(kind=StoreKind.KOPIA)
     done = kando("location", "push", "-s", "x", "-", location=kopia, stdin=b"x")
     assert done.returncode == 69
     assert b"use a Profile of type s3Compliant, gcs or azure" in done.stderr
 
 
 def test_no_error_shows_a_secret(s3: Location) -> None:
-    wrong = replace(s3, credential=replace(s3.credential, secret="wr0ng-s3cret"))
+    wrong = s3._replace(credential=s3.credential._replace(secret="wr0ng-s3cret"))
     done = kando("location", "push", "-s", "x", "-", location=wrong, stdin=b"x")
     assert done.returncode == 69
     assert b"the credential is refused" in done.stderr

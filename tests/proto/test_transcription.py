@@ -1,4 +1,4 @@
-"""Do our bytes say what everybody else's say? Held against protobuf and the published SDK."""
+"""Codec of messages, held against protobuf and the published SDK."""
 
 from __future__ import annotations
 
@@ -13,9 +13,14 @@ from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.proto.checking import check_message
 from kanister_py.proto.decoding import NotDecodable, decode_message, decode_struct, top_fields
-from kanister_py.proto.encoding import NotEncodable, encode_message, encode_struct, field_bytes
+from kanister_py.proto.encoding import (
+    NotEncodable,
+    check_message,
+    encode_message,
+    encode_struct,
+    field_bytes,
+)
 from kanister_py.proto.messages import V1, V1BETA1, message_class
 
 # All that a message can say, with every kind of value at least once
@@ -258,7 +263,7 @@ def _varint(value: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "want"),
     [
         pytest.param({"observd": {}}, "observd: unknown field", id="a misspelt field"),
         pytest.param({"input": []}, "input: must be an object", id="no object"),
@@ -274,8 +279,8 @@ def _varint(value: int) -> bytes:
         pytest.param({"input": {"a": "\ud800"}}, "no Unicode", id="half a character"),
     ],
 )
-def test_what_does_not_fit_names_its_path(data: dict[str, Any], said: str) -> None:
-    with pytest.raises(NotEncodable, match=said):
+def test_what_does_not_fit_names_its_path(data: dict[str, Any], want: str) -> None:
+    with pytest.raises(NotEncodable, match=want):
         encode_message(f"{V1}.RunFunctionRequest", data)
 
 

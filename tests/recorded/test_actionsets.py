@@ -1,4 +1,4 @@
-"""ActionSets end here as they end in Kanister, but for what is told better."""
+"""ActionSets end here as they end in Kanister, but for errors with a better text."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def blueprints() -> list[LocatedBlueprint]:
 
 def context() -> Context:
     return Context(
-        read_functions().registry, load=load_function, read_action_set=read_what_can_be_read
+        read_functions().registry, load=load_function, readers={"ActionSet": read_what_can_be_read}
     )
 
 

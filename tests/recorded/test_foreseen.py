@@ -8,8 +8,7 @@ from typing import Any, cast
 import pytest
 
 from kanister_py.core.blueprints.model import blueprints_in
-from kanister_py.core.blueprints.plan import Known, choose_phase_version
-from kanister_py.core.blueprints.renderer import renderer_of
+from kanister_py.core.blueprints.plan import Known, choose_phase_version, renderer_of
 from kanister_py.core.blueprints.texts import DEFER
 from kanister_py.core.errors import KanisterError, NotFound
 from kanister_py.core.objects.documents import parse_documents

@@ -1,4 +1,4 @@
-"""Renders what the official CLI rendered, and compares, byte for byte."""
+"""Renderings of the official CLI, compared byte for byte."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FUNCTIONS = (
     *("environment-configs:v0.7.0", "extra-resources:v0.3.0"),
 )
 _FOLDER = Path(os.environ.get("KANISTER_PY_RECORDED", ".")) / "render"
-CASES = sorted(each.name for each in _FOLDER.iterdir()) if _FOLDER.is_dir() else []
+CASES = sorted(case.name for case in _FOLDER.iterdir()) if _FOLDER.is_dir() else []
 
 # What both say of the same failure.
 SENSE = {
@@ -58,9 +58,13 @@ def test_all_cases_are_here() -> None:
     assert len(CASES) == 24
 
 
+@pytest.mark.parametrize(
+    "mode", [pytest.param((), id="as it is"), pytest.param(("--mode", "text"), id="as text")]
+)
 @pytest.mark.parametrize("case", CASES)
 def test_a_composition_renders_as_it_did(
     case: str,
+    mode: tuple[str, ...],
     recorded: Path,
     functions: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -70,7 +74,7 @@ def test_a_composition_renders_as_it_did(
     was = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     monkeypatch.chdir(folder)
     words = [str(functions) if each == "FUNCTIONS" else each for each in was["args"]]
-    code = main(["render", *words])
+    code = main(["render", *mode, *words])
     found = capsys.readouterr()
     assert code == was["exit"], found.err
     assert parts(found.out) == parts((folder / "want.yaml").read_text(encoding="utf-8"))

@@ -89,8 +89,8 @@ def _params(found: Mapping[str, Any]) -> Params:
         params.enter_phase(name, phase["Secrets"], phase["ConfigMaps"])
         params.leave_phase(name, phase["Output"])
     defer = found["DeferPhase"]
-    params.enter_defer_phase(defer["Secrets"], defer["ConfigMaps"])
-    params.leave_defer_phase(defer["Output"])
+    params.enter_phase(None, defer["Secrets"], defer["ConfigMaps"])
+    params.leave_phase(None, defer["Output"])
     return params
 
 

@@ -78,6 +78,7 @@ def page_of(nights: Sequence[Night], plot: str) -> str:
     heard = max(share.events_seen for share in most.shares) / most.completed
     hears = _hearing_seconds(one, most)
     events = one.requests.get("create Event", 0) / one.completed
+    kept, shared = (max(each.kept_kilobytes for each in night.shares) for night in (one, most))
     has_all = all(night.composed == night.plan.composites for night in nights)
     return template.format(
         namespaces=f"{plan.namespaces:,}",
@@ -94,6 +95,10 @@ def page_of(nights: Sequence[Night], plot: str) -> str:
         hears=f"{hears * 1e6:.0f}",
         fan_out=f"{1 / (heard * hears):,.0f}",
         useful=f"{1 / (heard * hears) / alone:.0f}",
+        kept=f"{kept / 1024:.0f}",
+        shared=f"{shared / 1024:.0f}",
+        replicas=most.plan.replicas,
+        most_kept=f"{1024**2 * plan.composites // max(1, kept):,}",
         bytes_of_run=f"{one.bytes_of_run:,}",
         with_events=f"{one.bytes_of_run + events * _EVENT_BYTES:,.0f}",
         most_runs=f"{_QUOTA_BYTES // one.bytes_of_run:,}",

@@ -32,6 +32,9 @@ def test_replicas_share_the_work_and_ask_no_more_for_it(nights: list[Night]) -> 
     for what in of_runs:
         each = [night.requests[what] / night.completed for night in nights]
         assert each[1] <= each[0] * 1.05, what
+    of_schedules = alone.completed - alone.plan.namespaces * alone.plan.by_hand
+    # It is looked at when a run is due, when one has ended, and when one is gone.
+    assert alone.requests["get schedules"] < 3.5 * of_schedules
     assert max(share.requests for share in shared.shares) < alone.shares[0].requests
 
 

@@ -1,4 +1,4 @@
-"""A file says how something was; a difference is shown, or taken over by those who ask for it."""
+"""Golden files: a difference is shown, or written down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever installs kanister_py can test blueprints with pytest, and pays nothing otherwise."""
+"""Plugin of pytest: there once kanister_py is installed, at no cost until used."""
 
 from __future__ import annotations
 

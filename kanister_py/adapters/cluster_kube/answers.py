@@ -1,11 +1,11 @@
-"""What does an answer of an API server mean, if it is not what was asked for?"""
+"""Error answers of an API server: which of our errors each one is."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.errors import (
     AlreadyExists,
@@ -29,6 +29,7 @@ from kanister_py.core.errors import (
     UnsupportedMediaType,
 )
 from kanister_py.core.objects.managed_fields import ApplyConflict
+from kanister_py.values import NamedTuple
 
 _BY_CODE: Final[Mapping[int, type[ApiError]]] = {
     400: BadRequest,
@@ -54,7 +55,7 @@ _STORE_LIMIT: Final = "etcdserver: request is too large"
 
 
 class Asked(NamedTuple):
-    """What a request was about, in the words of error messages."""
+    """Subject of a request, in the words of error messages."""
 
     resource: str = ""
     name: str = ""
@@ -64,10 +65,10 @@ class Asked(NamedTuple):
 def status_in(body: bytes) -> Mapping[str, Any]:
     """Read an answer's body as a `Status`; what is none is an empty one."""
     try:
-        said = json.loads(body)
+        found = json.loads(body)
     except ValueError:
         return {}
-    return said if isinstance(said, dict) and said.get("kind") == "Status" else {}
+    return found if isinstance(found, dict) and found.get("kind") == "Status" else {}
 
 
 def error_of(
@@ -80,8 +81,8 @@ def error_of(
     named = {"resource": asked.resource, "name": str(details.get("name") or asked.name)}
     causes = _causes_of(details)
     if code == 404 and _is_unknown_resource(status, asked):
-        said = f'no matches for resource "{asked.resource}": {_UNKNOWN_RESOURCE}'
-        return NoMatch(said, resource=asked.resource)
+        message = f'no matches for resource "{asked.resource}": {_UNKNOWN_RESOURCE}'
+        return NoMatch(message, resource=asked.resource)
     if code == 409 and reason == "AlreadyExists":
         return AlreadyExists(message, causes=causes, **named)
     conflicts = [

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Self
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_kube.addresses import Addresses
 from kanister_py.adapters.cluster_kube.answers import Asked
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice, Connection
-from kanister_py.adapters.cluster_kube.discovery import Discovery
+from kanister_py.adapters.cluster_kube.discovery import Addresses, Discovery
 from kanister_py.adapters.cluster_kube.logs import KubeLogStream
-from kanister_py.adapters.cluster_kube.requests import Query, Request, Requests
+from kanister_py.adapters.cluster_kube.requests import Request, Requests, Timing
 from kanister_py.adapters.cluster_kube.schemas import Schemas
 from kanister_py.adapters.cluster_kube.sessions import KubeExecSession, open_session
-from kanister_py.adapters.cluster_kube.timing import Timing
 from kanister_py.adapters.cluster_kube.watches import KubeWatch, Watched
 from kanister_py.core.errors import Cause, Expired, Invalid
 from kanister_py.core.objects.parts import metadata_of
@@ -58,7 +56,7 @@ class KubeCluster:
         self._field_manager = field_manager
 
     def close(self) -> None:
-        """Let go of every connection; who waits to ask again is told at once."""
+        """Let go of every connection; a caller that waits to ask again fails at once."""
         self._requests.close()
 
     def __enter__(self) -> Self:
@@ -115,51 +113,23 @@ class KubeCluster:
         limit: int = 0,
         continue_token: str = "",
     ) -> ObjectList:
-        kind = self._discovery.addressing(resource)
-        watched = Watched(
-            self._addresses.collection(kind, namespace), kind, label_selector, field_selector
-        )
+        watched = self._watched(resource, namespace, label_selector, field_selector)
         if limit or continue_token:
-            return self._page(watched, limit, continue_token)
+            return _page(self._requests, watched, limit, continue_token)
         try:
-            found = self._all_pages(watched)
+            found = _all_pages(self._requests, watched)
         except Expired:
             # The history went on under our hands: all in one piece then.
-            found = self._page(watched, 0, "")
-        if not namespace and kind.is_namespaced:
+            found = _page(self._requests, watched, 0, "")
+        if not namespace and watched.kind.is_namespaced:
             found.items.sort(key=_place_of)
         return found
 
-    def _all_pages(self, watched: Watched) -> ObjectList:
-        page = self._page(watched, _PAGE, "")
-        items, version = page.items, page.resource_version
-        while page.continue_token:
-            page = self._page(watched, _PAGE, page.continue_token)
-            items += page.items
-        return ObjectList(items, version)
-
-    def _page(self, watched: Watched, limit: int, continue_token: str) -> ObjectList:
-        query = watched.query()
-        if limit:
-            query.append(("limit", str(limit)))
-        if continue_token:
-            query.append(("continue", continue_token))
-        asked = Asked(watched.kind.gvr.group_resource)
-        said = self._requests.json(Request("GET", watched.path, asked, query, is_repeatable=True))
-        items = said.get("items") or []
-        api_version = watched.kind.gvr.api_version
-        # A list of a kind names it once, for all; a list of custom kinds may be the first to.
-        kind = str(said.get("kind") or "").removesuffix("List") or watched.kind.kind
-        for item in items:
-            item.setdefault("apiVersion", api_version)
-            item.setdefault("kind", kind)
-        metadata = metadata_of(said)
-        return ObjectList(
-            items,
-            str(metadata.get("resourceVersion") or ""),
-            str(metadata.get("continue") or ""),
-            metadata.get("remainingItemCount"),
-        )
+    def _watched(
+        self, resource: GroupVersionResource, namespace: str, labels: str, fields: str
+    ) -> Watched:
+        kind = self._discovery.addressing(resource)
+        return Watched(self._addresses.collection(kind, namespace), kind, labels, fields)
 
     def watch(
         self,
@@ -171,11 +141,9 @@ class KubeCluster:
         resource_version: str = "",
         timeout_seconds: float | None = None,
         bookmarks: bool = False,
+        leaves_out: Callable[[str], bool] | None = None,
     ) -> KubeWatch:
-        kind = self._discovery.addressing(resource)
-        watched = Watched(
-            self._addresses.collection(kind, namespace), kind, label_selector, field_selector
-        )
+        watched = self._watched(resource, namespace, label_selector, field_selector)
         return KubeWatch(
             self._requests,
             watched,
@@ -188,27 +156,18 @@ class KubeCluster:
             resource_version=resource_version,
             timeout_seconds=timeout_seconds,
             bookmarks=bookmarks,
+            leaves_out=leaves_out,
         )
 
     # Writing
 
-    def create(
-        self, obj: Mapping[str, Any], *, field_manager: str = "", dry_run: bool = False
-    ) -> KubeObject:
+    def create(self, obj: Mapping[str, Any], *, field_manager: str = "") -> KubeObject:
         kind, metadata = self._addresses.kind_of(obj)
         path = self._addresses.collection(
             kind, self._addresses.namespace_of(kind, metadata.get("namespace") or "")
         )
-        return self._requests.json(
-            Request(
-                "POST",
-                path,
-                Asked(kind.gvr.group_resource, str(metadata.get("name") or "")),
-                _write_query(field_manager or self._field_manager, dry_run=dry_run),
-                obj,
-                is_repeatable=dry_run,
-            )
-        )
+        asked = Asked(kind.gvr.group_resource, str(metadata.get("name") or ""))
+        return self._write(Request("POST", path, asked, body=obj), field_manager)
 
     def replace(
         self,
@@ -219,19 +178,10 @@ class KubeCluster:
         dry_run: bool = False,
     ) -> KubeObject:
         kind, metadata = self._addresses.kind_of(obj)
-        name = str(metadata.get("name") or "")
-        path = self._addresses.path(
-            kind.gvr, str(metadata.get("namespace") or ""), name, subresource
-        )
-        return self._requests.json(
-            Request(
-                "PUT",
-                path,
-                Asked(kind.gvr.group_resource, name, subresource),
-                _write_query(field_manager or self._field_manager, dry_run=dry_run),
-                obj,
-                is_repeatable=True,
-            )
+        request = _request_for(self._addresses, "PUT", kind, metadata, subresource)
+        query = [("dryRun", "All")] if dry_run else []
+        return self._write(
+            request._replace(query=query, body=obj, is_repeatable=True), field_manager
         )
 
     def replace_status(self, obj: Mapping[str, Any], *, field_manager: str = "") -> KubeObject:
@@ -247,19 +197,16 @@ class KubeCluster:
         patch_type: PatchType = PatchType.MERGE,
         subresource: str = "",
         field_manager: str = "",
-        dry_run: bool = False,
     ) -> KubeObject:
-        return self._requests.json(
-            Request(
-                "PATCH",
-                self._addresses.path(resource, namespace, name, subresource),
-                Asked(resource.group_resource, name, subresource),
-                _write_query(field_manager or self._field_manager, dry_run=dry_run),
-                patch,
-                str(patch_type),
-                is_repeatable=dry_run or _is_idempotent(patch),
-            )
+        request = Request(
+            "PATCH",
+            self._addresses.path(resource, namespace, name, subresource),
+            Asked(resource.group_resource, name, subresource),
+            body=patch,
+            content_type=str(patch_type),
+            is_repeatable=_is_idempotent(patch),
         )
+        return self._write(request, field_manager)
 
     def apply(
         self,
@@ -268,28 +215,24 @@ class KubeCluster:
         field_manager: str,
         force: bool = False,
         subresource: str = "",
-        dry_run: bool = False,
     ) -> KubeObject:
         kind, metadata = self._addresses.kind_of(obj)
-        name = str(metadata.get("name") or "")
-        if not name:
+        if not metadata.get("name"):
             raise Invalid("name is required", causes=[Cause("metadata.name", "Required value")])
-        query = [("fieldManager", field_manager), ("force", "true" if force else "false")]
-        if dry_run:
-            query.append(("dryRun", "All"))
-        return self._requests.json(
-            Request(
-                "PATCH",
-                self._addresses.path(
-                    kind.gvr, str(metadata.get("namespace") or ""), name, subresource
-                ),
-                Asked(kind.gvr.group_resource, name, subresource),
-                query,
-                obj,
-                _APPLY,
-                is_repeatable=True,
-            )
+        request = _request_for(self._addresses, "PATCH", kind, metadata, subresource)
+        request = request._replace(
+            query=[("force", "true" if force else "false")],
+            body=obj,
+            content_type=_APPLY,
+            is_repeatable=True,
         )
+        return self._write(request, field_manager)
+
+    def _write(self, request: Request, field_manager: str) -> KubeObject:
+        if request.content_type != _APPLY:
+            field_manager = field_manager or self._field_manager
+        query = [("fieldManager", field_manager), *request.query]
+        return self._requests.json(request._replace(query=query))
 
     def delete(
         self,
@@ -301,16 +244,13 @@ class KubeCluster:
         propagation: Propagation | None = None,
         uid: str = "",
         resource_version: str = "",
-        dry_run: bool = False,
     ) -> KubeObject:
         options = _delete_options(grace_period_seconds, propagation)
-        if dry_run:
-            options["dryRun"] = ["All"]
         given = {"uid": uid, "resourceVersion": resource_version}
         preconditions = {key: value for key, value in given.items() if value}
         if preconditions:
             options["preconditions"] = preconditions
-        said = self._requests.json(
+        answer = self._requests.json(
             Request(
                 "DELETE",
                 self._addresses.path(resource, namespace, name),
@@ -318,15 +258,15 @@ class KubeCluster:
                 (),
                 options,
                 # Without a precondition the next object of that name could be hit.
-                is_repeatable=bool(preconditions) or dry_run,
+                is_repeatable=bool(preconditions),
                 is_gone_fine=True,
             )
         )
-        if said.get("kind") != "Status" and said:
-            return said
+        if answer.get("kind") != "Status" and answer:
+            return answer
         kind = self._discovery.of_resource(resource)
         place = self._addresses.namespace_of(kind, namespace)
-        return _remains_of(kind, place, name, said, uid)
+        return _remains_of(kind, place, name, answer, uid)
 
     def delete_collection(
         self,
@@ -338,19 +278,10 @@ class KubeCluster:
         grace_period_seconds: int | None = None,
         propagation: Propagation | None = None,
     ) -> None:
-        kind = self._discovery.addressing(resource)
-        watched = Watched(
-            self._addresses.collection(kind, namespace), kind, label_selector, field_selector
-        )
-        self._requests.json(
-            Request(
-                "DELETE",
-                watched.path,
-                Asked(resource.group_resource),
-                watched.query(),
-                _delete_options(grace_period_seconds, propagation),
-            )
-        )
+        watched = self._watched(resource, namespace, label_selector, field_selector)
+        options = _delete_options(grace_period_seconds, propagation)
+        asked = Asked(resource.group_resource)
+        self._requests.json(Request("DELETE", watched.path, asked, watched.query(), options))
 
     def scale(
         self,
@@ -387,31 +318,45 @@ class KubeCluster:
         namespace: str,
         container: str = "",
         has_stdin: bool = False,
-        is_tty: bool = False,
     ) -> KubeExecSession:
         query = [("command", word) for word in command]
-        query.append(("stdout", "true"))
-        for key, is_wanted in (("stderr", not is_tty), ("stdin", has_stdin), ("tty", is_tty)):
-            if is_wanted:
-                query.append((key, "true"))
+        query += [("stdout", "true"), ("stderr", "true")]
+        if has_stdin:
+            query.append(("stdin", "true"))
         if container:
             query.append(("container", container))
         path = self._addresses.path(PODS, namespace, name, "exec")
         return open_session(self._requests, path, Asked(PODS.resource, name, "exec"), query)
 
 
-def _write_query(field_manager: str, *, dry_run: bool) -> Query:
-    query = [("fieldManager", field_manager)]
-    if dry_run:
-        query.append(("dryRun", "All"))
-    return query
+def _request_for(
+    addresses: Addresses,
+    method: str,
+    kind: ResourceKind,
+    metadata: Mapping[str, Any],
+    subresource: str,
+) -> Request:
+    """Begin a request about the object that some metadata name."""
+    name = str(metadata.get("name") or "")
+    place = str(metadata.get("namespace") or "")
+    path = addresses.path(kind.gvr, place, name, subresource)
+    return Request(method, path, Asked(kind.gvr.group_resource, name, subresource))
+
+
+def _delete_options(grace: int | None, propagation: Propagation | None) -> dict[str, Any]:
+    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
+    if grace is not None:
+        options["gracePeriodSeconds"] = grace
+    if propagation is not None:
+        options["propagationPolicy"] = str(propagation)
+    return options
 
 
 def _remains_of(
-    kind: ResourceKind, namespace: str, name: str, said: Mapping[str, Any], uid: str
+    kind: ResourceKind, namespace: str, name: str, answer: Mapping[str, Any], uid: str
 ) -> KubeObject:
-    """Say of an object that is gone at once what the cluster said of it: who it was."""
-    found = str((said.get("details") or {}).get("uid") or uid)
+    """Give what the cluster says of an object that is gone at once: which one it was."""
+    found = str((answer.get("details") or {}).get("uid") or uid)
     metadata: dict[str, Any] = {"name": name}
     if namespace:
         metadata["namespace"] = namespace
@@ -433,10 +378,33 @@ def _is_idempotent(patch: Patch) -> bool:
     return isinstance(patch, Mapping)
 
 
-def _delete_options(grace: int | None, propagation: Propagation | None) -> dict[str, Any]:
-    options: dict[str, Any] = {"apiVersion": "v1", "kind": "DeleteOptions"}
-    if grace is not None:
-        options["gracePeriodSeconds"] = grace
-    if propagation is not None:
-        options["propagationPolicy"] = str(propagation)
-    return options
+def _all_pages(requests: Requests, watched: Watched) -> ObjectList:
+    page = _page(requests, watched, _PAGE, "")
+    items, version = page.items, page.resource_version
+    while page.continue_token:
+        page = _page(requests, watched, _PAGE, page.continue_token)
+        items += page.items
+    return ObjectList(items, version)
+
+
+def _page(requests: Requests, watched: Watched, limit: int, continue_token: str) -> ObjectList:
+    query = watched.query()
+    if limit:
+        query.append(("limit", str(limit)))
+    if continue_token:
+        query.append(("continue", continue_token))
+    asked = Asked(watched.kind.gvr.group_resource)
+    answer = requests.json(Request("GET", watched.path, asked, query, is_repeatable=True))
+    items = answer.get("items") or []
+    api_version = watched.kind.gvr.api_version
+    # A list of a kind names it once, for all; a list of custom kinds may be the first to.
+    kind = str(answer.get("kind") or "").removesuffix("List") or watched.kind.kind
+    for item in items:
+        item.setdefault("apiVersion", api_version)
+        item.setdefault("kind", kind)
+    metadata = metadata_of(answer)
+    return ObjectList(
+        items,
+        str(metadata.get("resourceVersion") or ""),
+        str(metadata.get("continue") or ""),
+    )

@@ -1,4 +1,4 @@
-"""Which API server is meant, and how do we prove who we are?"""
+"""Connections to an API server: kubeconfig or service account, credentials and TLS."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ import threading
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.adapters.cluster_kube.exchange import Exchange, Way
 from kanister_py.adapters.cluster_kube.plugins import Given, run_plugin
 from kanister_py.core.errors import UsageError
 from kanister_py.ports.clock import Clock
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     import ssl
 
 
 class ClusterConfigInvalid(UsageError):
-    """What should say how to reach a cluster does not."""
+    """A configuration by which no cluster can be reached."""
 
     reason = "ClusterConfigInvalid"
 
@@ -34,7 +35,7 @@ class ClusterConfigInvalid(UsageError):
 _IN_CLUSTER_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _IN_CLUSTER_TOKEN: Final = _IN_CLUSTER_NAMESPACE.with_name("token")
 _HOME_CONFIG: Final = "~/.kube/config"
-# Whoever asks for credentials within this time shares one look at them.
+# Callers that want credentials within this time share one look at them.
 _CREDENTIALS_SECONDS: Final = 1.0
 # What makes new credentials may be slow, and a wrong account stays wrong.
 _RENEWAL_SECONDS: Final = 5.0
@@ -43,7 +44,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class ClusterChoice(NamedTuple):
-    """Which cluster somebody wants: by kubeconfig, by its context, or the one we run in."""
+    """Choice of a cluster: by kubeconfig, by its context, or the one we run in."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -79,9 +80,9 @@ class Connection:
         found = _configuration_of(choice, pool_size)
         self._configuration, self.default_namespace = found.configuration, found.namespace
         self._expires = found.expires
-        # Whoever makes new credentials holds this one: others go on with the old ones.
+        # Held while new credentials are made: others go on with the old ones.
         self._renewing = threading.Lock()
-        self._client = _client_of(self._configuration)
+        self._pools = _pools_of(self._configuration)
         self._exchange: Exchange | None = None
         self._is_closed = False
         self._authorization = ""
@@ -96,7 +97,7 @@ class Connection:
     @property
     def pools(self) -> Any:
         """Give the pools of sockets, as urllib3 knows them."""
-        return self._client.pool_manager
+        return self._pools
 
     @property
     def exchange(self) -> Exchange | None:
@@ -106,7 +107,7 @@ class Connection:
                 if self._exchange is None:
                     self._exchange = Exchange(_way_of(self._configuration), self._pool_size)
                     if self._is_closed:
-                        # Somebody asks on: what they open must not outlive the answer.
+                        # Another thread asks on: what it opens must not outlive the answer.
                         self._exchange.close()
         return self._exchange
 
@@ -153,7 +154,7 @@ class Connection:
             is_another = _identity_of(before) != _identity_of(found.configuration)
             if is_another:
                 # Old sockets carry the old certificate; those in use end by themselves.
-                self._client = _client_of(found.configuration)
+                self._pools = _pools_of(found.configuration)
                 self._drop_exchange()
         return is_another
 
@@ -196,18 +197,18 @@ class Connection:
         if proxy is None:
             # Else the library looks for one in the environment by rules of its own.
             return {"http_no_proxy": ["*"]}
-        told = urlsplit(str(self._configuration.proxy))
+        setting = urlsplit(str(self._configuration.proxy))
         found: dict[str, Any] = {
             "http_proxy_host": proxy.host,
             "http_proxy_port": proxy.port or HTTPConnection.default_port,
             "proxy_type": proxy.scheme if proxy.scheme.startswith("socks") else "http",
         }
-        if told.username:
-            found["http_proxy_auth"] = (unquote(told.username), unquote(told.password or ""))
+        if setting.username:
+            found["http_proxy_auth"] = (unquote(setting.username), unquote(setting.password or ""))
         return found
 
     def close(self) -> None:
-        self._client.pool_manager.clear()
+        self._pools.clear()
         with self._lock:
             self._is_closed = True
             if self._exchange is not None:
@@ -222,7 +223,7 @@ class Connection:
 
 
 class _Found(NamedTuple):
-    """How a cluster is reached, as the client knows it, and how long its credentials are good."""
+    """The client's configuration for a cluster, and how long its credentials are good."""
 
     configuration: Any
     namespace: str
@@ -309,17 +310,18 @@ def _loaders() -> Any:
     return config
 
 
-def _client_of(configuration: Any) -> Any:
+def _pools_of(configuration: Any) -> Any:
     from kubernetes.client.rest import RESTClientObject
 
-    return RESTClientObject(configuration)
+    client: Any = RESTClientObject(configuration)
+    return client.pool_manager
 
 
 def _authorization_of(configuration: Any) -> str:
-    for told in configuration.auth_settings().values():
-        if str(told.get("key", "")).lower() == "authorization" and told.get("value"):
+    for setting in configuration.auth_settings().values():
+        if str(setting.get("key", "")).lower() == "authorization" and setting.get("value"):
             # Where a token is written into a file, the line often ends.
-            return str(told["value"]).strip()
+            return str(setting["value"]).strip()
     return ""
 
 

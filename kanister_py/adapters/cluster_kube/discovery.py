@@ -1,13 +1,16 @@
-"""Which resource holds objects of a kind, and what can be done with it?"""
+"""API discovery: which resource holds objects of a kind, and under which address."""
 
 from __future__ import annotations
 
 import threading
-from typing import Any, Final, NamedTuple
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import quote
 
 from kanister_py.adapters.cluster_kube.answers import Asked
 from kanister_py.adapters.cluster_kube.requests import Request, Requests
-from kanister_py.core.errors import NoMatch, NotFound, TransientError
+from kanister_py.core.errors import BadRequest, NoMatch, NotFound, TransientError
+from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.objects.resources import (
     BUILTIN_KINDS,
     WELL_KNOWN_CUSTOM_KINDS,
@@ -15,6 +18,7 @@ from kanister_py.core.objects.resources import (
     ResourceKind,
     group_version_of,
 )
+from kanister_py.values import NamedTuple
 
 # A definition may change what its kind can do; nobody tells us.
 _FRESH_SECONDS: Final = 60.0
@@ -25,14 +29,14 @@ _CUSTOM: Final = {each.gvr: each for each in WELL_KNOWN_CUSTOM_KINDS}
 
 
 class _Served(NamedTuple):
-    """What one group serves in one version, and until when that is believed."""
+    """The kinds of one group in one version, and until when that is believed."""
 
     kinds: tuple[ResourceKind, ...]
     fresh_until: float
 
 
 class Discovery:
-    """What the API server serves, asked by group and version when it is first wanted.
+    """The kinds that an API server serves, asked by group and version when first wanted.
 
     What every Kubernetes serves is known without asking. An unknown kind is asked for
     once more before it counts as unknown: its definition may be a moment old.
@@ -118,3 +122,46 @@ def _kinds_in(api_version: str, rows: Any) -> tuple[ResourceKind, ...]:
         for row in rows
         if "/" not in row["name"]
     )
+
+
+class Addresses:
+    """Paths of kinds and objects; what names no namespace is in the default one."""
+
+    def __init__(self, discovery: Discovery, default_namespace: str) -> None:
+        self._discovery = discovery
+        self._default_namespace = default_namespace
+
+    def kind_of(self, obj: Mapping[str, Any]) -> tuple[ResourceKind, Mapping[str, Any]]:
+        """Say of which kind an object is, and give its metadata."""
+        api_version, kind = obj.get("apiVersion"), obj.get("kind")
+        if not isinstance(kind, str) or not kind:
+            raise BadRequest("Object 'Kind' is missing")
+        if not isinstance(api_version, str) or not api_version:
+            raise BadRequest("Object 'apiVersion' is missing")
+        metadata = metadata_of(obj)
+        if not isinstance(metadata, Mapping):
+            raise BadRequest(f"metadata of a {kind} must be an object")
+        return self._discovery.of_kind(api_version, kind), metadata
+
+    def namespace_of(self, kind: ResourceKind, namespace: str) -> str:
+        return (namespace or self._default_namespace) if kind.is_namespaced else ""
+
+    def collection(self, kind: ResourceKind, namespace: str) -> str:
+        """Give the address of all objects of a kind, in one namespace or in all."""
+        resource = kind.gvr
+        path = f"/apis/{resource.group}" if resource.group else "/api"
+        path = f"{path}/{resource.version}"
+        if namespace and kind.is_namespaced:
+            path = f"{path}/namespaces/{quote(namespace, safe='')}"
+        return f"{path}/{resource.resource}"
+
+    def path(
+        self, resource: GroupVersionResource, namespace: str, name: str, subresource: str = ""
+    ) -> str:
+        """Give the address of one object, or of a part of it."""
+        if not name:
+            raise BadRequest(f"a name is needed to address one of {resource.group_resource}")
+        kind = self._discovery.addressing(resource)
+        collection = self.collection(kind, self.namespace_of(kind, namespace))
+        path = f"{collection}/{quote(name, safe='')}"
+        return f"{path}/{subresource}" if subresource else path

@@ -1,4 +1,4 @@
-"""How is a short request put to the API server, and its whole answer read?
+"""HTTP exchange of short requests with an API server.
 
 Most of what a controller spends on a request is what a library for every server in the
 world does with it. This speaks with one server that we know: HTTP/1.1, no redirects, no
@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from contextlib import suppress
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     import ssl
@@ -29,7 +31,7 @@ _NO_BODY: Final = frozenset({204, 304})
 
 
 class ServerAnswer(NamedTuple):
-    """What the server said to a request. Names of headers are in lower case."""
+    """The server's answer to a request. Names of headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -47,7 +49,7 @@ class NotAnswered(Exception):
 
 
 class Way(NamedTuple):
-    """Where the server is, and how it proves who it is. Without `tls` it does not."""
+    """Address of the server, and how it proves who it is. Without `tls` it does not."""
 
     url: str
     tls: ssl.SSLContext | None
@@ -90,7 +92,7 @@ class Exchange:
         try:
             answer, is_kept = wire.exchange(message, answer_seconds)
         except (OSError, ValueError) as error:
-            raise NotAnswered(_told(error)) from error
+            raise NotAnswered(_one_line_of(error)) from error
         finally:
             if not is_kept or not self._put_down(wire):
                 wire.close()
@@ -141,7 +143,7 @@ class Exchange:
         try:
             made = socket.create_connection((self._host, self._port), connect_seconds)
         except OSError as error:
-            raise NotReached(_told(error)) from error
+            raise NotReached(_one_line_of(error)) from error
         try:
             for option in self._way.options:
                 made.setsockopt(*option)
@@ -151,7 +153,7 @@ class Exchange:
         except BaseException as error:
             made.close()
             if isinstance(error, OSError):
-                raise NotReached(_told(error)) from error
+                raise NotReached(_one_line_of(error)) from error
             raise
         return _Wire(made)
 
@@ -181,7 +183,7 @@ class _Wire:
         self._until = monotonic() + seconds
         self.socket.settimeout(seconds)
         with suppress(BrokenPipeError):
-            # Who hangs up on what is too long has often said why.
+            # A server that hangs up on what is too long has often sent why.
             self.socket.sendall(message)
         status, headers, is_persistent = self._head()
         while status in _INTERIM:
@@ -207,7 +209,7 @@ class _Wire:
         return int(rest[:3]), headers, is_persistent
 
     def _body(self, status: int, headers: Mapping[str, str]) -> tuple[bytes, bool]:
-        """Read a body; say whether its end was told by anything but silence for ever."""
+        """Read a body; say whether anything but silence for ever marks its end."""
         if status in _NO_BODY:
             return b"", True
         if headers.get("transfer-encoding", "").lower() == "chunked":
@@ -320,5 +322,5 @@ def _wait_for(connected: socket.socket, until: float, *, is_reading: bool) -> No
         raise TimeoutError("TLS was not agreed on in time")
 
 
-def _told(error: BaseException) -> str:
+def _one_line_of(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__

@@ -1,20 +1,18 @@
-"""What does a container print? Its log, as long as it grows, each line once."""
+"""Container logs over HTTP: followed as long as they grow, each line once."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final
 
 from kanister_py.adapters.cluster_kube.answers import Asked
-from kanister_py.adapters.cluster_kube.requests import Request, Requests
+from kanister_py.adapters.cluster_kube.requests import Broken, Request, Requests, Streamed, lines_of
 from kanister_py.core.errors import ApiError, BadRequest, NotFound, StreamLost, TransientError
 from kanister_py.core.objects.parts import status_of
 from kanister_py.ports.cluster import KubeObject, LogOptions
+from kanister_py.values import NamedTuple
 
-_PIECE: Final = 64 * 1024
 _RESUME_SECONDS: Final = 0.5
 _MOST_RESUMES_AFTER_END: Final = 3
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
@@ -27,7 +25,7 @@ class _Moment(NamedTuple):
     nanosecond: int
 
 
-class KubeLogStream:
+class KubeLogStream(Streamed):
     """The bytes of a log. One that is followed goes on after a cut, where it was.
 
     To know where that is, every line is asked for with its time: lines from before are
@@ -42,16 +40,13 @@ class KubeLogStream:
         options: LogOptions,
         read_pod: Callable[[], KubeObject],
     ) -> None:
-        self._requests = requests
+        super().__init__(requests)
         self._path = path
         self._asked = asked
         self._options = options
         self._read_pod = read_pod
         # A log that is cut to a size, or that has ended, is read in one go or not at all.
         self._is_resumable = options.follow and not options.previous and options.limit_bytes is None
-        self._lock = threading.Lock()
-        self._was_closed = threading.Event()
-        self._response: Any = None
         self._last: _Moment | None = None
         self._last_text = ""
         self._seen_at_last = 0
@@ -63,22 +58,6 @@ class KubeLogStream:
         finally:
             self.close()
             self._drop()
-
-    def close(self) -> None:
-        """End the stream, and let a reader in another thread go."""
-        with self._lock:
-            self._was_closed.set()
-            response = self._response
-        if response is not None:
-            with suppress(OSError, ValueError, RuntimeError):
-                response.shutdown()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-        self._drop()
 
     # One connection
 
@@ -100,7 +79,7 @@ class KubeLogStream:
         else:
             # The cluster reads whole seconds here, which is early enough.
             query.append(("sinceTime", self._last_text))
-        response = self._requests.stream(
+        self._ask(
             Request(
                 "GET",
                 f"{self._path}/log",
@@ -112,38 +91,13 @@ class KubeLogStream:
                 silence=timing.log_silence if options.follow else None,
             )
         )
-        with self._lock:
-            self._response = response
-            is_closed = self._was_closed.is_set()
-        if is_closed:
-            self.close()
 
     def _pieces(self) -> Iterator[bytes]:
-        """Give what one connection brings; raise `StreamLost` if it breaks off."""
-        from urllib3.exceptions import HTTPError
-
-        while True:
-            with self._lock:
-                response = self._response
-            if response is None or self._was_closed.is_set():
-                return
-            try:
-                piece = response.read1(_PIECE)
-            except (HTTPError, OSError, ValueError, AttributeError) as error:
-                if self._was_closed.is_set():
-                    return
-                said = f"the log of {self._asked.name} broke off: {type(error).__name__}"
-                raise StreamLost(said) from error
-            if not piece:
-                return
-            yield piece
-
-    def _drop(self) -> None:
-        with self._lock:
-            response, self._response = self._response, None
-        if response is not None:
-            with suppress(Exception):  # it may be broken in any way; nobody reads it any more
-                response.close()
+        """Raise `StreamLost` if a connection breaks off."""
+        try:
+            yield from super()._pieces()
+        except Broken as error:
+            raise StreamLost(f"the log of {self._asked.name} broke off: {error}") from error
 
     # Through several
 
@@ -176,11 +130,11 @@ class KubeLogStream:
 
     def _new_lines(self) -> Iterator[bytes]:
         resume_from, to_skip = self._last, self._seen_at_last
-        for line in _lines_of(self._pieces()):
+        for line in lines_of(self._pieces()):
             stamp, _, text = line.partition(b" ")
             moment = _moment_of(stamp)
             if moment is None:
-                # Whoever gives no times is believed, and cannot be resumed.
+                # A server that gives no times is believed, and its log cannot be resumed.
                 yield line
                 continue
             if resume_from is not None:
@@ -206,7 +160,7 @@ class KubeLogStream:
             # An API server that goes away ends its logs in good order: that is no end of them.
             return False
         except ApiError:
-            # Whoever may read logs alone learns of the end from the log alone.
+            # A reader who may read logs alone learns of the end from the log alone.
             return True
         found = _status_of(status, self._options.container)
         state = found.get("state") or {}
@@ -218,23 +172,6 @@ class KubeLogStream:
     def _ended_after_last(self, finished_at: str) -> bool:
         moment = _moment_of(finished_at.encode())
         return self._last is None or moment is None or moment.second >= self._last.second
-
-
-def _lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Cut a stream into lines with their ends; what comes after the last one counts, too.
-
-    Where the stream breaks off, what there is of a line is left out: it comes again.
-    """
-    held: list[bytes] = []
-    for piece in pieces:
-        *whole, rest = piece.split(b"\n")
-        for line in whole:
-            yield b"".join([*held, line, b"\n"])
-            held = []
-        if rest:
-            held.append(rest)
-    if held:
-        yield b"".join(held)
 
 
 def _moment_of(stamp: bytes) -> _Moment | None:

@@ -10,17 +10,19 @@ import subprocess
 import sys
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from kanister_py.values import NamedTuple
 
 _SECONDS: Final = 30.0
 _SECONDS_WITH_PEOPLE: Final = 300.0
-"""A plugin that may ask somebody at a terminal, who has to find a browser first."""
+"""A plugin that may ask a person at a terminal, who has to find a browser first."""
 _MOST_BYTES: Final = 1 << 20
 _CERTIFICATE: Final = ("clientCertificateData", "clientKeyData")
 
 
 class Given(NamedTuple):
-    """What a plugin gave, as a user of a kubeconfig has it, and until when it is good."""
+    """Credentials from a plugin, as a kubeconfig has them, and until when they are good."""
 
     user: dict[str, str]
     expires: datetime | None
@@ -36,19 +38,22 @@ def run_plugin(plugin: Any, cluster: Any, folder: str | None, seconds: float = 0
     has_people = mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
     limit = seconds or (_SECONDS_WITH_PEOPLE if has_people else _SECONDS)
     name = provider.args[0]
-    environment = {**provider.env, "KUBERNETES_EXEC_INFO": _told(provider, has_people=has_people)}
+    environment = {
+        **provider.env,
+        "KUBERNETES_EXEC_INFO": _exec_info(provider, has_people=has_people),
+    }
     printed, complained = _output_of(provider, environment, has_people=has_people, seconds=limit)
     if printed is None:
         raise ConfigException(f"the credential plugin {name} {complained}")
     try:
-        said = json.loads(printed)
-        status, version = said["status"], said["apiVersion"]
+        answer = json.loads(printed)
+        status, version = answer["status"], answer["apiVersion"]
         expires = _time_of(status.get("expirationTimestamp"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ConfigException(f"the credential plugin {name} printed no ExecCredential") from None
     if version != provider.api_version:
-        said = f"answers as {version}, and {provider.api_version} is expected"
-        raise ConfigException(f"the credential plugin {name} {said}")
+        why = f"answers as {version}, and {provider.api_version} is expected"
+        raise ConfigException(f"the credential plugin {name} {why}")
     token, pair = status.get("token"), [status.get(key) for key in _CERTIFICATE]
     user: dict[str, str] = {}
     if isinstance(token, str) and token:
@@ -61,8 +66,8 @@ def run_plugin(plugin: Any, cluster: Any, folder: str | None, seconds: float = 0
     return Given(user, expires)
 
 
-def _told(provider: Any, *, has_people: bool) -> str:
-    """Say what a plugin is told of its surroundings."""
+def _exec_info(provider: Any, *, has_people: bool) -> str:
+    """Describe its surroundings to a plugin."""
     spec: dict[str, Any] = {"interactive": has_people}
     if provider.cluster:
         spec["cluster"] = cluster = dict(provider.cluster.value)

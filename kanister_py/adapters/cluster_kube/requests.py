@@ -1,4 +1,4 @@
-"""How is one request made, and when is it made again?"""
+"""Requests to an API server: how one is made, and when it is made again."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import json
 import logging
 import random
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 from urllib.parse import urlencode
 
 from kanister_py.adapters.cluster_kube.answers import Asked, error_of, status_in
@@ -20,7 +20,6 @@ from kanister_py.adapters.cluster_kube.exchange import (
     NotReached,
     ServerAnswer,
 )
-from kanister_py.adapters.cluster_kube.timing import Timing
 from kanister_py.core.errors import (
     ApiError,
     ClusterUnavailable,
@@ -30,10 +29,12 @@ from kanister_py.core.errors import (
     UsageError,
 )
 from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Stream
+from kanister_py.values import NamedTuple
 
 
 class ServerNotTrusted(ApiError, UsageError):
-    """Whoever answers under the cluster's address cannot prove to be the cluster."""
+    """A server under the cluster's address that cannot prove to be the cluster."""
 
     reason = "ServerNotTrusted"
     code = 495
@@ -42,8 +43,9 @@ class ServerNotTrusted(ApiError, UsageError):
 _log = logging.getLogger(__name__)
 
 Query: TypeAlias = Sequence[tuple[str, str]]
-"""What stands behind the question mark, in order."""
+"""The pairs behind the question mark, in order."""
 
+_PIECE: Final = 64 * 1024
 _USER_AGENT: Final = "kanister-py"
 # A failure of its own, such as a webhook that is down, seldom mends itself in no time.
 _MOST_FAILURES: Final = 3
@@ -51,8 +53,33 @@ _UNAVAILABLE: Final = frozenset({502, 503, 504})
 _LONGEST_ASKED_PAUSE: Final = 30.0
 
 
+class Timing(NamedTuple):
+    """Every patience of the adapter, in seconds."""
+
+    connect: float = 10.0
+    answer: float = 30.0
+    """Silence in an answer, after which it is asked again where that is safe."""
+    only_answer: float = 70.0
+    """The same where it is not: longer than an API server takes to give up by itself."""
+    patience: float = 30.0
+    """How long in all a request is repeated before it fails."""
+    first_patience: float = 2.0
+    """The same while no request has ever been answered: it may well be the wrong address."""
+    first_pause: float = 0.1
+    longest_pause: float = 5.0
+    watch: float = 60.0
+    """When the cluster ends a watch, which then goes on where it was."""
+    silence: float = 15.0
+    """How much longer than that a watch may stay without a word."""
+    log_silence: float = 60.0
+    """How long a followed log may be silent before it is asked for again, where it was."""
+    ping: float = 10.0
+    """Silence of a command's stream after which is asked whether anybody is there."""
+    unanswered_pings: int = 3
+
+
 class Request(NamedTuple):
-    """What is asked of the API server.
+    """One request to the API server.
 
     `is_repeatable`: doing it twice does the same as doing it once. `is_gone_fine`: that
     it is not there, after a first try of which nobody knows how it ended, is what was
@@ -69,7 +96,7 @@ class Request(NamedTuple):
     is_gone_fine: bool = False
     silence: float | None = None
     must_hold: str = "kind"
-    """What an answer is recognised by."""
+    """The key that an answer is recognised by."""
 
 
 class _Lost(Exception):
@@ -100,7 +127,7 @@ class Requests:
         return found
 
     def stream(self, request: Request) -> Any:
-        """Ask, and give the answer unread; whoever takes it closes it."""
+        """Ask, and give the answer unread; the caller closes it."""
         return self._answer(request, is_stream=True)
 
     def pause(self, seconds: float) -> None:
@@ -161,8 +188,8 @@ class Requests:
             )
         except NotReached as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error):
-                said = f"{self._server} shows a certificate that is not trusted: {error}"
-                raise ServerNotTrusted(said) from error
+                message = f"{self._server} shows a certificate that is not trusted: {error}"
+                raise ServerNotTrusted(message) from error
             raise _Lost(str(error), was_heard=False) from error
         except NotAnswered as error:
             raise _Lost(str(error), was_heard=True) from error
@@ -192,8 +219,8 @@ class Requests:
             raise _Lost(_why(error), was_heard=False) from error
         except SSLError as error:
             if "CERTIFICATE_VERIFY_FAILED" in str(error) or "doesn't match" in str(error):
-                said = f"{self._server} shows a certificate that is not trusted: {_why(error)}"
-                raise ServerNotTrusted(said) from error
+                message = f"{self._server} shows a certificate that is not trusted: {_why(error)}"
+                raise ServerNotTrusted(message) from error
             raise _Lost(_why(error), was_heard=True) from error
         except (HTTPError, OSError) as error:
             raise _Lost(_why(error), was_heard=True) from error
@@ -247,8 +274,10 @@ class Requests:
         if response.status < 400:
             to = response.headers.get("location") or ""
             away = f" and sends us to {to[:200]}" if to else ""
-            said = f"{self._server} answers {response.status}{away}: that is no API server's answer"
-            return ClusterUnavailable(said)
+            message = (
+                f"{self._server} answers {response.status}{away}: that is no API server's answer"
+            )
+            return ClusterUnavailable(message)
         delay = _retry_after(response.headers)
         return error_of(response.status, status_in(body), request.asked, delay)
 
@@ -264,8 +293,88 @@ class Requests:
         return self._is_closed
 
 
+class Broken(Exception):
+    """A stream that broke off; it never leaves this package."""
+
+
+class Streamed(Stream):
+    """An answer that is read as it comes, by one thread, and may be ended by any other."""
+
+    def __init__(self, requests: Requests) -> None:
+        self._requests = requests
+        self._lock = threading.Lock()
+        self._was_closed = threading.Event()
+        self._response: Any = None
+
+    def close(self) -> None:
+        """End the stream, and let a reader in another thread go."""
+        with self._lock:
+            self._was_closed.set()
+            response = self._response
+        if response is not None:
+            with suppress(OSError, ValueError, RuntimeError):
+                response.shutdown()
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+        self._drop()
+
+    def _ask(self, request: Request) -> None:
+        """Take up the answer to a request."""
+        response = self._requests.stream(request)
+        with self._lock:
+            self._response = response
+            is_closed = self._was_closed.is_set()
+        if is_closed:
+            self.close()
+
+    def _pieces(self) -> Iterator[bytes]:
+        """Give what one connection brings, to its end; raise `Broken` where it breaks off."""
+        from urllib3.exceptions import HTTPError
+
+        while not self._was_closed.is_set():
+            with self._lock:
+                response = self._response
+            if response is None:
+                return
+            try:
+                piece = response.read1(_PIECE)
+            except (HTTPError, OSError, ValueError, AttributeError) as error:
+                # Broken, silent for too long, or closed by another thread under our hands.
+                if self._was_closed.is_set():
+                    return
+                raise Broken(type(error).__name__) from error
+            if not piece:
+                return
+            yield piece
+
+    def _drop(self) -> None:
+        with self._lock:
+            response, self._response = self._response, None
+        if response is not None:
+            with suppress(Exception):  # it may be broken in any way; nobody reads it any more
+                response.close()
+
+
+def lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Cut a stream into lines with their ends; what comes after the last one counts, too.
+
+    Where the stream breaks off, what there is of a line is left out: it comes again.
+    """
+    held: list[bytes] = []
+    for piece in pieces:
+        *whole, rest = piece.split(b"\n")
+        for line in whole:
+            yield b"".join([*held, line, b"\n"])
+            held = []
+        if rest:
+            held.append(rest)
+    if held:
+        yield b"".join(held)
+
+
 class _Tries:
-    """What became of one request so far, and whether it is made again."""
+    """Tries of one request so far, and the pauses between them."""
 
     def __init__(self, requests: Requests, request: Request) -> None:
         self._requests = requests
@@ -283,8 +392,8 @@ class _Tries:
         what = "answers" if lost.is_garbled else "cannot be reached:"
         error = ClusterUnavailable(f"{server} {what} {lost}")
         if lost.was_heard and not self._request.is_repeatable:
-            said = f"{server} did not answer, and may have done it all the same: {lost}"
-            raise ClusterUnavailable(said) from lost
+            message = f"{server} did not answer, and may have done it all the same: {lost}"
+            raise ClusterUnavailable(message) from lost
         if lost.is_garbled:
             self._failures += 1
             if self._failures >= _MOST_FAILURES:

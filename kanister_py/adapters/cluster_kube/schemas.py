@@ -1,4 +1,4 @@
-"""What do objects of a kind look like, in the words of the API server?"""
+"""OpenAPI schemas of kinds, as the API server publishes them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.adapters.cluster_kube.answers import Asked
 from kanister_py.adapters.cluster_kube.requests import Request, Requests
@@ -20,6 +20,7 @@ from kanister_py.core.errors import (
     TransientError,
 )
 from kanister_py.core.objects.openapi import schema_of_kind
+from kanister_py.values import NamedTuple
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ _REFUSALS: Final = (BadRequest, Forbidden, InternalError, MethodNotAllowed, NotF
 
 
 class _Index(NamedTuple):
-    """Which groups and versions are described, each with a mark of what is said of it."""
+    """Index of the groups and versions that are described, each with a mark of its content."""
 
     marks: Mapping[str, str]
     read_at: float

@@ -1,4 +1,4 @@
-"""How does a command in a container take its course, over a WebSocket?"""
+"""Commands in containers, over a WebSocket."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from socket import SHUT_RDWR
-from typing import Any, Final, Self
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from kanister_py.adapters.cluster_kube.answers import Asked, error_of, status_in
 from kanister_py.adapters.cluster_kube.requests import Requests
 from kanister_py.core.errors import ApiError, ClusterUnavailable, MethodNotAllowed, StreamLost
-from kanister_py.ports.cluster import Channel, ExecChunk
+from kanister_py.ports.cluster import Channel, ExecChunk, Stream
 
 _V5: Final = "v5.channel.k8s.io"
 _PROTOCOLS: Final = (_V5, "v4.channel.k8s.io")
@@ -23,7 +23,7 @@ _PIECE: Final = 32 * 1024
 _CLOSE_SECONDS: Final = 1.0
 
 
-class KubeExecSession:
+class KubeExecSession(Stream):
     """One command, from its start on an open connection to its exit code.
 
     Nobody has to say anything for hours: whether the other side is still there is asked
@@ -33,7 +33,6 @@ class KubeExecSession:
     def __init__(self, socket: Any, requests: Requests, asked: Asked) -> None:
         self._socket = socket
         self._timing = requests.timing
-        self._clock = requests.clock
         self._asked = asked
         self._protocol = str(socket.getsubprotocol() or "")
         # Reading and writing take turns: TLS is one state for both.
@@ -92,14 +91,14 @@ class KubeExecSession:
         if self._was_closed.is_set():
             return
         self._was_closed.set()
-        # Said politely if nobody else is speaking; the end of the connection says it too.
+        # Politely if nothing else is being sent; the end of the connection means the same.
         if self._lock.acquire(timeout=_CLOSE_SECONDS):
             try:
                 with suppress(Exception):  # it may be broken in any way
                     self._socket.send_close()
             finally:
                 self._lock.release()
-        # Not with the library's `abort`, which does nothing once it has said goodbye. The
+        # Not with the library's `abort`, which does nothing once it has sent its goodbye. The
         # reader may have let go of the connection meanwhile, and the other side may be gone.
         with suppress(OSError, AttributeError):
             self._socket.sock.shutdown(SHUT_RDWR)
@@ -108,9 +107,6 @@ class KubeExecSession:
         if not is_read:
             # Else its reader, whom this wakes, lets go of it.
             self._let_go()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exc: object) -> None:
         self.close()
@@ -173,8 +169,8 @@ class KubeExecSession:
             raise self._lost(type(error).__name__) from error
 
     def _lost(self, why: str) -> StreamLost:
-        said = f"the stream of a command in pod {self._asked.name} was lost: {why}"
-        return StreamLost(said, resource=self._asked.resource, name=self._asked.name)
+        message = f"the stream of a command in pod {self._asked.name} was lost: {why}"
+        return StreamLost(message, resource=self._asked.resource, name=self._asked.name)
 
     def _end(self, data: bytes) -> None:
         """Read how the command ended; raise if it never was one."""
@@ -192,11 +188,11 @@ class KubeExecSession:
 
 def _plain(data: bytes) -> Mapping[str, Any]:
     try:
-        said = json.loads(data)
+        status = json.loads(data)
     except ValueError:
-        said = None
-    if isinstance(said, dict):
-        return said
+        status = None
+    if isinstance(status, dict):
+        return status
     return {"message": data.decode("utf-8", "replace")}
 
 
@@ -240,6 +236,6 @@ def _connect(requests: Requests, url: str, headers: Mapping[str, str], asked: As
         raise error_of(error.status_code, status_in(body or b""), asked) from None
     except (OSError, websocket.WebSocketException) as error:
         socket.shutdown()
-        said = f"{connection.server} cannot be reached: {type(error).__name__}"
-        raise ClusterUnavailable(said) from error
+        message = f"{connection.server} cannot be reached: {type(error).__name__}"
+        raise ClusterUnavailable(message) from error
     return socket

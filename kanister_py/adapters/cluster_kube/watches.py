@@ -1,28 +1,33 @@
-"""What changes on an API server, told as long as somebody listens?"""
+"""Watches of an API server: streams of changes over as many connections as they take."""
 
 from __future__ import annotations
 
 import json
 import math
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, Self
 
 from kanister_py.adapters.cluster_kube.answers import Asked, error_of
-from kanister_py.adapters.cluster_kube.requests import Request, Requests
+from kanister_py.adapters.cluster_kube.requests import Broken, Request, Requests, Streamed, lines_of
 from kanister_py.core.errors import ClusterUnavailable, Expired, NotFound
 from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.objects.resources import ResourceKind
 from kanister_py.ports.cluster import EventType, KubeObject, ObjectList, WatchEvent
+from kanister_py.values import NamedTuple
 
-_PIECE: Final = 64 * 1024
 # A server that ends every watch at once must not be asked in a loop.
 _SHORTEST_SECONDS: Final = 1.0
 
+_NAMESPACE: Final = b'"namespace":"'
+_NAMESPACE_KEY: Final = b'"namespace"'
+_OF_OBJECTS: Final = (b'{"type":"MODIFIED",', b'{"type":"ADDED",', b'{"type":"DELETED",')
+_LEFT_OUT_UNREAD: Final = 64
+"""Of how many events that are left out one is read, to know from where to go on."""
+
 
 class Watched(NamedTuple):
-    """What a watch is about."""
+    """Objects that a watch is about."""
 
     path: str
     kind: ResourceKind
@@ -34,12 +39,12 @@ class Watched(NamedTuple):
         return [pair for pair in given if pair[1]]
 
 
-class KubeWatch:
+class KubeWatch(Streamed):
     """One stream of events, through as many connections as it takes.
 
     A connection that ends, breaks or stays silent is followed by one that goes on after
-    the last event. Only who cannot be followed any more is told: `Expired` when the
-    history is gone, `ClusterUnavailable` when nobody answers.
+    the last event. Only what cannot be followed any more ends: with `Expired` when the
+    history is gone, with `ClusterUnavailable` when nobody answers.
     """
 
     def __init__(
@@ -51,14 +56,14 @@ class KubeWatch:
         resource_version: str = "",
         timeout_seconds: float | None = None,
         bookmarks: bool = False,
+        leaves_out: Callable[[str], bool] | None = None,
     ) -> None:
-        self._requests = requests
+        super().__init__(requests)
         self._watched = watched
         self._version = resource_version
         self._bookmarks = bookmarks
-        self._lock = threading.Lock()
-        self._was_closed = threading.Event()
-        self._response: Any = None
+        self._leaves_out = leaves_out
+        self._left_out = 0
         self._opened_at = float("-inf")
         clock = requests.clock
         self._deadline = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
@@ -76,21 +81,6 @@ class KubeWatch:
 
     def __next__(self) -> WatchEvent:
         return next(self._events)
-
-    def close(self) -> None:
-        """End the watch, and let a reader in another thread go."""
-        with self._lock:
-            self._was_closed.set()
-            response = self._response
-        if response is not None:
-            _let_go(response)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-        self._drop()
 
     # The stream
 
@@ -118,40 +108,28 @@ class KubeWatch:
         for line in self._lines():
             if self._was_closed.is_set():
                 return
+            is_left_out = self._leaves_out is not None and is_of(line, self._leaves_out)
+            if is_left_out:
+                self._left_out += 1
+                if self._left_out % _LEFT_OUT_UNREAD:
+                    continue
             event = json.loads(line)
             obj: KubeObject = event.get("object") or {}
-            said = event.get("type")
-            if said == "ERROR":
+            type_ = event.get("type")
+            if type_ == "ERROR":
                 raise error_of(int(obj.get("code") or 500), obj, self._asked)
             self._version = metadata_of(obj).get("resourceVersion") or self._version
-            if said != "BOOKMARK":
-                yield WatchEvent(EventType(said), obj)
+            if type_ != "BOOKMARK" and not is_left_out:
+                yield WatchEvent(EventType(type_), obj)
             elif self._bookmarks:
                 yield WatchEvent(EventType.BOOKMARK, self._bookmark())
 
     def _lines(self) -> Iterator[bytes]:
-        from urllib3.exceptions import HTTPError
-
-        held: list[bytes] = []
-        while True:
-            with self._lock:
-                response = self._response
-            if response is None:
-                return
-            try:
-                piece = response.read1(_PIECE)
-            except (HTTPError, OSError, ValueError, AttributeError):
-                # Broken, silent for too long, or closed by another thread under our hands.
-                return
-            if not piece:
-                return
-            *whole, rest = piece.split(b"\n")
-            for line in whole:
-                held.append(line)
-                yield b"".join(held)
-                held = []
-            if rest:
-                held.append(rest)
+        """Give the whole lines of one connection, however it ends."""
+        with suppress(Broken):
+            for line in lines_of(self._pieces()):
+                if line.endswith(b"\n"):
+                    yield line
 
     def _bookmark(self) -> KubeObject:
         kind = self._watched.kind
@@ -182,7 +160,7 @@ class KubeWatch:
             ("timeoutSeconds", str(window)),
         ]
         self._opened_at = now
-        response = requests.stream(
+        self._ask(
             Request(
                 "GET",
                 self._watched.path,
@@ -192,11 +170,6 @@ class KubeWatch:
                 silence=window + timing.silence,
             )
         )
-        with self._lock:
-            self._response = response
-            is_closed = self._was_closed.is_set()
-        if is_closed:
-            _let_go(response)
 
     def _reopen(self) -> None:
         self._drop()
@@ -208,18 +181,17 @@ class KubeWatch:
         try:
             self._open()
         except NotFound as error:
-            # The kind has gone, and what was told of its objects with it.
+            # The kind has gone, and its objects with it.
             raise Expired(f"too old resource version: {self._version}: {error}") from error
 
-    def _drop(self) -> None:
-        with self._lock:
-            response, self._response = self._response, None
-        if response is not None:
-            with suppress(Exception):  # it may be broken in any way; nobody reads it any more
-                response.close()
 
+def is_of(line: bytes, is_meant: Callable[[str], bool]) -> bool:
+    """Say whether an event surely is of a namespace that is meant, without reading it as JSON.
 
-def _let_go(response: Any) -> None:
-    """Wake whoever reads an answer: it ends for them there."""
-    with suppress(OSError, ValueError, RuntimeError):
-        response.shutdown()
+    Within a text of JSON there is no such pair of quotation marks. What else has a namespace
+    in it, a label or a reference, is taken for one, too: all of them must be meant.
+    """
+    _, *found = line.split(_NAMESPACE)
+    if not found or line.count(_NAMESPACE_KEY) != len(found) or not line.startswith(_OF_OBJECTS):
+        return False
+    return all(is_meant(each[: each.index(b'"')].decode()) for each in found)

@@ -1,4 +1,4 @@
-"""What goes into the image of a Python function: its project, with all that it needs."""
+"""Contents of the image of a Python function: its project, with all that it needs."""
 
 from __future__ import annotations
 
@@ -10,21 +10,10 @@ from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.errors import UsageError
-
-
-class FunctionNotBuilt(UsageError):
-    """No package can be made of a function as it is."""
-
-    reason = "FunctionNotBuilt"
-
-    def __init__(self, what: str, why: str) -> None:
-        super().__init__(f"No package can be made of {what}: {why}")
-        self.what = what
-        self.why = why
-
+from kanister_py.values import NamedTuple
 
 PLATFORMS: Final = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
 _ENTRY_POINTS: Final = "kanister_py.functions"
@@ -42,22 +31,22 @@ class Project(NamedTuple):
 
 
 def read_project(folder: Path, target: str = "") -> Project:
-    """Read which function a project brings; one that brings several must be told which."""
+    """Read which function a project brings; of several, the caller names one."""
     path = folder / "pyproject.toml"
     try:
-        said: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+        parsed: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:
-        raise FunctionNotBuilt(str(folder), "it has no pyproject.toml") from None
+        raise _not_built(folder, "it has no pyproject.toml") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise FunctionNotBuilt(str(path), str(error)) from error
-    project = said.get("project") or {}
+        raise _not_built(path, str(error)) from error
+    project = parsed.get("project") or {}
     points = (project.get("entry-points") or {}).get(_ENTRY_POINTS) or {}
     if not target:
         found = sorted(set(points.values()))
         if len(found) != 1:
             there = f"it has {', '.join(found)}" if found else "it has none"
             why = f"it must have one entry point of {_ENTRY_POINTS}, and {there}; name a --class"
-            raise FunctionNotBuilt(str(folder), why)
+            raise _not_built(folder, why)
         target = str(found[0])
     name = str(project.get("name") or folder.resolve().name)
     return Project(folder, name, str(project.get("version") or ""), target)
@@ -124,11 +113,11 @@ class Pip:
                 [*command, *words], capture_output=True, text=True, check=False, errors="replace"
             )
         except OSError as error:
-            raise FunctionNotBuilt("pip", error.strerror or str(error)) from error
+            raise _not_built("pip", error.strerror or str(error)) from error
         if done.returncode:
             lines = [each.strip() for each in done.stderr.splitlines() if each.strip()]
-            told = [each for each in lines if each.startswith("ERROR")] or lines[-1:]
-            raise FunctionNotBuilt(f"pip {verb}", " ".join(told) or f"it ended {done.returncode}")
+            errors = [each for each in lines if each.startswith("ERROR")] or lines[-1:]
+            raise _not_built(f"pip {verb}", " ".join(errors) or f"it ended {done.returncode}")
 
 
 def copy_module(target: str, into: Path) -> None:
@@ -138,7 +127,7 @@ def copy_module(target: str, into: Path) -> None:
         sys.path.insert(0, str(Path.cwd()))
     spec = find_spec(top)
     if spec is None or spec.origin is None:
-        raise FunctionNotBuilt(target, f"there is no module {top} here")
+        raise _not_built(target, f"there is no module {top} here")
     origin = Path(spec.origin)
     if spec.submodule_search_locations:
         ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
@@ -164,3 +153,7 @@ def described_by(folder: Path) -> bytes | None:
 
 def _is_part(path: Path) -> bool:
     return path.suffix in (".yaml", ".yml") and "examples" not in path.parts
+
+
+def _not_built(what: object, why: str) -> UsageError:
+    return UsageError(f"No package can be made of {what}: {why}", reason="FunctionNotBuilt")

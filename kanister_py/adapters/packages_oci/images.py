@@ -1,4 +1,4 @@
-"""What an image is, how one is made of layers, and how it lies in a file."""
+"""OCI images: made of layers, kept in a file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.adapters.packages_oci.layers import Allowance, UnreadableLayer, all_files
 from kanister_py.core.revisions.package import InvalidPackage
+from kanister_py.values import NamedTuple
 
 PACKAGE_FILE: Final = "package.yaml"
 LAYER_ANNOTATION: Final = "io.crossplane.xpkg"
@@ -41,14 +42,14 @@ class Blob(NamedTuple):
         return digest_of(self.data)
 
     def descriptor(self) -> dict[str, Any]:
-        told: dict[str, Any] = {
+        described: dict[str, Any] = {
             "mediaType": self.media_type,
             "digest": self.digest,
             "size": len(self.data),
         }
         if self.annotations:
-            told["annotations"] = dict(self.annotations)
-        return told
+            described["annotations"] = dict(self.annotations)
+        return described
 
 
 class Image(NamedTuple):
@@ -58,13 +59,13 @@ class Image(NamedTuple):
     layers: tuple[Blob, ...]
 
     def manifest(self) -> Blob:
-        said = {
+        manifest = {
             "schemaVersion": 2,
             "mediaType": MANIFEST_TYPE,
             "config": self.config.descriptor(),
             "layers": [each.descriptor() for each in self.layers],
         }
-        return Blob(MANIFEST_TYPE, json.dumps(said, sort_keys=True).encode())
+        return Blob(MANIFEST_TYPE, json.dumps(manifest, sort_keys=True).encode())
 
 
 def digest_of(data: bytes) -> str:

@@ -20,7 +20,7 @@ class UnreadableLayer(Exception):
 
 
 class Allowance:
-    """How many bytes may still be unpacked, by all layers of one image together."""
+    """Bytes that may still be unpacked, by all layers of one image together."""
 
     def __init__(self, unpacked_bytes: int) -> None:
         self._all = self._left = unpacked_bytes
@@ -129,11 +129,11 @@ class _Archive:
             if kind in (_LONG_NAME, _PAX, _PAX_OF_ALL):
                 if size > _MAX_HEADER_BYTES:
                     raise UnreadableLayer(f"a header in it has more than {_MAX_HEADER_BYTES} bytes")
-                told = self.take(size)
+                content = self.take(size)
                 if kind == _LONG_NAME:
-                    named = _text(told)
+                    named = _text(content)
                 elif kind == _PAX:
-                    named = _path_of(told) or named
+                    named = _path_of(content) or named
                 continue
             yield named or _name_of(header), size, kind in _FILES
             named = ""

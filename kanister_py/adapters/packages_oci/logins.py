@@ -1,4 +1,4 @@
-"""Who are we to registries, as the tools of containers on this machine know it?"""
+"""Registry logins, as container tools on this machine keep them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,6 @@ from typing import Any, Final
 from kanister_py.core.errors import UsageError
 from kanister_py.ports.packages import RegistryLogin
 
-
-class InvalidDockerConfig(UsageError):
-    """The file in which container tools keep their logins says nothing that can be read."""
-
-    reason = "InvalidDockerConfig"
-
-    def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"{path}: {why}")
-        self.path = path
-        self.why = why
-
-
 _SECONDS: Final = 30.0
 
 
@@ -33,30 +21,30 @@ def login_for(registry: str) -> RegistryLogin | None:
     folder = os.environ.get("DOCKER_CONFIG") or str(Path.home() / ".docker")
     path = Path(folder) / "config.json"
     try:
-        said: Any = json.loads(path.read_text("utf-8"))
+        config: Any = json.loads(path.read_text("utf-8"))
     except FileNotFoundError:
         return None
     except (ValueError, OSError) as error:
-        raise InvalidDockerConfig(str(path), "it is no JSON that can be read") from error
-    if not isinstance(said, dict):
-        raise InvalidDockerConfig(str(path), "it is no object")
+        raise _invalid(path, "it is no JSON that can be read") from error
+    if not isinstance(config, dict):
+        raise _invalid(path, "it is no object")
     https = f"https://{registry}"
     for key in (registry, https, f"{https}/v1/", f"{https}/v2/"):
-        found = _kept_by_helper(said, registry, key) or _written_down(said, key, path)
+        found = _kept_by_helper(config, registry, key) or _written_down(config, key, path)
         if found is not None:
             return RegistryLogin(registry, *found)
     return None
 
 
-def _written_down(said: dict[str, Any], key: str, path: Path) -> tuple[str, str] | None:
-    login = (said.get("auths") or {}).get(key)
+def _written_down(config: dict[str, Any], key: str, path: Path) -> tuple[str, str] | None:
+    login = (config.get("auths") or {}).get(key)
     if not isinstance(login, dict):
         return None
     if login.get("auth"):
         try:
             pair = base64.b64decode(str(login["auth"]), validate=True).decode("utf-8")
         except ValueError as error:
-            raise InvalidDockerConfig(str(path), f"the login of {key} is no base64") from error
+            raise _invalid(path, f"the login of {key} is no base64") from error
         username, _, password = pair.partition(":")
         return username, password
     if login.get("username"):
@@ -64,12 +52,12 @@ def _written_down(said: dict[str, Any], key: str, path: Path) -> tuple[str, str]
     return None
 
 
-def _kept_by_helper(said: dict[str, Any], name: str, key: str) -> tuple[str, str] | None:
+def _kept_by_helper(config: dict[str, Any], name: str, key: str) -> tuple[str, str] | None:
     """Ask the program that keeps logins; one that has none says so by its exit code."""
-    helpers = said.get("credHelpers") or {}
+    helpers = config.get("credHelpers") or {}
     helper = helpers.get(name)
-    if helper is None and key in (said.get("auths") or {}):
-        helper = said.get("credsStore")
+    if helper is None and key in (config.get("auths") or {}):
+        helper = config.get("credsStore")
     program = shutil.which(f"docker-credential-{helper}") if helper else None
     if program is None:
         return None
@@ -82,8 +70,12 @@ def _kept_by_helper(said: dict[str, Any], name: str, key: str) -> tuple[str, str
             check=False,
             timeout=_SECONDS,
         )
-        told = json.loads(done.stdout) if done.returncode == 0 else {}
+        answer = json.loads(done.stdout) if done.returncode == 0 else {}
     except (OSError, ValueError, subprocess.TimeoutExpired):
         return None
-    username, password = str(told.get("Username") or ""), str(told.get("Secret") or "")
+    username, password = str(answer.get("Username") or ""), str(answer.get("Secret") or "")
     return (username, password) if username and password else None
+
+
+def _invalid(path: Path, why: str) -> UsageError:
+    return UsageError(f"{path}: {why}", reason="InvalidDockerConfig")

@@ -68,7 +68,7 @@ class OciPackages:
 
     Registries on this machine are spoken to without TLS, as container tools do.
     `timeout_seconds` is the patience for one answer, `read_seconds` for all that is read of
-    one package, `image_seconds` for a whole image, with somebody who waits for it.
+    one package, `image_seconds` for a whole image, with a person who waits for it.
     """
 
     def __init__(
@@ -277,8 +277,8 @@ class _Session:
             raise PackageNotFound(str(self._reference), f"it sends us to {realm}, without TLS")
         response = self._exchange.send("GET", f"{realm}?{query}", headers)
         self._refuse(response, ())
-        said = mapping_of(self._json(self._exchange.read(response, _MAX_JSON_BYTES), "token"))
-        token = said.get("token") or said.get("access_token")
+        answer = mapping_of(self._json(self._exchange.read(response, _MAX_JSON_BYTES), "token"))
+        token = answer.get("token") or answer.get("access_token")
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
             raise InvalidPackage(str(self._reference), "its registry gives a token that is none")
         return token
@@ -310,10 +310,10 @@ class _Session:
         path = f"tags/list?n={_TAGS_AT_ONCE}"
         for _ in range(_MOST_PAGES):
             response = self.ask("GET", path)
-            said = mapping_of(
+            answer = mapping_of(
                 self._json(self._exchange.read(response, _MAX_JSON_BYTES), "list of tags")
             )
-            listed = said.get("tags")
+            listed = answer.get("tags")
             tags = listed if isinstance(listed, list) else []
             page = [each for each in tags if isinstance(each, str) and is_tag(each)]
             new = [each for each in page if each not in found]

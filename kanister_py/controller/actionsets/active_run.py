@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 from kanister_py.controller.actionsets.projection import Kept, Live
 from kanister_py.controller.actionsets.status import StatusWriter
@@ -18,6 +18,7 @@ from kanister_py.core.objects.parts import spec_of
 from kanister_py.executor.alarms import Alarm, Alarms
 from kanister_py.executor.run.run import ActionSetRun
 from kanister_py.ports.clock import Clock
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ class ActiveRun:
     is_cancelled: bool = False
 
     def put_down(self) -> None:
-        """Leave it to whoever takes it up; what nobody could take up goes on. It is at rest."""
+        """Leave it to be taken up elsewhere; what cannot be goes on. It is at rest."""
         self.run.drain()
         if not self.run.at_work.untouchable:
             # What its functions still do is another's from now on.

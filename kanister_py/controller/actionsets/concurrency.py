@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from datetime import datetime
 from heapq import nsmallest
 from threading import Lock
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.errors import UsageError
+from kanister_py.values import NamedTuple
 
 _LIMIT: Final = re.compile(
     r"(?:(?P<namespace>[a-z0-9-]+)/)?(?P<blueprint>\*|[a-z0-9.-]+)"
@@ -96,7 +97,7 @@ def lines_of(
 
 
 class _Place(NamedTuple):
-    """Where somebody stands in a line: whoever is at work first, then by age."""
+    """Place in a line: what is at work first, then by age."""
 
     is_waiting: bool
     since: datetime
@@ -104,10 +105,10 @@ class _Place(NamedTuple):
 
 
 class Concurrency:
-    """All lines, with who stands in them. Whoever left the cluster has to be let go.
+    """All lines, with the runs in them. What left the cluster has to be let go.
 
     One order holds in all lines: the first of those that wait waits only for some that
-    are at work, so there is always somebody who goes on.
+    are at work, so there is always one that goes on.
     """
 
     def __init__(self) -> None:
@@ -117,7 +118,7 @@ class Concurrency:
         self._arrivals = 0
 
     def stand(self, key: ObjectKey, lines: Lines, since: datetime, *, is_waiting: bool) -> None:
-        """Put somebody into lines, where their age puts them."""
+        """Put a run into lines, where its age puts it."""
         with self._lock:
             before = self._place_of(key)
             if self._lines_of.get(key, lines) != lines:
@@ -136,7 +137,7 @@ class Concurrency:
         return next((self._places[line][key] for line in self._lines_of.get(key, ())), None)
 
     def waits_in(self, key: ObjectKey) -> tuple[Line, ObjectKey] | None:
-        """Say in which line somebody waits, and who stands right before; None on their turn."""
+        """Say in which line a run waits, and which stands right before; None on its turn."""
         with self._lock:
             for line in self._lines_of.get(key, ()):
                 places = self._places[line]
@@ -147,7 +148,7 @@ class Concurrency:
         return None
 
     def leave(self, key: ObjectKey) -> list[ObjectKey]:
-        """Let somebody go, and say for whom it is not as it was."""
+        """Let a run go, and say for which ones it is not as it was."""
         if key not in self._lines_of:
             return []
         with self._lock:

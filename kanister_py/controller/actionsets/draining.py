@@ -33,13 +33,15 @@ class Drain:
     ) -> None:
         """Begin nothing new, and wait for what nobody could take up, but not for ever."""
         self._tell_begin(reconciler.at_work.phases, reconciler.at_work.untouchable)
-        reconciler.drain()
+        all_know = reconciler.drain()
         while self._seconds < self._most_seconds and still_leads():
-            if not reconciler.at_work.untouchable and not reconciler.has_untold_ends:
+            # Counted after that: what knows of it starts no phase any more.
+            is_at_work = reconciler.at_work.untouchable or reconciler.has_untold_ends
+            if all_know and not is_at_work:
                 break
             with changed:
                 self._clock.wait(changed, _LOOK_SECONDS)
-            reconciler.drain()
+            all_know = reconciler.drain()
         self._cut_off = reconciler.at_work.untouchable
 
     def _tell_begin(self, phases: int, untouchable: int) -> None:
@@ -55,8 +57,8 @@ class Drain:
                 f"{_phases(left)} more {'is' if left == 1 else 'are'}" if left else "nothing is",
             )
         elif phases:
-            told = "Stops%s: begins nothing new; %s at work left to the next controller"
-            _LOG.info(told, why, _phases(phases))
+            message = "Stops%s: begins nothing new; %s at work left to the next controller"
+            _LOG.info(message, why, _phases(phases))
         else:
             _LOG.info("Stops%s: begins nothing new; no phase is at work", why)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from heapq import heappop, heappush
 from threading import Condition, Thread
-from typing import Final, NamedTuple
+from typing import Final
 
 from kanister_py.controller.actionsets.projection import Ended, acts_of, reason_of_end
 from kanister_py.controller.machine.events import WARNING, Subject, subject_of
@@ -37,6 +37,7 @@ from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.notice_receivers import NoticeReceivers
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -116,14 +117,14 @@ class FailureNotices:
 
     def _named(self, end: RunEnd) -> Sequence[tuple[str, str]]:
         """Give namespace and name of the Secrets: the Schedule's if it says one."""
-        said = self._said_by(SCHEDULES, end.namespace, end.schedule) if end.schedule else ""
-        if said:
-            return [(end.namespace, said)]
+        named = self._said_by(SCHEDULES, end.namespace, end.schedule) if end.schedule else ""
+        if named:
+            return [(end.namespace, named)]
         found: dict[tuple[str, str], None] = {}
         for blueprint in dict.fromkeys(each.blueprint for each in end.actions):
             where, _, name = blueprint.rpartition("/")
-            if said := self._said_by(BLUEPRINTS, where or end.namespace, name):
-                found[where or end.namespace, said] = None
+            if named := self._said_by(BLUEPRINTS, where or end.namespace, name):
+                found[where or end.namespace, named] = None
         return list(found)
 
     def _said_by(self, resource: GroupVersionResource, namespace: str, name: str) -> str:
@@ -146,8 +147,8 @@ class FailureNotices:
         except TransientError:
             raise
         except KanisterError as error:
-            said = f"No notice of it: Secret {namespace}/{name}: {error.message}"
-            self._tools.tell(waiting.subject, WARNING, error.reason, said)
+            message = f"No notice of it: Secret {namespace}/{name}: {error.message}"
+            self._tools.tell(waiting.subject, WARNING, error.reason, message)
             self._count("refused")
             return
         lane = self._lanes[origin_of(receiver.url)]
@@ -171,8 +172,8 @@ class FailureNotices:
             self._count("sent")
             return True
         # An answer may say anything: its number is all that is told of it.
-        said = f"The notice of it was answered with {status} by {origin_of(url)}"
-        self._tools.tell(waiting.subject, WARNING, "NoticeRefused", said)
+        message = f"The notice of it was answered with {status} by {origin_of(url)}"
+        self._tools.tell(waiting.subject, WARNING, "NoticeRefused", message)
         self._count("refused")
         return True
 
@@ -239,8 +240,8 @@ class _Lane:
                 _LOG.exception("Sending a notice fell over")
             if waiting.attempt >= len(_RETRY_SECONDS):
                 end = waiting.end
-                said = "The notice of ActionSet %s/%s was given up after %d attempts"
-                _LOG.warning(said, end.namespace, end.name, waiting.attempt + 1)
+                message = "The notice of ActionSet %s/%s was given up after %d attempts"
+                _LOG.warning(message, end.namespace, end.name, waiting.attempt + 1)
                 self._count("dropped")
                 continue
             due = self._clock.monotonic() + _RETRY_SECONDS[waiting.attempt]

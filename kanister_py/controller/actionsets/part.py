@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Final
 from weakref import WeakValueDictionary
 
 from kanister_py.controller.actionsets.collection import parents_in_need, surplus
@@ -25,7 +25,6 @@ from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import WorkLoop
-from kanister_py.core.objects.parts import namespace_of
 from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.actions import FunctionSource
@@ -34,6 +33,7 @@ from kanister_py.executor.working import Workers
 from kanister_py.gotemplate import Effects
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.object_store import ObjectStores
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 _COLLECT_SECONDS: Final = 30.0
@@ -96,6 +96,7 @@ class ActionSets:
             lambda key, old, new: self.reconciler.on_change(key, old, new),  # noqa: PLW0108 # see above
             namespaces=watched,
             on_error=tools.on_error,
+            leaves_out=tools.shards.foreign if not self._spans_namespaces else None,
         )
         self.store.tell_by_age(_age_of)
         self._blueprints: Store[Subject] = Store(
@@ -146,17 +147,17 @@ class ActionSets:
 
         All that share a concurrency key are of one namespace, and so of one replica.
         """
-        is_foreign = not self._tools.shards.holds(namespace_of(obj))
+        is_foreign = not self._tools.shards.holds(obj["metadata"].get("namespace", ""))
         if is_foreign and not self._spans_namespaces:
             return None
         kept = keep(obj, self._tools.clock)
         if isinstance(kept, Ended):
             if is_foreign:
                 return None
-            # While all are listed, nothing says which of them came first.
-            has_order = self.store.has_synced
             had_failed = note_end(obj, kept, self._tools.metrics)
             if self._notices is not None:
+                # While all are listed, nothing says which of them came first.
+                has_order = self.store.has_synced
                 self._notices.on_end(obj, kept, was_failing=had_failed and has_order)
         return kept
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from threading import Lock
-from typing import Final, NamedTuple
+from threading import Condition
+from typing import Final
 
 from kanister_py.controller.machine.events import Subject, subject_of
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
@@ -29,6 +29,7 @@ from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import OnRestart
+from kanister_py.values import NamedTuple
 
 
 class BlueprintNotFound(UsageError):
@@ -47,6 +48,10 @@ class BlueprintNotFound(UsageError):
 _MOST_PARSED: Final = 256
 _FRESH_SECONDS: Final = 1.0
 """How long what was read of a Blueprint counts for others that were there before it was read."""
+_PACE_SECONDS: Final = 0.05
+"""How long after one look at a Blueprint the next is taken; those that begin meanwhile share it."""
+_MOST_AWAITED: Final = 2
+"""For how many looks of others is waited: the one under way, which may be too old, and the next."""
 
 
 class Planned(NamedTuple):
@@ -91,8 +96,9 @@ class Planner:
         self._clock = clock
         self._functions = functions
         self._allows_other_namespaces = allows_other_namespaces
-        self._lock = Lock()
+        self._changed = Condition()
         self._parsed: OrderedDict[ObjectKey, _Parsed] = OrderedDict()
+        self._asking: dict[ObjectKey, object] = {}
 
     def plan(
         self, obj: KubeObject, seen_at: float, retry_of: str = "", retry_from: str = ""
@@ -114,7 +120,7 @@ class Planner:
         actionset = parse_actionset(document)
         found = self._blueprints_of(actionset, seen_at)
         course = course_of(actionset, {name: each.blueprint for name, each in found.items()})
-        subjects = tuple(found[each.blueprint].subject for each in actionset.spec.actions)
+        subjects = tuple([found[each.blueprint].subject for each in actionset.spec.actions])
         if status is None or status.state is State.PENDING:
             fresh = first_status(course)
             if retry_of:
@@ -151,28 +157,58 @@ class Planner:
         return ObjectKey(namespace, rest)
 
     def _read(self, path: str, key: ObjectKey, seen_at: float) -> _Parsed:
+        known = self._await_turn(key, seen_at)
+        if known is not None:
+            return known
         asked_at = self._clock.monotonic()
-        with self._lock:
-            known = self._parsed.get(key)
-            if known is not None and known.asked_at > max(seen_at, asked_at - _FRESH_SECONDS):
-                return known
         try:
-            obj = self._cluster.get(BLUEPRINTS, key.name, namespace=key.namespace)
+            return self._keep(
+                key, self._cluster.get(BLUEPRINTS, key.name, namespace=key.namespace), asked_at
+            )
         except NotFound as error:
             raise BlueprintNotFound(path, key.name, key.namespace, "There is none") from error
+        finally:
+            with self._changed:
+                self._asking.pop(key, None)
+                self._changed.notify_all()
+
+    def _await_turn(self, key: ObjectKey, seen_at: float) -> _Parsed | None:
+        """Give a look that was taken since; None where this one is to take the next.
+
+        A look that fails is of no use to others: after two of them nobody waits for one more.
+        """
+        came_at, awaited = self._clock.monotonic(), 0
+        with self._changed:
+            while True:
+                known = self._parsed.get(key)
+                if known is not None and known.asked_at > max(seen_at, came_at - _FRESH_SECONDS):
+                    return known
+                now = self._clock.monotonic()
+                pause = known.asked_at + _PACE_SECONDS - now if known is not None else 0.0
+                under_way = self._asking.get(key)
+                if under_way is not None and awaited < _MOST_AWAITED:
+                    while self._asking.get(key) is under_way:
+                        self._clock.wait(self._changed)
+                    awaited += 1
+                elif under_way is None and pause > 0:
+                    self._clock.wait(self._changed, pause)
+                else:
+                    self._asking[key] = object()
+                    return None
+
+    def _keep(self, key: ObjectKey, obj: KubeObject, asked_at: float) -> _Parsed:
         metadata = obj["metadata"]
         version = (metadata["uid"], metadata["resourceVersion"])
-        with self._lock:
-            known = self._parsed.get(key)
-            if known is not None and known.version == version:
-                known = self._parsed[key] = known._replace(asked_at=asked_at)
-                self._parsed.move_to_end(key)
-                return known
-        document = Document.of(obj, f"Blueprint {key}")
-        blueprint = parse_blueprint(Found(document, (), "Blueprint", obj)).blueprint
-        parsed = _Parsed(version, blueprint, subject_of(obj), asked_at)
-        with self._lock:
+        known = self._parsed.get(key)
+        if known is not None and known.version == version:
+            parsed = known._replace(asked_at=asked_at)
+        else:
+            document = Document.of(obj, f"Blueprint {key}")
+            blueprint = parse_blueprint(Found(document, (), "Blueprint", obj)).blueprint
+            parsed = _Parsed(version, blueprint, subject_of(obj), asked_at)
+        with self._changed:
             self._parsed[key] = parsed
+            self._parsed.move_to_end(key)
             if len(self._parsed) > _MOST_PARSED:
                 self._parsed.popitem(last=False)
         return parsed

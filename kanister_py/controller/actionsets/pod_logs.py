@@ -12,7 +12,7 @@ from kanister_py.core.errors import ApiError, Forbidden, UsageError
 from kanister_py.core.objects.parts import status_of
 from kanister_py.core.objects.resources import LEASES, PODS
 from kanister_py.ports.cluster import Cluster, KubeObject, LogOptions
-from kanister_py.ports.phase_lines import ToldLine
+from kanister_py.ports.phase_lines import PrintedLine
 
 POD_SELECTOR: Final = "app.kubernetes.io/name=kanister-py,app.kubernetes.io/component=controller"
 _UNAVAILABLE: Final = "PhaseLinesUnavailable"
@@ -26,8 +26,8 @@ class LinesOfPods:
         self._namespace = namespace
         self._read: dict[tuple[str, bool], int] = {}
 
-    def new_lines(self, actionset: KubeObject) -> Iterator[ToldLine]:
-        lines: list[ToldLine] = []
+    def new_lines(self, actionset: KubeObject) -> Iterator[PrintedLine]:
+        lines: list[PrintedLine] = []
         pods = self._pods()
         for pod in pods:
             statuses = status_of(pod).get("containerStatuses") or ()
@@ -69,7 +69,7 @@ class LinesOfPods:
 
     def _lines_of(
         self, pod: KubeObject, actionset: KubeObject, *, previous: bool
-    ) -> Iterator[ToldLine]:
+    ) -> Iterator[PrintedLine]:
         metadata = actionset["metadata"]
         since = "" if previous else str(metadata.get("creationTimestamp") or "")
         options = LogOptions(previous=previous, since_time=since)
@@ -89,12 +89,12 @@ class LinesOfPods:
             for each in text.splitlines()
             if (line := _line_of(each, metadata["namespace"], metadata["name"])) is not None
         ]
-        told = self._read.get((name, previous), 0)
+        already_read = self._read.get((name, previous), 0)
         self._read[name, previous] = len(own)
-        yield from own[told:]
+        yield from own[already_read:]
 
 
-def _line_of(text: str, namespace: str, name: str) -> ToldLine | None:
+def _line_of(text: str, namespace: str, name: str) -> PrintedLine | None:
     """Read a line of a log in JSON, if a phase of this ActionSet printed it."""
     if not text.startswith("{"):
         return None
@@ -106,7 +106,7 @@ def _line_of(text: str, namespace: str, name: str) -> ToldLine | None:
         return None
     if (data.get("namespace"), data.get("actionSet")) != (namespace, name):
         return None
-    return ToldLine(
+    return PrintedLine(
         str(data.get("time") or ""),
         str(data.get("action") or ""),
         str(data.get("phase") or ""),

@@ -7,25 +7,24 @@ long ago. Of those only what decides on their deletion is kept.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from sys import intern
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kanister_py.controller.actionsets.status import FINALIZER
 from kanister_py.controller.machine.metrics import CANCELLED as CANCELLED_OUTCOME
 from kanister_py.controller.machine.metrics import COMPLETE, FAILED, Act, ControllerMetrics
-from kanister_py.core.actionsets.artifacts import holds_artifacts
 from kanister_py.core.actionsets.creation import PARENT, RETRY_OF, SCHEDULE_LABEL
-from kanister_py.core.actionsets.status import CANCELLED, parse_time
-from kanister_py.core.actionsets.stored_status import read_status_data
+from kanister_py.core.actionsets.status import CANCELLED, LONG_AGO, parse_time
+from kanister_py.core.actionsets.stored_status import ended_at, holds_artifacts, read_status_data
 from kanister_py.core.objects.parts import annotations_of, labels_of, namespace_of
 from kanister_py.core.schedules.runs import TIME_ANNOTATION
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
+from kanister_py.values import NamedTuple
 
 CONCURRENCY_KEY: Final = "kanister-py.io/concurrency-key"
 
-_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _ENDS: Final = ("complete", "failed")
 
 
@@ -58,7 +57,7 @@ class Live(NamedTuple):
 
     uid: str
     obj: KubeObject
-    created_at: datetime = _LONG_AGO
+    created_at: datetime = LONG_AGO
     concurrency_key: str = ""
     is_pending: bool = True
     is_suspended: bool = False
@@ -103,15 +102,17 @@ def actions_of(live: Live) -> Iterator[tuple[str, str, str]]:
         yield where or each.namespace, name, each.action
 
 
-def acts_of(obj: KubeObject) -> Iterator[Act]:
+def acts_of(obj: KubeObject) -> tuple[Act, ...]:
     """Give of each action what numbers tell it apart by."""
     spec, namespace = obj.get("spec"), namespace_of(obj)
     schedule = str(labels_of(obj).get(SCHEDULE_LABEL) or "")
     actions = spec.get("actions") if isinstance(spec, dict) else None
+    found = []
     for each in actions if isinstance(actions, list) else ():
         given = each if isinstance(each, dict) else {}
         blueprint, name = str(given.get("blueprint") or ""), str(given.get("name") or "")
-        yield Act(namespace, schedule, blueprint, name, _name_of(given.get("object")))
+        found.append(Act(namespace, schedule, blueprint, name, _name_of(given.get("object"))))
+    return tuple(found)
 
 
 def _name_of(reference: Any) -> str:
@@ -119,7 +120,7 @@ def _name_of(reference: Any) -> str:
         return ""
     kind = reference.get("kind") or reference.get("resource")
     parts = (kind, reference.get("namespace"), reference.get("name"))
-    return "/".join(str(each) for each in parts if each)
+    return "/".join(map(str, filter(None, parts)))
 
 
 def reason_of_end(obj: KubeObject) -> tuple[str, str]:
@@ -137,8 +138,10 @@ def note_end(obj: KubeObject, ended: Ended, metrics: ControllerMetrics) -> bool:
     outcome = COMPLETE
     if not ended.is_complete:
         outcome = CANCELLED_OUTCOME if reason_of_end(obj)[0] == CANCELLED else FAILED
-    had_failed = [metrics.note_end(each, outcome, ended.ended_at) for each in acts_of(obj)]
-    return any(had_failed)
+    had_failed = False
+    for each in acts_of(obj):
+        had_failed = metrics.note_end(each, outcome, ended.ended_at) or had_failed
+    return had_failed
 
 
 def _ended(obj: KubeObject, is_complete: bool) -> Ended:
@@ -154,7 +157,7 @@ def _ended(obj: KubeObject, is_complete: bool) -> Ended:
     return Ended(
         uid=metadata["uid"],
         is_complete=is_complete,
-        ended_at=_ended_at(obj),
+        ended_at=ended_at(read_status_data(obj) or {}) or _created_at(metadata),
         blueprints=tuple(dict.fromkeys(blueprints)),
         # As long as its artifacts exist it is all that leads to them.
         ttl_seconds=None if holds else _ttl_of(spec, is_complete),
@@ -181,22 +184,8 @@ def _ttl_of(spec: Mapping[str, Any], is_complete: bool) -> int | None:
     return seconds if is_number else None
 
 
-def _ended_at(obj: KubeObject) -> datetime:
-    """Say when it ended; of one that another controller ended, as well as can be known."""
-    data = read_status_data(obj) or {}
-    conditions = data.get("conditions")
-    for each in conditions if isinstance(conditions, list) else ():
-        if isinstance(each, dict) and each.get("type") in ("Complete", "Failed"):
-            time = parse_time(each.get("lastTransitionTime"))
-            if time is not None:
-                return time
-    progress = data.get("progress")
-    time = parse_time(progress.get("lastTransitionTime")) if isinstance(progress, dict) else None
-    return time or _created_at(obj["metadata"])
-
-
 def _created_at(metadata: Mapping[str, Any]) -> datetime:
-    return parse_time(metadata.get("creationTimestamp")) or _LONG_AGO
+    return parse_time(metadata.get("creationTimestamp")) or LONG_AGO
 
 
 def _notes_in(metadata: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.controller.actionsets.active_run import ActiveRun, Host
 from kanister_py.controller.actionsets.concurrency import Concurrency, Limit, Lines, lines_of
@@ -61,7 +61,7 @@ from kanister_py.core.errors import (
     RequestTooLarge,
     TransientError,
 )
-from kanister_py.core.objects.parts import annotations_of, namespace_of
+from kanister_py.core.objects.parts import annotations_of
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.executor.alarms import Alarms
 from kanister_py.executor.phase_context import Surroundings
@@ -69,13 +69,13 @@ from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.executor.run.run import ActionSetRun, AtWork
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
 WAITING: Final = "Waiting"
 _LOOK_AGAIN_SECONDS: Final = 1.0
 _PATIENCE_SECONDS: Final = 0.2
-_MOST_KEYS_IN_SELECTOR: Final = 40
 
 
 class Equipment(NamedTuple):
@@ -120,14 +120,18 @@ class ActionSetReconciler:
             lines = _lines_of(self._equipment, key, new)
             if lines and not (new.is_pending and new.is_suspended):
                 concurrency.stand(key, lines, new.created_at, is_waiting=new.is_pending)
-            self._equipment.queue.add(key)
+            with self._lock:
+                active = self._active.get(key)
+            # Most of what is seen of a run it has done itself.
+            if active is None or active.has_news(new):
+                self._equipment.queue.add(key)
             return
         with self._lock:
             self._ended.pop(key, None)
-            is_active = key in self._active
+            active = self._active.get(key)
         for follower in concurrency.leave(key):
             self._equipment.queue.add(follower)
-        if is_active:
+        if active is not None and active.has_news(new):
             self._equipment.queue.add(key)
         if isinstance(new, Ended):
             if new.ttl_seconds is not None or new.has_finalizer:
@@ -135,7 +139,7 @@ class ActionSetReconciler:
         elif old is not None:
             self._equipment.tellers.lines.forget(key)
             self._equipment.tidying.drop(key)
-            if not is_active:
+            if active is None:
                 self._equipment.queue.drop(key)
 
     # A pass
@@ -170,14 +174,16 @@ class ActionSetReconciler:
 
     def _attend(self, key: ObjectKey, active: ActiveRun, kept: Kept | None) -> None:
         run = active.run
-        if not run.is_done and active.has_news(kept):
+        is_done = run.is_done
+        if not is_done and active.has_news(kept):
             with run.at_rest(_PATIENCE_SECONDS) as is_ours:
                 if not is_ours:
                     # It writes, or cannot: nobody else should have to wait for that.
                     self._equipment.queue.add_later(key, _LOOK_AGAIN_SECONDS)
                     return
                 active.tell(kept)
-        if run.is_done:
+            is_done = run.is_done
+        if is_done:
             # Its end can be seen in the cluster before all have been told of it here.
             with run.at_rest(_PATIENCE_SECONDS) as is_ours:
                 pass
@@ -204,7 +210,8 @@ class ActionSetReconciler:
             # The watch has been faster than we are.
             with self._lock:
                 self._ended.pop(key, None)
-            equipment.queue.add(key)
+            if isinstance(kept, Live):
+                equipment.queue.add(key)
         for follower in equipment.concurrency.leave(key):
             equipment.queue.add(follower)
         equipment.queue.forget(key)
@@ -267,8 +274,8 @@ class ActionSetReconciler:
     def _begin(self, key: ObjectKey, kept: Live) -> None:
         obj = kept.obj
         if kept.is_pending and self._equipment.is_paused and not kept.is_deleted:
-            told = "The controller is paused: this begins when it goes on"
-            self._equipment.tellers.tell(subject_of(obj), NORMAL, "Paused", told)
+            message = "The controller is paused: this begins when it goes on"
+            self._equipment.tellers.tell(subject_of(obj), NORMAL, "Paused", message)
             return
         if not kept.is_pending:
             # Others may have brought it further than our copy says.
@@ -278,7 +285,7 @@ class ActionSetReconciler:
                 return
             if obj["metadata"]["uid"] != kept.uid or isinstance(keep(obj), Ended):
                 return
-        writer = _writer(self._equipment, obj)
+        writer = _writer(self._equipment, key, obj)
         try:
             planned = self._plan(obj, kept.seen_at)
         except TransientError:
@@ -359,16 +366,18 @@ class ActionSetReconciler:
         waits = equipment.concurrency.waits_in(key)
         if waits is None:
             equipment.concurrency.stand(key, lines, kept.created_at, is_waiting=False)
-            return False
+            return _has_gone(equipment, key, kept)
         line, before = waits
         reason = "ConcurrencyKey" if line.namespace else "Limit"
         self._tell_waiting(writer, planned, reason, line.why_waiting(before))
         return True
 
-    def _tell_waiting(self, writer: StatusWriter, planned: Planned, reason: str, told: str) -> None:
+    def _tell_waiting(
+        self, writer: StatusWriter, planned: Planned, reason: str, message: str
+    ) -> None:
         condition = planned.status.condition(WAITING)
-        if condition is None or condition.message != told:
-            waiting = Condition(WAITING, True, reason, told, self._now())
+        if condition is None or condition.message != message:
+            waiting = Condition(WAITING, True, reason, message, self._now())
             others = _without(planned.status, WAITING).conditions
             writer.put(planned.status._replace(conditions=(*others, waiting)))
 
@@ -390,12 +399,13 @@ class ActionSetReconciler:
             status = _without(status, WAITING)
         writer.needs_finalizer = partial(equipment.planner.leaves_traces, course)
         fence = Fence(equipment.shards.check_of(key.namespace))
-        acts = tuple(acts_of(obj))
+        acts = acts_of(obj)
         host = Host(key, equipment.queue, equipment.alarms, equipment.clock)
+        subject = subject_of(obj)
         teller = RunTeller(
             equipment.tellers,
             key,
-            subject_of(obj),
+            subject,
             course,
             planned.blueprints,
             acts,
@@ -413,7 +423,7 @@ class ActionSetReconciler:
         spec_now = course.actionset.spec
         active = ActiveRun(
             metadata["uid"],
-            subject_of(obj),
+            subject,
             run,
             writer,
             host,
@@ -439,23 +449,29 @@ class ActionSetReconciler:
                     each.put_down()
         return not found
 
-    def drain(self) -> None:
-        """Begin nothing new, and leave what can be taken up by somebody else."""
+    def drain(self) -> bool:
+        """Begin nothing new, and leave what can be taken up by another controller.
+
+        Says whether all runs know: one that writes at this moment may be starting a phase.
+        """
         self._is_draining = True
-        self._have_all(ActionSetRun.drain)
+        return self._have_all(ActionSetRun.drain)
 
     def abort(self) -> None:
         """Leave everything as it is."""
         self._is_draining = True
         self._have_all(ActionSetRun.abort)
 
-    def _have_all(self, act: Callable[[ActionSetRun], None]) -> None:
+    def _have_all(self, act: Callable[[ActionSetRun], None]) -> bool:
         with self._lock:
             runs = [each.run for each in self._active.values()]
+        have_acted = True
         for run in runs:
             with run.at_rest(_PATIENCE_SECONDS) as is_ours:
                 if is_ours:
                     act(run)
+                have_acted = have_acted and is_ours
+        return have_acted
 
     @property
     def at_work(self) -> AtWork:
@@ -475,8 +491,7 @@ class ActionSetReconciler:
         return self._equipment.clock.now()
 
 
-def _writer(equipment: Equipment, obj: KubeObject) -> StatusWriter:
-    key = ObjectKey(namespace_of(obj), obj["metadata"]["name"])
+def _writer(equipment: Equipment, key: ObjectKey, obj: KubeObject) -> StatusWriter:
     return StatusWriter(
         equipment.cluster,
         equipment.clock,
@@ -487,8 +502,23 @@ def _writer(equipment: Equipment, obj: KubeObject) -> StatusWriter:
     )
 
 
+def _has_gone(equipment: Equipment, key: ObjectKey, kept: Live) -> bool:
+    """Say whether an ActionSet went while it was looked at, and let its followers go on.
+
+    Asked once it stands in its lines: what goes later leaves them by itself.
+    """
+    now = equipment.store.get(key)
+    if isinstance(now, Live):
+        return now.uid != kept.uid
+    for follower in equipment.concurrency.leave(key):
+        equipment.queue.add(follower)
+    return True
+
+
 def _lines_of(equipment: Equipment, key: ObjectKey, kept: Live) -> Lines:
     limits = equipment.limits
+    if not limits and not kept.concurrency_key:
+        return ()
     return lines_of(key, kept.concurrency_key, limits, actions_of(kept) if limits else ())
 
 
@@ -516,6 +546,8 @@ def _owner_of(obj: KubeObject) -> dict[str, Any]:
 
 
 def _without(status: Status, kind: str) -> Status:
+    if not status.conditions:
+        return status
     return status._replace(
         conditions=tuple(each for each in status.conditions if each.type != kind)
     )

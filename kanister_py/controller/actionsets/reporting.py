@@ -36,8 +36,18 @@ from kanister_py.core.actionsets.outcomes import (
     PhaseStarted,
 )
 from kanister_py.core.actionsets.status import CANCELLED as CANCELLED_REASON
-from kanister_py.core.actionsets.status import ActionStatus, Place, State, Status, Warned
+from kanister_py.core.actionsets.status import (
+    DEFER,
+    FINAL,
+    ActionStatus,
+    PhaseStatus,
+    Place,
+    State,
+    Status,
+    Warned,
+)
 from kanister_py.core.actionsets.steps import current_phase
+from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.executor.run.run import ActionSetRun
@@ -46,7 +56,7 @@ _LOG: Final = logging.getLogger("kanister_py.controller")
 
 
 class Tellers:
-    """Whoever wants to hear of runs, together."""
+    """All that hear of runs, together."""
 
     def __init__(
         self,
@@ -118,6 +128,9 @@ class RunTeller:
         self._blueprints = blueprints
         self._acts = acts
         self._run = run
+        self._trace: str | None = None
+        self._places: dict[tuple[str, str], PhasePlace] = {}
+        """Where the lines of phases belong, by the names of the action and the phase."""
         self._resolved: set[int] = set()
         self._launched: set[int] = set()
         """Actions whose start is told with that of their first phase."""
@@ -127,59 +140,72 @@ class RunTeller:
     # Lines of phases
 
     def on_log(self, action: str, phase: str, line: str) -> None:
-        self._tellers.lines.write(self._key, self._subject.uid, self._place(action, phase), line)
+        place = self._places.get((action, phase))
+        if place is None:
+            # It was begun by another process.
+            status = self._run().status
+            for each in status.totals.running:
+                self._note_place(each, self._course.phase(each), status.phase_at(each))
+            place = self._places.setdefault((action, phase), PhasePlace(action, phase))
+        self._tellers.lines.write(self._key, self._subject.uid, place, line)
 
-    def _place(self, action: str, phase: str) -> PhasePlace:
-        status = self._run().status
-        places = [
-            place
-            for place in status.totals.running
-            if self._course.actions[place.action].spec.name == action
-            and self._course.phase(place).name == phase
-        ]
-        if not places:
-            return PhasePlace(action, phase)
-        known = status.phase_at(places[0])
-        function = self._course.phase(places[0]).func
-        return PhasePlace(action, phase, function, known.func_version, known.attempt)
+    def _note_place(self, place: Place, phase: Phase, known: PhaseStatus) -> None:
+        action = self._course.actions[place.action].spec.name
+        self._places[action, phase.name] = PhasePlace(
+            action, phase.name, phase.func, known.func_version, known.attempt
+        )
 
     # Outcomes
 
     def on_outcome(self, outcome: Outcome, status: Status) -> None:
+        index: int | None = None
         match outcome:
             case Begun(_, _, warnings):
-                for act in self._acts:
-                    self._tellers.metrics.begin_run(act)
-                self._log("began", status)
-                for warned in warnings:
-                    self._warn(warned)
-            case Launched(_, action):
-                self._launched.add(action)
-            case LaunchFailed(_, action, error):
-                told = f"Failed to launch Action {self._key.name}: {error.message}"
-                self._fail(action, told)
-            case ArtifactsFailed(_, action, error):
-                self._fail(action, f"Failed to render output artifacts: {error.message}")
+                self._begin(warnings, status)
+            case Launched(_, index):
+                self._launched.add(index)
+            case LaunchFailed(_, index, error):
+                message = f"Failed to launch Action {self._key.name}: {error.message}"
+                self._fail(index, message)
+            case ArtifactsRendered(_, index):
+                pass
+            case ArtifactsFailed(_, index, error):
+                self._fail(index, f"Failed to render output artifacts: {error.message}")
             case CancelAsked(_, reason, message):
                 self._post(NORMAL, "Cancelling", message or "Phases at work are told to stop")
                 self._log(f"is to be cancelled ({reason})", status)
-            case PhaseStarted() | PhaseCompleted() | PhaseSkipped() | PhaseFailed():
+            case PhaseStarted():
+                self._tell_phase(outcome, status)
+            case PhaseCompleted() | PhaseSkipped() | PhaseFailed():
+                index = outcome.place.action
                 self._tell_phase(outcome, status)
             case _:
                 pass
-        self._resolve(outcome, status)
-        if status.is_final:
+        if index is not None and (
+            status.actions[index].completion_time is not None or isinstance(outcome, LaunchFailed)
+        ):
+            self._resolve(index, outcome, status)
+        if status.state in FINAL:
             self._end(status)
+
+    def _begin(self, warnings: Iterable[Warned], status: Status) -> None:
+        for act in self._acts:
+            self._tellers.metrics.begin_run(act)
+        self._log("began", status)
+        for warned in warnings:
+            self._warn(warned)
 
     def _tell_phase(
         self, outcome: PhaseStarted | PhaseCompleted | PhaseSkipped | PhaseFailed, status: Status
     ) -> None:
         place = outcome.place
-        name = self._course.phase(place).name
-        what = "deferPhase" if place.is_deferred else "phase"
-        title = "deferPhase" if place.is_deferred else "Phase"
+        phase, known = self._course.phase(place), status.phase_at(place)
+        name = phase.name
+        what, title = ("deferPhase",) * 2 if place.phase == DEFER else ("phase", "Phase")
+        numbers = ActPhase(*self._acts[place.action][:-1], name, phase.func, known.func_version)
         if isinstance(outcome, PhaseStarted):
-            self._tellers.metrics.begin_phase(self._phase_at(place, status))
+            self._tellers.metrics.begin_phase(numbers)
+            self._note_place(place, phase, known)
         match outcome:
             case PhaseStarted() if place.action in self._launched:
                 self._tell_launch(place.action, f": {what} {name}")
@@ -190,26 +216,26 @@ class RunTeller:
                 self._log(f"starts {what} {name}", status, place)
                 return
             case PhaseCompleted():
-                if status.phase_at(place).state is State.FAILED:
+                if known.state is State.FAILED:
                     self._fail_phase(place, status)
                     return
                 self._ended = (f"Ended {title}", f"{what} {name}")
                 if not _is_last(status):
                     self._tell_ended()
                 self._log(f"completed {what} {name}", status, place)
-                self._count(place, COMPLETE, outcome, status)
+                self._count(numbers, COMPLETE, known, outcome.time)
             case PhaseSkipped():
                 self._post(NORMAL, f"Skipped {title}", f"The condition of {what} {name} says no")
                 self._log(f"skipped {what} {name}", status, place)
-                self._count(place, SKIPPED, outcome, status)
+                self._count(numbers, SKIPPED, known, outcome.time)
             case PhaseFailed(_, _, error):
-                if status.phase_at(place).state is State.PENDING:
-                    told = f"Attempt at {what} {name} failed: {error.message}"
-                    self._post(WARNING, f"Retrying {title}", told)
+                if known.state is State.PENDING:
+                    message = f"Attempt at {what} {name} failed: {error.message}"
+                    self._post(WARNING, f"Retrying {title}", message)
                     self._log(f"will try {what} {name} again", status, place, logging.WARNING)
                 else:
                     self._fail_phase(place, status)
-                self._count(place, FAILED, outcome, status, error.reason)
+                self._count(numbers, FAILED, known, outcome.time, error.reason)
 
     def _tell_launch(self, action: int, first_phase: str = "") -> None:
         self._launched.discard(action)
@@ -261,39 +287,24 @@ class RunTeller:
     # Numbers
 
     def _count(
-        self,
-        place: Place,
-        how: str,
-        outcome: PhaseCompleted | PhaseSkipped | PhaseFailed,
-        status: Status,
-        reason: str = "",
+        self, phase: ActPhase, how: str, known: PhaseStatus, end: datetime, reason: str = ""
     ) -> None:
-        seconds = _seconds(status.phase_at(place).start_time, outcome.time)
-        phase, trace = self._phase_at(place, status), self._run().trace_id
-        self._tellers.metrics.end_phase(phase, how, reason, seconds, trace)
+        seconds = _seconds(known.start_time, end)
+        self._tellers.metrics.end_phase(phase, how, reason, seconds, self._trace_id)
 
-    def _phase_at(self, place: Place, status: Status) -> ActPhase:
-        act, phase = self._acts[place.action], self._course.phase(place)
-        return ActPhase(*act[:-1], phase.name, phase.func, status.phase_at(place).func_version)
+    @property
+    def _trace_id(self) -> str:
+        """The trace that tells of the run, which is there before anything is told of it."""
+        if self._trace is None:
+            self._trace = self._run().trace_id
+        return self._trace
 
-    def _resolve(self, outcome: Outcome, status: Status) -> None:
-        """Count every action once, when it ends."""
-        match outcome:
-            case Launched(_, action) | LaunchFailed(_, action):
-                self._resolve_action(action, outcome, status)
-            case ArtifactsRendered(_, action) | ArtifactsFailed(_, action):
-                self._resolve_action(action, outcome, status)
-            case PhaseCompleted() | PhaseSkipped() | PhaseFailed():
-                self._resolve_action(outcome.place.action, outcome, status)
-            case _:
-                pass
-
-    def _resolve_action(self, index: int, outcome: Outcome, status: Status) -> None:
-        action = status.actions[index]
-        is_over = action.completion_time is not None or isinstance(outcome, LaunchFailed)
-        if not is_over or index in self._resolved:
+    def _resolve(self, index: int, outcome: Outcome, status: Status) -> None:
+        """Count an action once, when it has ended."""
+        if index in self._resolved:
             return
         self._resolved.add(index)
+        action = status.actions[index]
         is_good = (
             current_phase(action) is None
             and (action.deferred is None or action.deferred.state is State.COMPLETE)
@@ -303,12 +314,12 @@ class RunTeller:
         self._end_act(index, COMPLETE if is_good else FAILED, status)
 
     def _end_act(self, index: int, outcome: str, status: Status) -> None:
-        known, trace = status.actions[index], self._run().trace_id
+        known = status.actions[index]
         if outcome == FAILED and _is_cancelled(known, status):
             outcome = CANCELLED
         end = known.completion_time
         seconds = _seconds(known.start_time, end) if end is not None else None
-        self._tellers.metrics.end_run(self._acts[index], outcome, seconds, trace)
+        self._tellers.metrics.end_run(self._acts[index], outcome, seconds, self._trace_id)
 
     def _end(self, status: Status) -> None:
         for action in sorted(self._launched):
@@ -322,8 +333,8 @@ class RunTeller:
         if status.state is State.COMPLETE:
             _, phase = self._ended
             with_phase = f": completed {phase}" if phase else ""
-            told = f"Updated ActionSet '{self._key.name}' Status->complete{with_phase}"
-            self._post(NORMAL, "Update Complete", told)
+            message = f"Updated ActionSet '{self._key.name}' Status->complete{with_phase}"
+            self._post(NORMAL, "Update Complete", message)
         else:
             self._tell_ended()
         if status.error is None:
@@ -356,7 +367,7 @@ class RunTeller:
             "namespace": self._key.namespace,
             "actionSet": self._key.name,
             "reason": reason,
-            "traceId": self._run().trace_id,
+            "traceId": self._trace_id,
         }
         if place is not None:
             known = status.phase_at(place)
@@ -382,7 +393,7 @@ def _seconds(start: datetime | None, end: datetime) -> float | None:
 
 def _is_last(status: Status) -> bool:
     """Say whether no phase is left that would tell of itself before the end."""
-    return all(
+    return status.totals.open_actions == 0 or all(
         action.completion_time is not None
         or (
             current_phase(action) is None

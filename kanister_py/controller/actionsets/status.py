@@ -13,12 +13,13 @@ further phase one or two more, and the finalizer two where one is needed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
 from threading import Condition, RLock
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.actionsets.outcomes import Begun, Launched, Outcome, PhaseProgressed
-from kanister_py.core.actionsets.status import Status, parse_status
+from kanister_py.core.actionsets.status import FINAL, Status, parse_status
 from kanister_py.core.actionsets.stored_status import (
     STATUS_ANNOTATION,
     annotation_of,
@@ -35,12 +36,12 @@ from kanister_py.core.errors import (
     NotFound,
     TransientError,
 )
-from kanister_py.core.objects.parts import annotations_of
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.retries import NO_END, RetryRule
 from kanister_py.executor.insist import insist
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -89,9 +90,8 @@ class StatusWriter:
         self._when_late = when_late
         self._lock = RLock()
         self._pause = Condition(self._lock)
-        self._metadata = _slim(obj["metadata"])
+        self._metadata, self._left = _slim(obj)
         self._api_version = obj["apiVersion"]
-        self._left = _slim_status(obj)
         self._late: Status | None = None
         self._wrote_at = float("-inf")
         self._has_written = False
@@ -119,7 +119,7 @@ class StatusWriter:
             if isinstance(outcome, Begun):
                 self._wants_finalizer = self.needs_finalizer(outcome)
             self._late = status
-            if not status.is_final:
+            if status.state not in FINAL:
                 if isinstance(outcome, Begun | Launched):
                     # Nothing has acted yet: whoever comes after us begins likewise.
                     return
@@ -154,11 +154,11 @@ class StatusWriter:
                 self._put_late()
 
     def remove_finalizer(self) -> None:
-        """Let the object go, should somebody want it gone."""
+        """Let the object go, should it be deleted."""
         with self._lock:
             self._wants_finalizer = False
             if self.has_finalizer:
-                self._insist(lambda: self._write_finalizers(has_ours=False), None)
+                self._insist(partial(self._write_finalizers, has_ours=False), None)
 
     def _put_late(self) -> None:
         status = self._late
@@ -168,8 +168,8 @@ class StatusWriter:
         generation = self._metadata.get("generation") if self._form.has_subresource else 0
         data = status_as_dict(status, int(generation or 0))
         if self._wants_finalizer and not status.is_final and self._form.has_subresource:
-            self._insist(lambda: self._write_finalizers(has_ours=True), None)
-        self._insist(lambda: self._write_status(data, status), data)
+            self._insist(partial(self._write_finalizers, has_ours=True), None)
+        self._insist(partial(self._write_status, data, status), data)
         self._late = None
         self._wrote_at = self._clock.monotonic()
         self._has_written = True
@@ -179,7 +179,7 @@ class StatusWriter:
     def _insist(
         self, attempt: Callable[[], KubeObject | None], data: dict[str, Any] | None
     ) -> None:
-        insist(lambda: self._write_once(attempt, data), _RETRY, self._rest)
+        insist(partial(self._write_once, attempt, data), _RETRY, self._rest)
 
     def _write_once(
         self, attempt: Callable[[], KubeObject | None], data: dict[str, Any] | None
@@ -224,9 +224,9 @@ class StatusWriter:
         if written is None:
             return
         self.writes += 1
-        self._metadata = _slim(written["metadata"])
+        self._metadata, left = _slim(written)
         if data is not None:
-            self._left = _slim_status(written)
+            self._left = left
 
     def _reread(self, data: dict[str, Any] | None, error: KanisterError) -> bool:
         """Look what is there instead, and say whether it is what was to be written."""
@@ -255,7 +255,7 @@ class StatusWriter:
                 f"Somebody else has written the status of ActionSet {key}; "
                 "it goes on from what stands there now",
             ) from error
-        self._metadata = _slim(found["metadata"])
+        self._metadata, _ = _slim(found)
         return False
 
     # The requests
@@ -266,7 +266,7 @@ class StatusWriter:
                 {
                     "apiVersion": self._api_version,
                     "kind": "ActionSet",
-                    "metadata": _identity(self._metadata),
+                    "metadata": {key: self._metadata[key] for key in _IDENTITY},
                     "status": data,
                 }
             )
@@ -319,33 +319,22 @@ class StatusWriter:
         )
 
 
-_SLIM: Final = ("generation", "finalizers", "deletionTimestamp")
+_IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
+_SLIM: Final = frozenset({*_IDENTITY, "generation", "finalizers", "deletionTimestamp"})
 
 
-def _slim(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Keep what later writes need; of annotations only that there are some."""
-    slim = _identity(metadata)
-    for key in _SLIM:
-        if key in metadata:
-            slim[key] = metadata[key]
-    if metadata.get("annotations") is not None:
+def _slim(obj: KubeObject) -> tuple[dict[str, Any], KubeObject]:
+    """Keep of an object what later writes need, and how its status was left, as it lies there.
+
+    Of annotations the first has only that there are some. The second is read only if
+    somebody gets in between.
+    """
+    metadata = obj["metadata"]
+    slim = {key: metadata[key] for key in metadata if key in _SLIM}
+    left: dict[str, Any] = {}
+    annotations = metadata.get("annotations")
+    if annotations is not None:
         slim["annotations"] = {}
-    return slim
-
-
-def _slim_status(obj: KubeObject) -> KubeObject:
-    """Keep how a status was left, as it lies there: it is read only if somebody gets in between."""
-    metadata = _identity(obj["metadata"])
-    text = annotations_of(obj).get(STATUS_ANNOTATION)
-    if text:
-        metadata["annotations"] = {STATUS_ANNOTATION: text}
-    return {"metadata": metadata, "status": obj.get("status")}
-
-
-def _identity(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "name": metadata["name"],
-        "namespace": metadata["namespace"],
-        "uid": metadata["uid"],
-        "resourceVersion": metadata["resourceVersion"],
-    }
+        if text := annotations.get(STATUS_ANNOTATION):
+            left["annotations"] = {STATUS_ANNOTATION: text}
+    return slim, {"metadata": left, "status": obj.get("status")}

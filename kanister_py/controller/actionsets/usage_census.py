@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from kanister_py.controller.machine.repeating import Repeating
-from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.actionsets.uses import Uses
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.executor.find_uses import tally_uses
@@ -30,7 +29,7 @@ class UsageCensus:
         """The last count, None while there is none."""
 
     def count(self) -> None:
-        tally = tally_uses(self._cluster, self._registry, self._namespaces, read_status_data)
+        tally = tally_uses(self._cluster, self._registry, self._namespaces)
         self.uses = tally.counts()
 
     def every_now_and_then(self, clock: Clock) -> Repeating:

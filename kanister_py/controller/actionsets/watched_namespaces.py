@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.errors import Forbidden, KanisterError
-from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.resources import NAMESPACES, GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
@@ -18,7 +17,8 @@ class WatchedNamespaces:
 
     One that was not seen, and all of them where they may not be watched, are asked for as
     ever. A Namespace is no Blueprint: nothing that decides on a run is changed in it right
-    before the run, so that a watch which lags a moment does no harm.
+    before the run, so that a watch which lags a moment does no harm. A Namespace that it
+    gives is everybody's, and only to be read.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
@@ -39,10 +39,10 @@ class WatchedNamespaces:
 
     def get(self, resource: GroupVersionResource, name: str, **options: Any) -> KubeObject:
         if resource == NAMESPACES:
-            store = self._store or self._begin()
+            store = self._store if self._store is not None else self._begin()
             found = store.get(ObjectKey("", name)) if store is not None else None
             if found is not None:
-                return cast("KubeObject", copy_json(found))
+                return found
         return self._cluster.get(resource, name, **options)
 
     def _begin(self) -> Store[KubeObject] | None:

@@ -15,7 +15,7 @@ from kanister_py.controller.compositions.world import (
     revision_facts,
 )
 from kanister_py.controller.machine.breakers import Breakers
-from kanister_py.controller.machine.known_objects import Seen
+from kanister_py.controller.machine.known_objects import Seen, Slim
 from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.compositions.model import called_functions
@@ -89,6 +89,15 @@ class Changes:
             on_change(key, old, new)
         else:
             served = self._kinds.of(resource)
+            if isinstance(new or old, Slim):
+                # It is composed elsewhere, but its claim may be this replica's.
+                self._tell_claim(served, new or old)
+                if new is None:
+                    # What has come to depend on it since has heard nothing of it yet.
+                    self._looks.tell_dependents(resource, key, None, None)
+                return
+            if isinstance(old, Slim):
+                old = None
             if served is not None:
                 self._on_served(served, resource, key, old, new)
         if resource in _COMPOSED_WITH and _is_composed_differently(resource, old, new):
@@ -120,7 +129,7 @@ class Changes:
         self._ask(Task(Role.DEFINITION, DEFINITIONS, key))
 
     def _on_kind(self, key: ObjectKey, _old: _Maybe, _new: _Maybe) -> None:
-        """A kind came, changed or went: whoever defines it looks again."""
+        """A kind came, changed or went: its definition is looked at again."""
         is_defined = self._seen.known(DEFINITIONS, key) is not None
         if is_defined or self._kinds.is_defined_by(key.name):
             self._ask(Task(Role.DEFINITION, DEFINITIONS, key))
@@ -150,11 +159,16 @@ class Changes:
             if _is_said_differently(old, new):
                 self._ask(Task(Role.CLAIM, resource, key))
             return
-        is_ours = new is not None and self._seen.is_own_write(resource, new)
+        # What its own pass wrote asks for none; what it is composed of may be one of its kind.
+        is_ours = new is not None and self._seen.is_own_write(resource, new, in_own_pass=True)
         if not is_ours and _is_said_differently(old, new):
             self._ask(Task(Role.COMPOSITE, resource, key))
-        claim = spec_of(new or old or {}).get("claimRef") or {}
-        if served.claim_resource is not None and claim.get("name"):
+        self._tell_claim(served, new or old)
+
+    def _tell_claim(self, served: Served | None, composite: _Maybe) -> None:
+        """Have the claim looked at that a composite resource stands for, if there is one."""
+        claim = spec_of(composite or {}).get("claimRef") or {}
+        if served is not None and served.claim_resource is not None and claim.get("name"):
             of = ObjectKey(str(claim.get("namespace") or ""), str(claim["name"]))
             self._ask(Task(Role.CLAIM, served.claim_resource, of))
 
@@ -202,7 +216,7 @@ class Changes:
                 self._ask(Task(Role.FUNCTION, FUNCTIONS, ObjectKey("", function)))
 
     def _tell_users_of_function(self, function: str) -> None:
-        """Have whoever is composed with a function look again: another revision may serve."""
+        """Have all that is composed with a function looked at again: another revision may serve."""
         found = [(name_of(obj), obj) for obj in self._seen.all_of(COMPOSITIONS)]
         if self._settings.uses_revisions:
             # A resource may hold a revision that says what its composition no longer does.

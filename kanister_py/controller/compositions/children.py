@@ -16,7 +16,6 @@ from kanister_py.controller.compositions.one_pass import Pass, digest
 from kanister_py.controller.compositions.world import World
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell
 from kanister_py.controller.machine.writing import delete_as_seen, says
-from kanister_py.core.compositions.definitions import MACHINERY_KEY
 from kanister_py.core.compositions.desired import Composed, ComposedResource
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.naming import (
@@ -30,12 +29,12 @@ from kanister_py.core.compositions.results import COMPOSE
 from kanister_py.core.errors import Invalid, NotFound
 from kanister_py.core.objects.parts import (
     annotations_of,
+    controller_of,
     labels_of,
     name_of,
     namespace_of,
     owners_of,
 )
-from kanister_py.core.revisions.owners import controller_of
 from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
 
 ADOPTED: Final = "kanister-py.io/adopted"
@@ -95,7 +94,7 @@ class Children:
     ) -> list[str]:
         """Make every resource what it shall be; give the names of those that cannot be."""
         manager = composed_manager(run.xr)
-        before = (run.status.get(MACHINERY_KEY) or {}).get("applied") or {}
+        before = run.applied_before
         unsynced: list[str] = []
         for each in composed.resources:
             live = observed.get(each.name)
@@ -112,12 +111,12 @@ class Children:
                 except Invalid as error:
                     why = error.message
             if why:
-                said = f'Cannot apply composed resource "{each.name}": {why}'
-                self._tell(run.subject, WARNING, COMPOSE, said)
+                message = f'Cannot apply composed resource "{each.name}": {why}'
+                self._tell(run.subject, WARNING, COMPOSE, message)
                 unsynced.append(each.name)
                 continue
             run.applied[each.name] = intent
-            self._world.remember(made)
+            self._world.remember(made, in_own_pass=False)
             if live is None or _version(made) != _version(live):
                 run.changed = f"{made['kind']}/{name_of(made)}"
             if each.name in run.adopted:
@@ -125,11 +124,11 @@ class Children:
         return unsynced
 
     def _tell_of_adoption(self, run: Pass, made: KubeObject) -> None:
-        said = (
+        message = (
             f"Adopted {made['kind']} {name_of(made)}, which was there and had no controller; it "
             f"stays there when {run.subject.kind} {run.subject.name} is deleted"
         )
-        self._tell(run.subject, NORMAL, "AdoptResource", said)
+        self._tell(run.subject, NORMAL, "AdoptResource", message)
 
     def give_up(self, composed: Composed, observed: Mapping[str, Data]) -> None:
         """Give up what is no longer desired: what was there before is left there."""
@@ -144,7 +143,7 @@ class Children:
                 continue
             left = self._delete(seen, Propagation.FOREGROUND)
             if left is not None:
-                self._world.remember(left)
+                self._world.remember(left, in_own_pass=False)
 
     def take_along(self, run: Pass, objects: Iterable[Data]) -> None:
         """Delete what a composite resource owns, whose kind ends with it."""
@@ -164,7 +163,7 @@ class Children:
                 "annotations": dict.fromkeys((ADOPTED, RESOURCE_NAME)),
             }
             with suppress(NotFound):
-                self._world.remember(self._patch(obj, metadata))
+                self._world.remember(self._patch(obj, metadata), in_own_pass=False)
 
     def _patch(self, obj: Data, metadata: Mapping[str, Any]) -> KubeObject:
         known = self._cluster.resource_for(obj["apiVersion"], obj["kind"])

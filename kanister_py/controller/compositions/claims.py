@@ -27,9 +27,8 @@ from kanister_py.core.compositions.claims import (
 from kanister_py.core.compositions.conditions import RECONCILE_ERROR
 from kanister_py.core.compositions.naming import child_name
 from kanister_py.core.errors import AlreadyExists, Conflict, Invalid, NotFound
-from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.objects.parts import controller_reference, spec_of
 from kanister_py.core.objects.resources import SECRETS
-from kanister_py.core.revisions.owners import controller_reference
 from kanister_py.core.revisions.policy import Rules
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
@@ -71,9 +70,9 @@ class ClaimReconciler:
             self._let_go(claim, composite)
             return
         if composite is not None and not is_of_claim(composite, claim):
-            said = f"{self._kind} {composite['metadata']['name']} is bound to another claim"
-            self._tell(subject_of(claim), WARNING, "BindCompositeResource", said)
-            self._write_status(claim, None, said)
+            message = f"{self._kind} {composite['metadata']['name']} is bound to another claim"
+            self._tell(subject_of(claim), WARNING, "BindCompositeResource", message)
+            self._write_status(claim, None, message)
             return
         claim = hold(self._cluster, claim, FINALIZER)
         try:
@@ -108,8 +107,8 @@ class ClaimReconciler:
                 made = self._cluster.create(wanted, field_manager=FIELD_MANAGER)
             except AlreadyExists:
                 raise Conflict(f"{self._kind} {wanted['metadata']['name']} was just made") from None
-            said = f"Created {self._kind} {made['metadata']['name']}"
-            self._tell(subject_of(claim), NORMAL, "BindCompositeResource", said)
+            message = f"Created {self._kind} {made['metadata']['name']}"
+            self._tell(subject_of(claim), NORMAL, "BindCompositeResource", message)
             return made
         changed = {
             **composite,

@@ -50,7 +50,7 @@ def _users_of(
 ) -> Mapping[str, tuple[str, ...]]:
     holders = [
         Holder(
-            f"{obj['kind']}/{key}",
+            f"{each.kind.kind}/{key}",
             wishes_of(machinery_of(obj, legacy=each.kind.is_legacy)),
             each.kind.rules,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
@@ -26,12 +26,13 @@ from kanister_py.core.compositions.definitions import (
     target_version,
 )
 from kanister_py.core.errors import Invalid
+from kanister_py.core.objects.parts import controller_of, is_controlled_by
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.core.revisions.kinds import DEFINITIONS
-from kanister_py.core.revisions.owners import controller_of, is_controlled_by
 from kanister_py.core.revisions.policy import rules_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.values import NamedTuple
 
 FINALIZER: Final = "defined.apiextensions.crossplane.io"
 _FINALIZERS: Final = (FINALIZER, "offered.apiextensions.crossplane.io")
@@ -70,7 +71,7 @@ def reconcile_definition(
         write_status(cluster, clock, definition, [refused])
         return DefinitionOutcome()
 
-    wrong = [f"{path}: {said}" for path, said in problems_of_definition(definition)]
+    wrong = [f"{path}: {why}" for path, why in problems_of_definition(definition)]
     if wrong:
         return refuse("RenderCRD", "InvalidDefinition", "; ".join(wrong))
     # Nobody else lets the resources of its kinds end.
@@ -91,21 +92,21 @@ def reconcile_definition(
     if claim is not None:
         conditions.append(condition("Offered", "True", "WatchingCompositeResourceClaim"))
     if write_status(cluster, clock, definition, conditions) is not definition:
-        said = f"Serves {definition['spec']['names']['kind']}"
-        tell(subject_of(definition), NORMAL, "EstablishComposite", said)
+        message = f"Serves {definition['spec']['names']['kind']}"
+        tell(subject_of(definition), NORMAL, "EstablishComposite", message)
     claim_kind = claim["spec"]["names"]["kind"] if claim is not None else ""
     return DefinitionOutcome(Offered(_kind_of(definition), claim_kind))
 
 
 def observe_definition(cluster: Cluster, name: str) -> DefinitionOutcome:
-    """Say which kinds of a definition there are, as far as whoever sees to it has come."""
+    """Say which kinds of a definition there are, as far as the replica that sees to it has come."""
     found = find(cluster, DEFINITIONS, name)
     if found is None or any(problems_of_definition(found)):
         return DefinitionOutcome()
     claim = claim_crd_of(found)
     claim_kind = claim["spec"]["names"]["kind"] if claim is not None else ""
     if not _is_established(cluster, crd_of(found)["metadata"]["name"]):
-        # Whoever makes it is heard of by the watch.
+        # That it is made is heard of by the watch.
         return DefinitionOutcome()
     if claim is not None and not _is_established(cluster, claim["metadata"]["name"]):
         is_ending = bool(found["metadata"].get("deletionTimestamp"))
@@ -153,7 +154,7 @@ def _kind_of(definition: Mapping[str, Any]) -> Kind:
 
 
 def _apply(cluster: Cluster, crd: dict[str, Any], definition: KubeObject) -> str:
-    """Make a kind what it shall be; say why not, if it is somebody else's."""
+    """Make a kind what it shall be; say why not, if it has another owner."""
     name = crd["metadata"]["name"]
     live = find(cluster, CUSTOM_RESOURCE_DEFINITIONS, name)
     if live is not None:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Iterable, Mapping
 from threading import Lock
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
+from kanister_py.values import NamedTuple
 
 Who = TypeVar("Who", bound=Hashable)
 
 
 class Wanted(NamedTuple):
-    """Objects that somebody asked for by what they are: of a kind, a namespace, with labels."""
+    """Objects that are asked for by what they are: of a kind, a namespace, with labels."""
 
     resource: GroupVersionResource
     namespace: str
@@ -37,7 +38,7 @@ class Tracker(Generic[Who]):
         named: Iterable[tuple[GroupVersionResource, ObjectKey]],
         wanted: Iterable[Wanted] = (),
     ) -> bool:
-        """Say anew what somebody depends on, and learn whether it is anything new."""
+        """Replace what a key depends on; say whether there is anything new among it."""
         names, wants = frozenset(named), frozenset(wanted)
         with self._lock:
             before = self._of.get(who, (frozenset(), frozenset()))
@@ -54,9 +55,14 @@ class Tracker(Generic[Who]):
             return not (names <= before[0] and wants <= before[1])
 
     def knows(self, who: Who) -> bool:
-        """Say whether somebody depends on anything, as far as was said until now."""
+        """Say whether anything is known that a key depends on."""
         with self._lock:
             return who in self._of
+
+    @property
+    def everybody(self) -> set[Who]:
+        with self._lock:
+            return set(self._of)
 
     def forget(self, who: Who) -> None:
         with self._lock:
@@ -83,7 +89,7 @@ class Tracker(Generic[Who]):
         key: ObjectKey,
         *labels: Mapping[str, str] | None,
     ) -> set[Who]:
-        """Find whoever must hear of a change; the labels before and after it both count."""
+        """Find the keys that must hear of a change; the labels before and after it both count."""
         with self._lock:
             found = set(self._named.get((resource, key), ()))
             for want, who in self._wanted.get(resource, {}).items():
@@ -119,7 +125,7 @@ class Gate(Generic[Who]):
         self._flooded: set[Who] = set()
 
     def delay_for(self, who: Who, source: str) -> float:
-        """Say after how many seconds somebody may look because of a change; 0 is at once."""
+        """Say after how many seconds to look because of a change; 0 is at once."""
         now = self._clock.monotonic()
         with self._lock:
             tokens, since = self._tokens.get(who, (self._burst, now))
@@ -135,7 +141,7 @@ class Gate(Generic[Who]):
             return -tokens / self._refill
 
     def flooded_by(self, who: Who) -> str:
-        """Say whose changes are too many for somebody; empty if nobody's are any more."""
+        """Name the source of too many changes for a key; empty if there is none any more."""
         with self._lock:
             if self._seconds_to_calm(who) <= 0:
                 self._flooded.discard(who)
@@ -145,7 +151,7 @@ class Gate(Generic[Who]):
     def calm_after(self, who: Who) -> float | None:
         """Say after how many seconds a flood is over if nothing more comes; None without one.
 
-        Somebody has to look again then, or it would be told of for ever.
+        The key has to be looked at again then, or the flood would be reported for ever.
         """
         with self._lock:
             seconds = self._seconds_to_calm(who)

@@ -22,10 +22,9 @@ from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import called_functions
 from kanister_py.core.errors import NoMatch
-from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.objects.parts import controller_of, spec_of
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITIONS
-from kanister_py.core.revisions.owners import controller_of
 from kanister_py.core.revisions.policy import RevisionFacts, follows, wishes_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
@@ -150,9 +149,15 @@ class Looks:
     def forget(self, is_meant: Callable[[Task], bool]) -> None:
         """Know nothing any more of those that are another replica's by now."""
         with self._lock:
-            found = [task for task in self._uses if is_meant(task)]
-        for task in found:
+            known = {*self._uses, *self._tracker.everybody}
+        for task in filter(is_meant, known):
             self._forget(task)
+
+    def is_tracked(
+        self, resource: GroupVersionResource, key: ObjectKey, labels: Mapping[str, str]
+    ) -> bool:
+        """Say whether a composite resource depends on an object, as far as is known."""
+        return bool(self._tracker.who_depends_on(resource, key, labels))
 
     def _forget(self, task: Task) -> None:
         self._tracker.forget(task)
@@ -281,7 +286,7 @@ class Looks:
         kind = (new or old or {}).get("kind", resource.resource)
         source = f"{kind}/{key.name} ({key.namespace})" if key.namespace else f"{kind}/{key.name}"
         composer = ""
-        if new is not None and self._seen.is_own_write(resource, new):
+        if new is not None and self._seen.is_write_of_another(resource, new):
             # Who has just written it looks again anyhow, and knows what became of it.
             composer = str((controller_of(new) or {}).get("uid") or "")
         for task in tasks:
@@ -293,7 +298,7 @@ class Looks:
         return str(found["metadata"].get("uid") or "") if found is not None else ""
 
     def tell(self, task: Task, source: str) -> None:
-        """Have somebody look because of a change, as soon as there are not too many of them."""
+        """Have a resource looked at because of a change, or later if there are too many of them."""
         seconds = self._gate.delay_for(task, source)
         if seconds:
             self._queue.add_later(task, seconds)

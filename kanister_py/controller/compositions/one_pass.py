@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.controller.machine.events import Subject, subject_of
 from kanister_py.controller.machine.writing import says
@@ -23,6 +23,7 @@ from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.parts import conditions_of, status_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 _NOT_IN_ORDER: Final = (RECONCILE_ERROR, FUNCTION_UNAVAILABLE)
@@ -60,11 +61,15 @@ class Pass:
         self.status: dict[str, Any] = copy_json(status_of(xr))
         self.machinery: dict[str, Any] = {}
         """What is to be written about its composition."""
+        machinery = self.status.get(MACHINERY_KEY) or {}
+        self.applied_before: dict[str, str] = dict(machinery.get("applied") or {})
         self.applied: dict[str, str] = {}
         self.changed = ""
         self.adopted: set[str] = set()
         """Resources whose objects are there, and nobody's: they are adopted in this pass."""
         self.steps: list[dict[str, Any]] = []
+        self.results: list[tuple[str, str, str]] = []
+        """What functions said: type, reason and message."""
         self._clock = clock
 
     @cached_property
@@ -76,8 +81,10 @@ class Pass:
             int(self.metadata.get("generation") or 0),
         )
         if self._flooded_by:
-            said = f"Too many watch events from {self._flooded_by}. They are followed with a delay."
-            made.set("Responsive", "False", "WatchCircuitOpen", said)
+            message = (
+                f"Too many watch events from {self._flooded_by}. They are followed with a delay."
+            )
+            made.set("Responsive", "False", "WatchCircuitOpen", message)
         else:
             made.set("Responsive", "True", "WatchCircuitClosed")
         return made
@@ -93,6 +100,11 @@ class Pass:
         if "conditions" in self.__dict__:
             self.conditions.note_generation(int(self.metadata.get("generation") or 0))
 
+    def begin_again(self) -> None:
+        """Go on from what was applied: it is looked at anew."""
+        self.applied_before |= self.applied
+        self.applied, self.changed, self.adopted = {}, "", set()
+
     def _kept_status(self) -> dict[str, Any]:
         """Give what functions desired before, so far as it is not ours to say."""
         ours = (*_OF_OURS, "conditions", MACHINERY_KEY)
@@ -105,11 +117,10 @@ class Pass:
         a failure, what they desired before stays.
         """
         before = self.status.get(MACHINERY_KEY) or {}
-        applied = dict(before.get("applied") or {})
         if desired is not None:
             applied = {**self.applied, _STATUS: digest(desired)}
         else:
-            applied.update(self.applied)
+            applied = {**self.applied_before, **self.applied}
         machinery: dict[str, Any] = {"applied": dict(sorted(applied.items()))} if applied else {}
         if self.steps or before.get("pipeline"):
             machinery["pipeline"] = self.steps or before["pipeline"]

@@ -15,7 +15,7 @@ from kanister_py.controller.compositions.collection import collect_revisions
 from kanister_py.controller.compositions.looks import Looks
 from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.controller.compositions.served_kinds import ServedKinds
-from kanister_py.controller.compositions.share import Share
+from kanister_py.controller.compositions.share import MACHINERY, Share
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.compositions.valid_pipeline import reconcile_composition_revision
 from kanister_py.controller.compositions.world import (
@@ -50,6 +50,7 @@ from kanister_py.core.revisions.kinds import (
     FUNCTION_REVISIONS,
     FUNCTIONS,
 )
+from kanister_py.ports.cluster import KubeObject
 
 _COLLECT_SECONDS: Final = 60.0
 _RETRY_SECONDS: Final = 5.0
@@ -57,7 +58,7 @@ _SYNC_SECONDS: Final = 0.05
 
 
 class Compositions:
-    """Composes for as long as somebody lets it."""
+    """The part of a controller that composes."""
 
     def __init__(
         self,
@@ -83,7 +84,11 @@ class Compositions:
             kind_of=lambda task: task.role,
             groups_of=lambda task: self._looks.groups_of(task),  # noqa: PLW0108 # made below
         )
-        self.seen = Seen(cluster, clock, self._on_change, part.on_error)
+        shares = part.shards.count > 1
+        self.seen = Seen(
+            *(cluster, clock, self._on_change, part.on_error),
+            keep=self._keep if shares else None,
+        )
         breakers: Breakers[Task] = Breakers(clock, part.alarms, self.queue.add)
         part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_ones))
         guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers, part.memory, clock))
@@ -91,15 +96,17 @@ class Compositions:
         self._kinds = ServedKinds(
             part, self.seen, self.world, self.queue.add, poll_seconds=settings.poll_seconds
         )
-        self._share = Share(part.shards, self.seen)
         self._looks = Looks(
             *(cluster, clock, self.seen, self._kinds, breakers, part.memory, self.queue),
             settings.workers,
         )
+        self._share = Share(part.shards, self.seen, self._kinds.of, self._looks.is_tracked)
         self._changes = Changes(
             *(self.seen, self.world, self._kinds, self._looks),
             *(self.queue, breakers, settings, self._share),
         )
+        self._collects = False
+        """Whether enough is kept here of all resources to say that nobody uses a revision."""
         self._certificate: Repeating | None = None
         self._collection = Repeating(
             clock,
@@ -155,6 +162,7 @@ class Compositions:
         """Watch what is always watched, and begin to look."""
         if not self._replaces_crossplane:
             self._refuse_crossplane()
+        self._collects = self._part.shards.owns_whole
         if self._certificate is not None:
             self._certificate.start(at_once=True)
         if self._settings.uses_revisions and self._settings.keeps_revisions:
@@ -190,15 +198,25 @@ class Compositions:
 
     def take_up(self) -> None:
         self._changes.tell_all()
+        # What is composed is best there before its composite resource is looked at.
+        shared = (each for each in self.seen.watched if each not in MACHINERY)
+        for resource in sorted(shared, key=lambda each: self._kinds.of(each) is not None):
+            self.seen.list_anew(resource)
+        self._collects = self._part.shards.owns_whole
 
     def put_down(self) -> bool:
         return not self.queue.has_in_hand(self._is_foreign)
 
     def forget(self) -> None:
         self._looks.forget(self._is_foreign)
+        self._collects = self._collects and self._part.shards.owns_whole
+        self.seen.sift()
 
     def _is_foreign(self, task: Task) -> bool:
         return not self._share.owns(task)
+
+    def _keep(self, resource: GroupVersionResource, obj: KubeObject) -> KubeObject | None:
+        return self._share.keep(resource, obj)
 
     def _on_change(self, *change: Any) -> None:
         self._changes.take(*change)
@@ -279,7 +297,7 @@ class Compositions:
         return DONE
 
     def _collect(self) -> None:
-        if self._part.shards.owns_whole:
+        if self._collects and self._part.shards.owns_whole:
             self.collect_revisions()
 
     def collect_revisions(self) -> list[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.controller.compositions.children import (
     ADOPT,
@@ -50,9 +50,8 @@ from kanister_py.core.errors import Conflict, KanisterError, NotFound, UsageErro
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.durations import parse_seconds
-from kanister_py.core.objects.parts import annotations_of, spec_of
+from kanister_py.core.objects.parts import annotations_of, controller_reference, spec_of
 from kanister_py.core.registry.choose import FunctionRevisionNotFound
-from kanister_py.core.revisions.owners import controller_reference
 from kanister_py.core.revisions.policy import (
     RevisionFacts,
     UpdatePolicy,
@@ -63,6 +62,7 @@ from kanister_py.core.revisions.policy import (
 from kanister_py.executor.run_pipeline import PipelineStepFailed, PipelineStepUnavailable
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType
+from kanister_py.values import NamedTuple
 
 FINALIZER: Final = "composite.apiextensions.crossplane.io"
 _ORPHAN: Final = "orphan"
@@ -72,6 +72,8 @@ PAUSED: Final = "crossplane.io/paused"
 POLL_INTERVAL: Final = "crossplane.io/poll-interval"
 RECONCILE_REQUESTED: Final = "crossplane.io/reconcile-requested-at"
 _LEAST_POLL_SECONDS: Final = 1.0
+_SOON_SECONDS: Final = 1.0
+"""Functions that take longer are not called a second time before anything is said."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -81,6 +83,13 @@ class Chosen(NamedTuple):
     composition: Composition
     name: str
     revision: str = ""
+
+
+class _Seen(NamedTuple):
+    """What was there, and what composing over it came to."""
+
+    observed: Observed
+    composed: Composed
 
 
 class Outcome(NamedTuple):
@@ -93,7 +102,7 @@ class Outcome(NamedTuple):
     is_failed: bool = False
     requirements: Mapping[str, Data] = {}
     changed: str = ""
-    """One composed object that this pass changed: what became of it is for the next one."""
+    """One composed object that was changed, and not looked at since: that is for the next pass."""
     unavailable: str = ""
     """The revision of a function that would have had to answer, and did not."""
     is_gone: bool = False
@@ -245,8 +254,8 @@ class CompositeReconciler:
                 chosen.append(f"composition revision {revision}")
                 run.machinery["compositionRevisionRef"] = {"name": revision}
         if chosen:
-            told = f"Selected {' and '.join(chosen)}"
-            self._tell(run.subject, NORMAL, "SelectComposition", told)
+            message = f"Selected {' and '.join(chosen)}"
+            self._tell(run.subject, NORMAL, "SelectComposition", message)
         return self._chosen(run, name, revision)
 
     def _chosen(self, run: Pass, name: str, revision: str) -> Chosen:
@@ -315,14 +324,7 @@ class CompositeReconciler:
     def _carry_out(
         self, run: Pass, chosen: Chosen, observed: Observed, composed: Composed
     ) -> Outcome:
-        for event in composed.events:
-            self._tell(run.subject, event.type, event.reason, event.message)
-        for notice in composed.notices:
-            if notice.reason != DEPRECATED:
-                self._tell(run.subject, WARNING, notice.reason, notice.message)
-        for notice in run.conditions.set_deprecations(composed.notices):
-            self._tell(run.subject, WARNING, notice.reason, notice.message)
-            self._note_deprecation(run.xr, notice)
+        self._tell_results(run, composed)
         needs = _needs_of(chosen.composition, run.subject.namespace)
         if composed.error is not None:
             kept = machinery_of(run.xr, legacy=self._kind.is_legacy).get("resourceRefs") or ()
@@ -339,12 +341,13 @@ class CompositeReconciler:
             unavailable = _unavailable(composed.error)
             failed = self._say_failure(run, failure, composed.conditions, unavailable)
             return failed._replace(requirements=composed.requirements)
-        run.track(Dependencies(composed.refs, composed.requirements, needs))
-        self._objects.give_up(composed, observed.resources)
-        adopt = chosen.composition.annotations.get(ADOPT, "")
-        refused = self._objects.refused(run, composed, observed.resources, adopt)
-        self._write_refs(run, composed)
-        unsynced = self._objects.apply_all(run, composed, observed.resources, refused)
+        unsynced = self._write(run, chosen, observed, composed)
+        seen = self._seen_anew(run, chosen, composed) if run.changed and not unsynced else None
+        if seen is not None:
+            run.begin_again()
+            composed = seen.composed
+            self._tell_results(run, composed)
+            unsynced = self._write(run, chosen, seen.observed, composed)
         self._publish(run, composed)
         run.steps = [each.as_dict() for each in composed.outcomes]
         run.conditions.set_custom(composed.conditions)
@@ -364,6 +367,54 @@ class CompositeReconciler:
             composed.requirements,
             run.changed,
         )
+
+    def _tell_results(self, run: Pass, composed: Composed) -> None:
+        """Tell what functions said, each thing once in a pass."""
+        results = [(each.type, each.reason, each.message) for each in composed.events]
+        results += [
+            (WARNING, each.reason, each.message)
+            for each in composed.notices
+            if each.reason != DEPRECATED
+        ]
+        for each in results:
+            if each not in run.results:
+                run.results.append(each)
+                self._tell(run.subject, *each)
+        for notice in run.conditions.set_deprecations(composed.notices):
+            self._tell(run.subject, WARNING, notice.reason, notice.message)
+            self._note_deprecation(run.xr, notice)
+
+    def _write(
+        self, run: Pass, chosen: Chosen, observed: Observed, composed: Composed
+    ) -> list[str]:
+        """Make everything but the status what it shall be; name the resources that cannot be."""
+        needs = _needs_of(chosen.composition, run.subject.namespace)
+        run.track(Dependencies(composed.refs, composed.requirements, needs))
+        self._objects.give_up(composed, observed.resources)
+        adopt = chosen.composition.annotations.get(ADOPT, "")
+        refused = self._objects.refused(run, composed, observed.resources, adopt)
+        self._write_refs(run, composed)
+        return self._objects.apply_all(run, composed, observed.resources, refused)
+
+    def _seen_anew(self, run: Pass, chosen: Chosen, composed: Composed) -> _Seen | None:
+        """Compose over what the cluster made of what was just written.
+
+        So the status that is written says how it is, not how it was. None leaves that to the
+        next pass: where it fails, which is told then, and where people would wait for it.
+        """
+        if sum(each.seconds for each in composed.outcomes) > _SOON_SECONDS:
+            return None
+        try:
+            observed = self._observe(run)
+            found = self._world.compose(
+                chosen.composition, observed, self._kind, composed.requirements
+            )
+            self._refuse_emptiness(chosen.composition, found, observed)
+        except Conflict:
+            raise
+        except KanisterError:
+            return None
+        return None if found.error is not None else _Seen(observed, found)
 
     def _note_deprecation(self, xr: KubeObject, notice: Notice) -> None:
         """Write a deprecated function of a pipeline into the log, and count it."""
@@ -411,6 +462,7 @@ class CompositeReconciler:
             return
         patch.setdefault("metadata", {})["resourceVersion"] = run.metadata["resourceVersion"]
         run.take(self._patch(run.xr, patch))
+        run.machinery.clear()
         self._world.remember(run.xr)
 
     def _publish(self, run: Pass, composed: Composed) -> None:
@@ -449,12 +501,12 @@ class CompositeReconciler:
         self,
         run: Pass,
         error: KanisterError,
-        told: Iterable[CustomCondition],
+        custom: Iterable[CustomCondition],
         unavailable: str = "",
     ) -> Outcome:
         message = error.message
         self._tell(run.subject, WARNING, COMPOSE, message)
-        run.conditions.set_after_failure(message, told, is_judged=not unavailable)
+        run.conditions.set_after_failure(message, custom, is_judged=not unavailable)
         self._write_status(run)
         return Outcome(is_failed=True, unavailable=unavailable)
 
@@ -481,15 +533,15 @@ class CompositeReconciler:
         self._world.remember(written)
 
     def _again(self, run: Pass, composed: Composed) -> float | None:
-        said = (run.metadata.get("annotations") or {}).get(POLL_INTERVAL)
+        interval = (run.metadata.get("annotations") or {}).get(POLL_INTERVAL)
         seconds = self._poll_seconds
-        if said:
+        if interval:
             try:
-                seconds = max(parse_seconds(said), _LEAST_POLL_SECONDS)
+                seconds = max(parse_seconds(interval), _LEAST_POLL_SECONDS)
             except KanisterError as error:
                 what = f"metadata.annotations[{POLL_INTERVAL}]"
-                told = f"{what} counts for nothing: {error.message}"
-                self._tell(run.subject, WARNING, "PollInterval", told)
+                message = f"{what} counts for nothing: {error.message}"
+                self._tell(run.subject, WARNING, "PollInterval", message)
         if self._poll_seconds and composed.unready:
             seconds = min(seconds, _LEAST_POLL_SECONDS)
         return seconds or None

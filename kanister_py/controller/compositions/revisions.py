@@ -8,23 +8,26 @@ from typing import Any, Final
 from kanister_py.controller.machine.events import NORMAL, WARNING, Subject, Tell, subject_of
 from kanister_py.core.errors import AlreadyExists, Conflict, NotFound
 from kanister_py.core.objects.names import MAX_LABEL
-from kanister_py.core.objects.parts import labels_of, spec_of
+from kanister_py.core.objects.parts import (
+    controller_of,
+    controller_reference,
+    is_controlled_by,
+    labels_of,
+    spec_of,
+    with_controller,
+)
 from kanister_py.core.revisions.identity import (
     COMPOSITION_HASH_LABEL,
     COMPOSITION_NAME_LABEL,
     SPEC_HASH_LABEL,
+    Change,
+    Numbered,
     composition_identity,
     composition_spec_hash,
+    number_revision,
     revision_name,
 )
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS
-from kanister_py.core.revisions.numbering import Change, Numbered, number_revision
-from kanister_py.core.revisions.owners import (
-    controller_of,
-    controller_reference,
-    is_controlled_by,
-    with_controller,
-)
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType
 
 _CREATED: Final = "CreateRevision"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from threading import RLock
-from typing import NamedTuple
 
 from kanister_py.controller.compositions.claims import ClaimReconciler
 from kanister_py.controller.compositions.definitions import (
@@ -21,6 +20,7 @@ from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.errors import NoMatch
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, GroupVersionResource
 from kanister_py.core.revisions.kinds import DEFINITIONS
+from kanister_py.values import NamedTuple
 
 
 class Served(NamedTuple):
@@ -121,6 +121,10 @@ class ServedKinds:
             if withdrawn is not None and withdrawn != claim_resource:
                 del self._served[withdrawn]
                 self._seen.stop(withdrawn)
+            for each in (resource, claim_resource) if before is None else ():
+                if each is not None:
+                    # If it was watched, then as something that is composed.
+                    self._seen.list_anew(each)
         for role, each in ((Role.COMPOSITE, resource), (Role.CLAIM, claim_resource)):
             for obj in self._seen.all_of(each) if each is not None else ():
                 assert each is not None

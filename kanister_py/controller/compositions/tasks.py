@@ -1,13 +1,13 @@
-"""Tasks of the controller of compositions: which object is looked at, as what, of which kind."""
+"""Tasks of the controller of compositions: which object is looked at, as what, and by whom."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
 
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.core.revisions.policy import Rules
+from kanister_py.values import NamedTuple
 
 
 class Role(StrEnum):

@@ -31,16 +31,16 @@ def reconcile_composition_revision(
 ) -> KubeObject | None:
     """Have a revision say whether its pipeline is valid; give it if that had to be written.
 
-    It is for people to read. Whoever composes looks at the functions itself, so that it
+    It is for people to read. Composing looks at the functions itself, so that it
     neither waits for this condition nor goes by one that is out of date.
     """
     metadata = revision["metadata"]
     if metadata.get("deletionTimestamp"):
         return None
     status = status_of(revision)
-    said = _judge(revision, functions)
+    judgement = _judge(revision, functions)
     wanted = with_conditions(
-        status, said, now=clock.now(), generation=metadata.get("generation", 0)
+        status, judgement, now=clock.now(), generation=metadata.get("generation", 0)
     )["conditions"]
     if wanted == (status.get("conditions") or []):
         return None
@@ -53,7 +53,7 @@ def reconcile_composition_revision(
         )
     except NotFound:
         return None
-    for each in said:
+    for each in judgement:
         if each["status"] == "False" and not _is_known(each, status):
             tell(subject_of(revision), WARNING, _CHECKED, each["message"])
     return written
@@ -73,21 +73,23 @@ def _judge(
     if foreseen.errors:
         # Of several, the first one gives its name to all.
         reason = next(iter(foreseen.errors.values())).reason
-        told = {step: [error.message] for step, error in foreseen.errors.items()}
-        return [synced, condition(VALID_PIPELINE, "False", reason, _said(told))]
+        messages = {step: [error.message] for step, error in foreseen.errors.items()}
+        return [synced, condition(VALID_PIPELINE, "False", reason, _text_of(messages))]
     if foreseen.notices:
-        told = {step: [each.message for each in said] for step, said in foreseen.notices.items()}
-        return [synced, condition(VALID_PIPELINE, "True", DEPRECATED, _said(told))]
+        messages = {
+            step: [each.message for each in notices] for step, notices in foreseen.notices.items()
+        }
+        return [synced, condition(VALID_PIPELINE, "True", DEPRECATED, _text_of(messages))]
     return [synced, condition(VALID_PIPELINE, "True", "ValidPipeline")]
 
 
-def _said(told: Mapping[str, Sequence[str]]) -> str:
+def _text_of(by_step: Mapping[str, Sequence[str]]) -> str:
     return "; ".join(
-        f'Pipeline step "{step}": {each}' for step, messages in told.items() for each in messages
+        f'Pipeline step "{step}": {each}' for step, messages in by_step.items() for each in messages
     )
 
 
-def _is_known(said: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+def _is_known(wanted: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
     """Say whether a condition stood there before, in the same words."""
     found = status.get("conditions") or ()
-    return any(said.items() <= each.items() for each in found)
+    return any(wanted.items() <= each.items() for each in found)

@@ -1,4 +1,4 @@
-"""What the composing of resources sees of a cluster: compositions, functions, and the rest."""
+"""Composing world: compositions, functions and objects of the cluster as a pass sees them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.controller.compositions.requirements import ClusterSource
 from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.functions.pull_secrets import logins_of
 from kanister_py.controller.machine.events import Tell
-from kanister_py.controller.machine.known_objects import Seen
+from kanister_py.controller.machine.known_objects import Seen, find
 from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
-from kanister_py.core.compositions.built_in import built_in_revisions, run_by_package
 from kanister_py.core.compositions.desired import Composed
 from kanister_py.core.compositions.desired import Rules as ComposedRules
+from kanister_py.core.compositions.installed import built_in_revisions, run_by_package
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition, parse_composition
 from kanister_py.core.compositions.pipeline import Observed, StepOutcome
@@ -58,6 +58,7 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function_metrics import FunctionMetrics
 from kanister_py.ports.function_runner import FunctionRunner
 from kanister_py.ports.packages import Packages
+from kanister_py.values import NamedTuple
 
 _SERVICE_NAME: Final = "kubernetes.io/service-name"
 
@@ -103,7 +104,7 @@ class FunctionTools(NamedTuple):
 
 
 class World:
-    """The cluster as a pass sees it, and whoever may call functions."""
+    """The cluster as a pass sees it, and the means to call functions."""
 
     def __init__(
         self,
@@ -198,10 +199,10 @@ class World:
     # What a pass sees of the cluster
 
     def find(self, reference: Mapping[str, Any]) -> KubeObject | None:
-        return self.seen.find(reference)
+        return find(self.seen, reference)
 
-    def remember(self, obj: KubeObject) -> None:
-        self.seen.remember(obj)
+    def remember(self, obj: KubeObject, *, in_own_pass: bool = True) -> None:
+        self.seen.remember(obj, in_own_pass=in_own_pass)
 
     def compositions(self, api_version: str, kind: str) -> Sequence[CompositionFacts]:
         found = [composition_facts(each) for each in self.seen.all_of(COMPOSITIONS)]
@@ -287,17 +288,17 @@ class World:
                 return
             self._composed_with[revision] = used
             digests = {each.name: each.digest for family in self.functions() for each in family}
-        told = [
+        composed_with = [
             {"step": step, "functionRevision": name, **_digest_of(digests.get(name, ""))}
             for step, name in used
         ]
         found = self.seen.get(COMPOSITION_REVISIONS, ObjectKey("", revision))
-        if found is None or status_of(found).get("composedWith") == told:
+        if found is None or status_of(found).get("composedWith") == composed_with:
             return
         self._cluster.patch(
             COMPOSITION_REVISIONS,
             revision,
-            {"status": {"composedWith": told}},
+            {"status": {"composedWith": composed_with}},
             subresource="status",
         )
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.controller.functions.pull_secrets import logins_of
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
@@ -25,10 +25,13 @@ from kanister_py.core.errors import (
 from kanister_py.core.objects.parts import (
     annotations_of,
     conditions_of,
+    controller_reference,
+    is_controlled_by,
     labels_of,
     name_of,
     spec_of,
     status_of,
+    with_controller,
 )
 from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
 from kanister_py.core.registry.entries import (
@@ -66,18 +69,16 @@ from kanister_py.core.revisions.functions import (
 )
 from kanister_py.core.revisions.identity import (
     PACKAGE_LABEL,
+    Change,
+    Numbered,
+    Numbering,
     function_identity,
     function_revision_name,
     labels_that_count,
+    number_revision,
 )
 from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS, FUNCTIONS
 from kanister_py.core.revisions.lifecycles import LIFECYCLE, read_lifecycle
-from kanister_py.core.revisions.numbering import Change, Numbered, Numbering, number_revision
-from kanister_py.core.revisions.owners import (
-    controller_reference,
-    is_controlled_by,
-    with_controller,
-)
 from kanister_py.core.revisions.package import (
     COMPOSITION,
     Dependency,
@@ -91,6 +92,7 @@ from kanister_py.core.revisions.stand_ins import choose_for_package
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.packages import Packages, RegistryLogin, RegistryUnavailable
+from kanister_py.values import NamedTuple
 
 Users = Callable[[str, Sequence[FunctionRevision]], Mapping[str, Sequence[str]]]
 """Say of each revision of a function who needs it kept, in words."""
@@ -159,8 +161,8 @@ class FunctionReconciler:
             problems_of_limits(spec.get("activeRevisionLimit"), spec.get("revisionHistoryLimit"))
         )
         if wrong:
-            said = "; ".join(f"spec.{field}: {why}" for field, why in wrong)
-            self._refuse(function, "InvalidLimits", said)
+            message = "; ".join(f"spec.{field}: {why}" for field, why in wrong)
+            self._refuse(function, "InvalidLimits", message)
             return None
         if why := _problem_of_annotations(function):
             self._refuse(function, "InvalidRuntime", f"metadata.annotations{why}")
@@ -253,7 +255,7 @@ class FunctionReconciler:
         for orphan in plan.adopted:
             by_name[orphan] = self._cluster.replace(with_controller(by_name[orphan], function))
         if plan.change is Change.CREATE:
-            taken = {each for each, told in existing.items() if told.identity != identity}
+            taken = {each for each, numbered in existing.items() if numbered.identity != identity}
             made = self._create(function, found, identity, labels, plan, taken)
             by_name[made["metadata"]["name"]] = made
         else:
@@ -298,8 +300,8 @@ class FunctionReconciler:
             created = self._cluster.create(made)
         except AlreadyExists:
             raise Conflict(f"FunctionRevision {name} has just been made") from None
-        said = f"Created new revision {name} as {plan.number}"
-        self._tell(subject_of(function), NORMAL, "CreateRevision", said)
+        message = f"Created new revision {name} as {plan.number}"
+        self._tell(subject_of(function), NORMAL, "CreateRevision", message)
         return self._say_capabilities(created, found.package)
 
     # What it needs
@@ -323,8 +325,8 @@ class FunctionReconciler:
                 self._tell(subject, WARNING, "ResolveDependencies", error.message)
                 continue
             if made:
-                said = f"Installed Function {made}, which the package needs ({dependency})"
-                self._tell(subject, NORMAL, "ResolveDependencies", said)
+                message = f"Installed Function {made}, which the package needs ({dependency})"
+                self._tell(subject, NORMAL, "ResolveDependencies", message)
 
     def _install(self, spec: Mapping[str, Any], dependency: Dependency) -> str:
         """Install one dependency; give the name of what was made, if anything was."""
@@ -358,8 +360,8 @@ class FunctionReconciler:
         status = status_of(revision)
         if status.get("capabilities"):
             return revision
-        told = {**status, "capabilities": list(package.capabilities)}
-        return self._cluster.replace_status({**revision, "status": told})
+        with_capabilities = {**status, "capabilities": list(package.capabilities)}
+        return self._cluster.replace_status({**revision, "status": with_capabilities})
 
     def _update(self, function: KubeObject, revision: KubeObject, plan: Numbering) -> KubeObject:
         spec = spec_of(function)
@@ -377,8 +379,8 @@ class FunctionReconciler:
         updated = self._cluster.replace({**revision, "metadata": metadata, "spec": wanted})
         if plan.change is Change.RAISE:
             name = revision["metadata"]["name"]
-            said = f"Revision {name} is in force again as {plan.number}"
-            self._tell(subject_of(function), NORMAL, "UpdateRevision", said)
+            message = f"Revision {name} is in force again as {plan.number}"
+            self._tell(subject_of(function), NORMAL, "UpdateRevision", message)
         return updated
 
     # Who serves, who goes, and what is said of it
@@ -400,8 +402,8 @@ class FunctionReconciler:
             revision = by_name[name]
             wanted = {**spec_of(revision), "desiredState": str(state)}
             by_name[name] = self._cluster.replace({**revision, "spec": wanted})
-            said = f"Revision {name} is now {state}"
-            self._tell(subject_of(function), NORMAL, "TransitionRevision", said)
+            message = f"Revision {name} is now {state}"
+            self._tell(subject_of(function), NORMAL, "TransitionRevision", message)
         facts = [revision_of(each) for each in by_name.values()]
         gone = self._collect(function, facts, by_name)
         if found is not None:
@@ -433,8 +435,8 @@ class FunctionReconciler:
         removed = plan_collection(revisions, history).removed
         for name in removed:
             delete_as_seen(self._cluster, FUNCTION_REVISIONS, by_name[name])
-            said = f"Removed revision {name}: {history} are kept, and nothing uses it"
-            self._tell(subject_of(function), NORMAL, "GarbageCollect", said)
+            message = f"Removed revision {name}: {history} are kept, and nothing uses it"
+            self._tell(subject_of(function), NORMAL, "GarbageCollect", message)
         return set(removed)
 
     def _say_health(
@@ -454,14 +456,14 @@ class FunctionReconciler:
             "" if is_active else "Package is inactive",
         )
         is_healthy = newest.is_healthy
-        told = _health_message(by_name[newest.name])
+        message = _health_message(by_name[newest.name])
         if plan.held:
-            told = f"{told}; {', '.join(plan.held)} serves until then".lstrip("; ")
+            message = f"{message}; {', '.join(plan.held)} serves until then".lstrip("; ")
         healthy = condition(
             "Healthy",
             "True" if is_healthy else "False",
             "HealthyPackageRevision" if is_healthy else "UnhealthyPackageRevision",
-            "" if is_healthy else told,
+            "" if is_healthy else message,
         )
         fields = {
             "currentRevision": newest.name,
@@ -502,8 +504,8 @@ _RUNTIME_ANNOTATIONS: Final = (RUNTIME, ANSWER_LIMIT)
 
 
 def _runtime_annotations(function: KubeObject) -> dict[str, str]:
-    said = annotations_of(function)
-    return {key: said[key] for key in _RUNTIME_ANNOTATIONS if said.get(key)}
+    annotations = annotations_of(function)
+    return {key: annotations[key] for key in _RUNTIME_ANNOTATIONS if annotations.get(key)}
 
 
 def _labels_of_revision(function: KubeObject, package: FunctionPackage) -> dict[str, str]:
@@ -524,9 +526,9 @@ def _numbered(revision: KubeObject, function: KubeObject) -> Numbered:
 def _health_message(revision: KubeObject) -> str:
     for each in conditions_of(revision):
         if each.get("type") == "RuntimeHealthy" and each.get("status") != "True":
-            said = str(each.get("message") or "")
+            message = str(each.get("message") or "")
             health = f'Package runtime health is "{each.get("status")}"'
-            return f"{health} with message: {said}" if said else health
+            return f"{health} with message: {message}" if message else health
     return 'Package runtime health is "Unknown"'
 
 

@@ -33,10 +33,10 @@ def logins_of(cluster: Cluster, namespace: str, names: Sequence[str]) -> list[Re
 
 def _logins_in(encoded: str) -> Iterator[RegistryLogin]:
     try:
-        said: Any = json.loads(base64.b64decode(encoded))
+        config: Any = json.loads(base64.b64decode(encoded))
     except (ValueError, binascii.Error):
         return
-    auths = (said.get("auths") or said) if isinstance(said, dict) else None
+    auths = (config.get("auths") or config) if isinstance(config, dict) else None
     if not isinstance(auths, dict):
         return
     for registry, login in auths.items():

@@ -24,7 +24,7 @@ class RevisionCensus:
 
     def count(self) -> None:
         inventory = read_inventory(self._cluster, self._entries, composed=False)
-        found = [each.told() for each in inventory.revisions if each.function is not None]
+        found = [each.as_data() for each in inventory.revisions if each.function is not None]
         if found != self.revisions:
             self.revisions = found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.controller.machine.writing import (
@@ -21,7 +21,13 @@ from kanister_py.controller.machine.writing import (
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.compositions.endpoints import builtin_endpoint
 from kanister_py.core.errors import KanisterError, NotFound
-from kanister_py.core.objects.parts import annotations_of, conditions_of, spec_of, status_of
+from kanister_py.core.objects.parts import (
+    annotations_of,
+    conditions_of,
+    is_controlled_by,
+    spec_of,
+    status_of,
+)
 from kanister_py.core.objects.resources import (
     DEPLOYMENTS,
     SERVICE_ACCOUNTS,
@@ -36,7 +42,6 @@ from kanister_py.core.revisions.functions import (
     version_of_revision,
 )
 from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS, RUNTIME_CONFIGS
-from kanister_py.core.revisions.owners import is_controlled_by
 from kanister_py.core.revisions.runtime import (
     deployment_of,
     server_secret_of,
@@ -50,6 +55,7 @@ from kanister_py.core.revisions.stand_ins import choose_for_package
 from kanister_py.ports.certificates import Certificates
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
+from kanister_py.values import NamedTuple
 
 ENDPOINT: Final = "kanister-py.io/endpoint"
 """Where a revision answers that somebody else runs."""
@@ -129,11 +135,11 @@ class FunctionRuntime:
             self._say(revision, "", error.message)
             return
         function, version = choice.chosen.function, str(choice.chosen.version)
-        told = [each.message for each in choice.notices]
+        messages = [each.message for each in choice.notices]
         if choice.chosen.version != version_of_revision(revision):
             stable = ", the stable version" if choice.chosen.is_stable else ""
-            told.append(f"Runs {function} {version}{stable}")
-        self._say(revision, builtin_endpoint(function, version), "", "; ".join(told))
+            messages.append(f"Runs {function} {version}{stable}")
+        self._say(revision, builtin_endpoint(function, version), "", "; ".join(messages))
 
     def _run(self, revision: KubeObject) -> float:
         name, namespace = revision["metadata"]["name"], self._settings.namespace
@@ -192,11 +198,11 @@ class FunctionRuntime:
         spec: Mapping[str, Any] = spec_of(found)
         return spec
 
-    def _say(self, revision: KubeObject, endpoint: str, why_not: str, told: str = "") -> None:
+    def _say(self, revision: KubeObject, endpoint: str, why_not: str, message: str = "") -> None:
         if why_not:
             healthy = condition("RuntimeHealthy", "False", "UnhealthyPackageRevision", why_not)
         else:
-            healthy = condition("RuntimeHealthy", "True", "HealthyPackageRevision", told)
+            healthy = condition("RuntimeHealthy", "True", "HealthyPackageRevision", message)
         active = condition("RuntimeActive", "True", "ActiveRuntime")
         image = spec_of(revision).get("image")
         status = {**status_of(revision), "endpoint": endpoint, "resolvedImage": image}

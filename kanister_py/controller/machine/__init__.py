@@ -1,1 +1,1 @@
-"""What every controller kind runs on."""
+"""Machine: watches, queues, Leases, conditions and events, for controllers of every kind."""

@@ -149,7 +149,7 @@ class Breakers(Generic[Key]):
         self._slowest.pop(revision, None)
 
     def hold(self, revision: str, key: Key) -> bool:
-        """Have somebody wait until a revision answers again; False if nobody need wait for it."""
+        """Have a key wait until a revision answers again; False if there is no need to."""
         with self._lock:
             circuit = self._circuits.get(revision)
             if circuit is None or not circuit.is_open:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.errors import AlreadyExists, Conflict, NotFound, UsageError
 from kanister_py.core.objects.certificates import (
@@ -26,6 +26,7 @@ from kanister_py.core.objects.resources import SECRETS
 from kanister_py.ports.certificates import Certificates
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.values import NamedTuple
 
 
 class AuthorityUnusable(UsageError):

@@ -30,9 +30,9 @@ class ClusterClock:
     def now(self) -> datetime:
         return self._machine.now() + self._ahead
 
-    def note(self, told: datetime) -> None:
+    def note(self, server_time: datetime) -> None:
         """Hear what time it is at the API server, in whole seconds."""
-        ahead = told - self._machine.now()
+        ahead = server_time - self._machine.now()
         if abs(ahead - self._ahead) < _NOTICED_FROM:
             return
         self._ahead = ahead if abs(ahead) >= _NOTICED_FROM else timedelta(0)

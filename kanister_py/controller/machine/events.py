@@ -9,8 +9,8 @@ import logging
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from threading import Condition, Thread
-from typing import Any, Final, NamedTuple
+from threading import Condition, RLock, Thread
+from typing import Any, Final
 
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.errors import KanisterError, LeadershipLost, NotFound
@@ -18,6 +18,7 @@ from kanister_py.core.objects.names import short_hash
 from kanister_py.core.objects.resources import EVENTS
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -73,7 +74,7 @@ def subject_of(obj: KubeObject) -> Subject:
     )
 
 
-class _Told(NamedTuple):
+class _News(NamedTuple):
     """What makes two happenings the same."""
 
     uid: str
@@ -85,7 +86,7 @@ class _Told(NamedTuple):
 @dataclass(slots=True, eq=False, repr=False)
 class _Happening:
     subject: Subject
-    told: _Told
+    news: _News
     first: str
     last: str
     count: int = 1
@@ -112,24 +113,25 @@ class EventPoster:
         self._host = host
         self._threads = threads
         self._on_dropped = on_dropped or (lambda: None)
-        self._changed = Condition()
-        self._waiting: OrderedDict[_Told, _Happening] = OrderedDict()
-        self._of: OrderedDict[str, deque[_Told]] = OrderedDict()
+        lock = RLock()
+        self._posted, self._due = Condition(lock), Condition(lock)
+        self._waiting: OrderedDict[_News, _Happening] = OrderedDict()
+        self._of: OrderedDict[str, deque[_News]] = OrderedDict()
         """What waits of each object whose turn it is, by its UID; the rest waits for that."""
-        self._busy: dict[str, deque[_Told]] = {}
-        self._known: OrderedDict[_Told, _Happening] = OrderedDict()
+        self._busy: dict[str, deque[_News]] = {}
+        self._known: OrderedDict[_News, _Happening] = OrderedDict()
         self._started = 0
         self._is_closed = False
 
     def post(self, subject: Subject, kind: str, reason: str, message: str) -> None:
         """Tell that something happened to an object. Comes back at once."""
         message = message if len(message) <= _LONGEST_MESSAGE else f"{message[:1023]}…"
-        told = _Told(subject.uid, kind, reason[:_LONGEST_REASON], message)
+        news = _News(subject.uid, kind, reason[:_LONGEST_REASON], message)
         now = text_of_time(self._clock.now())
-        with self._changed:
+        with self._due:
             if self._is_closed:
                 return
-            waiting = self._waiting.get(told)
+            waiting = self._waiting.get(news)
             if waiting is not None:
                 waiting.count += 1
                 waiting.last = now
@@ -138,14 +140,15 @@ class EventPoster:
                 oldest, _ = self._waiting.popitem(last=False)
                 self._line_of(oldest.uid).popleft()
                 self._on_dropped()
-            self._waiting[told] = _Happening(subject, told, now, now)
-            self._line_of(told.uid).append(told)
+            self._waiting[news] = _Happening(subject, news, now, now)
+            self._line_of(news.uid).append(news)
+            # One thread is enough, and who posts events of this object comes back for it.
+            self._due.notify()
             if self._started < min(self._threads, len(self._of) + len(self._busy)):
                 self._started += 1
                 Thread(target=self._run, name="events", daemon=True).start()
-            self._changed.notify_all()
 
-    def _line_of(self, uid: str) -> deque[_Told]:
+    def _line_of(self, uid: str) -> deque[_News]:
         """Give what waits of an object, the oldest first."""
         busy = self._busy.get(uid)
         return self._of.setdefault(uid, deque()) if busy is None else busy
@@ -153,18 +156,18 @@ class EventPoster:
     def close(self, timeout_seconds: float = 0.0) -> None:
         """Post what is in line, as far as time allows, and nothing after that."""
         until = self._clock.monotonic() + timeout_seconds
-        with self._changed:
+        with self._due:
             while self._waiting or self._busy:
                 left = until - self._clock.monotonic()
                 if left <= 0:
                     break
-                self._clock.wait(self._changed, left)
+                self._clock.wait(self._posted, left)
             self._is_closed = True
             for _ in self._waiting:
                 self._on_dropped()
             self._waiting.clear()
             self._of.clear()
-            self._changed.notify_all()
+            self._due.notify_all()
 
     def _run(self) -> None:
         while (happening := self._take()) is not None:
@@ -179,33 +182,33 @@ class EventPoster:
                 _LOG.exception("Posting an event fell over")
                 self._on_dropped()
             finally:
-                self._put_down(happening.told.uid)
+                self._put_down(happening.news.uid)
 
     def _take(self) -> _Happening | None:
         """Wait for an event of an object of which none is being posted; None at the end."""
-        with self._changed:
+        with self._due:
             while not self._is_closed:
                 while self._of:
                     uid, line = self._of.popitem(last=False)
                     if line:
                         self._busy[uid] = line
                         return self._waiting.pop(line.popleft())
-                self._clock.wait(self._changed)
+                self._clock.wait(self._due)
         return None
 
     def _put_down(self, uid: str) -> None:
-        with self._changed:
+        with self._due:
             line = self._busy.pop(uid)
             if line and not self._is_closed:
                 self._of[uid] = line
-            self._changed.notify_all()
+            self._posted.notify_all()
 
     def _send(self, happening: _Happening) -> None:
-        told = happening.told
-        with self._changed:
-            before = self._known.get(told)
+        news = happening.news
+        with self._due:
+            before = self._known.get(news)
             if before is not None:
-                self._known.move_to_end(told)
+                self._known.move_to_end(news)
         if before is not None:
             before.count += happening.count
             before.last = happening.last
@@ -221,15 +224,15 @@ class EventPoster:
                 pass
             else:
                 return
-        happening.name = _name_of(happening.subject, told, happening.first)
+        happening.name = _name_of(happening.subject, news, happening.first)
         self._cluster.create(self._event_of(happening))
-        with self._changed:
-            self._known[told] = happening
+        with self._due:
+            self._known[news] = happening
             if len(self._known) > _MOST_REMEMBERED:
                 self._known.popitem(last=False)
 
     def _event_of(self, happening: _Happening) -> dict[str, Any]:
-        subject, told = happening.subject, happening.told
+        subject, news = happening.subject, happening.news
         source = {"component": COMPONENT}
         if self._host:
             source["host"] = self._host
@@ -238,9 +241,9 @@ class EventPoster:
             "kind": "Event",
             "metadata": {"name": happening.name, "namespace": subject.namespace},
             "involvedObject": subject.as_dict(),
-            "type": told.kind,
-            "reason": told.reason,
-            "message": told.message,
+            "type": news.kind,
+            "reason": news.reason,
+            "message": news.message,
             "source": source,
             "reportingComponent": COMPONENT,
             "firstTimestamp": happening.first,
@@ -249,5 +252,5 @@ class EventPoster:
         }
 
 
-def _name_of(subject: Subject, told: _Told, first: str) -> str:
-    return f"{subject.name[:200]}.{short_hash(*told, first, length=16)}"
+def _name_of(subject: Subject, news: _News, first: str) -> str:
+    return f"{subject.name[:200]}.{short_hash(*news, first, length=16)}"

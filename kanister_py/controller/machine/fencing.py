@@ -10,7 +10,7 @@ from kanister_py.ports.cluster import Cluster
 
 
 class Fence:
-    """Lets somebody act until it is shut, and no longer than whoever has let them may."""
+    """Permission to act until it is shut, and no longer than the process itself may."""
 
     def __init__(self, check: Callable[[], None]) -> None:
         self._check = check

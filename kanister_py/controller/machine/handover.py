@@ -9,13 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from threading import Condition
-from typing import Final, NamedTuple
+from typing import Final
 
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.objects.parts import annotations_of, name_of, spec_of
 from kanister_py.core.objects.resources import LEASES
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -41,7 +42,7 @@ def await_composer(
 ) -> None:
     """Wait for as long as anybody composes under another Lease, or its shards', and renews it."""
     seen: dict[str, _Sighting] = {}
-    told = ""
+    logged = ""
     while not is_stopping():
         try:
             found = cluster.list(LEASES, namespace=namespace).items
@@ -57,9 +58,9 @@ def await_composer(
             if not composers:
                 return
             why = f"{composers[0]} composes (lease {namespace}/{lease})"
-        if why != told:
+        if why != logged:
             _LOG.info("Composes nothing yet: %s", why)
-            told = why
+            logged = why
         with changed:
             if not is_stopping():
                 clock.wait(changed, _LOOK_SECONDS)

@@ -29,9 +29,19 @@ class HeldShards:
         return self.count == 1 or shard_of(key, self.count) in self._held
 
     @property
+    def foreign(self) -> Callable[[str], bool] | None:
+        """What says of a key that it is another replica's, if there is more than one shard."""
+        return None if self.count == 1 else lambda key: not self.holds(key)
+
+    @property
     def owns_whole(self) -> bool:
         """Whether what only one replica may look at is this one's: it holds the first shard."""
         return self.count == 1 or self._owns(0)
+
+    @property
+    def holds_whole(self) -> bool:
+        """Whether the first shard is this replica's, be it that it is about to go."""
+        return self.count == 1 or 0 in self._held
 
     def _owns(self, shard: int) -> bool:
         return shard in self._held and shard not in self._leaving
@@ -42,6 +52,11 @@ class HeldShards:
         if self.count == 1:
             return (0,) if self._own.is_leader else ()
         return tuple(sorted(self._held))
+
+    @property
+    def fence(self) -> Callable[[], None]:
+        """What raises unless this process may act: of one Lease, that one alone."""
+        return self._own.check if self.count == 1 else self.check
 
     def check(self) -> None:
         """Raise unless this process may act: all that it holds must be in force."""

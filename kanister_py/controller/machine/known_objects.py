@@ -1,12 +1,16 @@
 """Known objects: what was seen last of any object that the controller cares about.
 
-A kind is watched from the first time that somebody asks for one of its objects. What we
-write ourselves is known at once, before the watch tells of it.
+A kind is watched from the first time that one of its objects is asked for. What we write
+ourselves is known at once, before the watch tells of it.
+
+Where replicas share the work, what is another one's is left out, or kept slim: who asks for
+it by name gets it from the cluster, and a kind that is asked for by labels is kept whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import RLock
 from typing import Any, Final
 
@@ -17,7 +21,20 @@ from kanister_py.core.objects.resources import SECRETS, GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 
+
+class Slim(dict[str, Any]):
+    """The few fields that are kept of an object which is another replica's.
+
+    Those that say the same may be one.
+    """
+
+    __slots__ = ("__weakref__",)
+
+
 OnChange = Callable[[GroupVersionResource, ObjectKey, KubeObject | None, KubeObject | None], None]
+
+Keep = Callable[[GroupVersionResource, KubeObject], KubeObject | None]
+"""What is kept of an object: the whole, a `Slim` or nothing."""
 
 # Read when needed, never watched: nobody should have to grant us all Secrets.
 _NEVER_WATCHED: Final = frozenset({SECRETS})
@@ -34,16 +51,24 @@ class Seen:
         clock: Clock,
         on_change: OnChange,
         on_error: Callable[[KanisterError], None] | None = None,
+        keep: Keep | None = None,
     ) -> None:
+        """Without `keep`, everything is kept whole."""
         self._cluster = cluster
         self._clock = clock
         self._on_change = on_change
         self._on_error = on_error
+        self._keep = keep
+        self._whole: set[GroupVersionResource] = set()
+        """Kinds of which all objects are kept, since they are asked for by their labels."""
         self._lock = RLock()
         self._stores: dict[GroupVersionResource, Store[KubeObject]] = {}
         self._written: dict[tuple[GroupVersionResource, ObjectKey], KubeObject] = {}
-        self._own_versions: dict[tuple[GroupVersionResource, ObjectKey, str], None] = {}
-        """What we wrote lately: a watch tells of each state, also of those in between."""
+        self._own_versions: dict[tuple[GroupVersionResource, ObjectKey, str], bool] = {}
+        """What we wrote lately, and whether in a pass over the very object.
+
+        A watch tells of each state, also of those in between.
+        """
         self._listed: dict[GroupVersionResource, int] = {}
         """As of which version a kind was listed last."""
         self._gone: dict[str, None] = {}
@@ -68,10 +93,18 @@ class Seen:
 
     def _made(self, resource: GroupVersionResource, namespace: str) -> Store[KubeObject]:
         def change(key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+            if new is None and old is not None and self._kept_of(resource, old) is None:
+                # It is another replica's by now, whether it ended or not.
+                self._forget_older(resource, key, None)
+                return
             if new is None and old is not None and _uid(old):
-                self._note_end(_uid(old))
+                with self._lock:
+                    self._gone[_uid(old)] = None
+                    _cut(self._gone, _MOST_GONE)
             self._forget_older(resource, key, new)
-            self._on_change(resource, key, old, new)
+            # A list that was made to keep more tells of what is kept already, too.
+            if self._keep is None or not _is_same(old, new):
+                self._on_change(resource, key, old, new)
             self._forget_same(resource, key, new)
             if new is not None:
                 # Each state is told of once.
@@ -81,22 +114,50 @@ class Seen:
             for key, written in self._missing_from_list(resource, version):
                 self._on_change(resource, key, written, None)
 
+        def keep(obj: KubeObject) -> KubeObject | None:
+            kept = self._kept_of(resource, obj)
+            if kept is not obj:
+                self._forget_older(resource, key_of(obj), obj)
+            return kept
+
         return Store(
             self._cluster,
             self._clock,
             resource,
-            lambda obj: obj,
+            (lambda obj: obj) if self._keep is None else keep,
             change,
             namespaces=(namespace,),
             on_error=self._on_error,
             on_listed=listed,
         )
 
-    def _note_end(self, uid: str) -> None:
+    def _kept_of(self, resource: GroupVersionResource, obj: KubeObject) -> KubeObject | None:
+        if self._keep is None or resource in self._whole:
+            return obj
+        kept = self._keep(resource, obj)
+        # What was left out of a slim one comes with the next list.
+        return obj if kept is not None and isinstance(obj, Slim) else kept
+
+    def sift(self) -> None:
+        """Let go of what is another replica's by now; it has not ended, and nobody is told."""
         with self._lock:
-            self._gone[uid] = None
-            while len(self._gone) > _MOST_GONE:
-                del self._gone[next(iter(self._gone))]
+            stores = dict(self._stores)
+        for resource, store in stores.items():
+            store.sift(partial(self._kept_of, resource))
+        with self._lock:
+            self._own_versions.clear()
+            written = tuple(self._written.items())
+        gone = [at for at, obj in written if self._kept_of(at[0], obj) is not obj]
+        with self._lock:
+            for at in gone:
+                self._written.pop(at, None)
+
+    def list_anew(self, resource: GroupVersionResource) -> None:
+        """List a kind anew of which more is to be kept than before."""
+        with self._lock:
+            store = self._stores.get(resource)
+        if store is not None and self._keep is not None and resource not in self._whole:
+            store.list_anew()
 
     def _missing_from_list(
         self, resource: GroupVersionResource, version: str
@@ -129,6 +190,7 @@ class Seen:
         with self._lock:
             store = self._stores.pop(resource, None)
             self._listed.pop(resource, None)
+            self._whole.discard(resource)
             for each in [each for each in self._written if each[0] == resource]:
                 del self._written[each]
         if store is not None:
@@ -162,7 +224,7 @@ class Seen:
             return written
         if resource not in _NEVER_WATCHED:
             found = self.watch(resource).get(key)
-            if found is not None:
+            if found is not None and not isinstance(found, Slim):
                 return found
         try:
             return self._cluster.get(resource, key.name, namespace=key.namespace)
@@ -170,26 +232,18 @@ class Seen:
             return None
 
     def known(self, resource: GroupVersionResource, key: ObjectKey) -> KubeObject | None:
-        """Give an object of a kind that is watched; nobody is asked."""
+        """Give an object of a kind that is watched, if it is kept whole; nobody is asked."""
         with self._lock:
             written = self._written.get((resource, key))
             store = self._stores.get(resource)
-        return written or (store.get(key) if store is not None else None)
-
-    def find(self, reference: Mapping[str, Any]) -> KubeObject | None:
-        """Give the object of a reference; a kind that is not there has no objects."""
-        try:
-            resource = self.resource_of(str(reference["apiVersion"]), str(reference["kind"]))
-        except NoMatch:
-            return None
-        key = ObjectKey(str(reference.get("namespace") or ""), str(reference["name"]))
-        return self.get(resource, key)
+        found = written or (store.get(key) if store is not None else None)
+        return None if isinstance(found, Slim) else found
 
     def list(
         self, resource: GroupVersionResource, namespace: str, labels: Mapping[str, str]
     ) -> Sequence[KubeObject]:
         """Give the objects that have all labels, in the order of namespace and name."""
-        store = self.watch(resource) if resource not in _NEVER_WATCHED else None
+        store = self._wholly_kept(resource) if resource not in _NEVER_WATCHED else None
         if store is None or not store.has_synced:
             selector = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
             return self._cluster.list(resource, namespace=namespace, label_selector=selector).items
@@ -205,12 +259,25 @@ class Seen:
             if wanted <= labels_of(obj).items()
         ]
 
-    def all_of(self, resource: GroupVersionResource) -> Sequence[KubeObject]:
-        """Give every object of a kind that was seen; nobody is asked."""
-        return [obj for _key, obj in self.watch(resource).items()]
+    def _wholly_kept(self, resource: GroupVersionResource) -> Store[KubeObject]:
+        """Keep all objects of a kind from now on; until it is listed anew, it has not synced."""
+        store = self.watch(resource)
+        if self._keep is not None:
+            with self._lock:
+                if resource not in self._whole:
+                    self._whole.add(resource)
+                    store.list_anew()
+        return store
 
-    def remember(self, obj: KubeObject) -> None:
-        """Take an object that was just written for what is there."""
+    def all_of(self, resource: GroupVersionResource) -> Sequence[KubeObject]:
+        """Give every object of a kind that is kept whole; nobody is asked."""
+        return [obj for _, obj in self.watch(resource).items() if not isinstance(obj, Slim)]
+
+    def remember(self, obj: KubeObject, *, in_own_pass: bool = True) -> None:
+        """Take an object that was just written for what is there.
+
+        `in_own_pass` says that it was written in a pass over this object, not over another.
+        """
         resource = self.resource_of(obj["apiVersion"], obj["kind"])
         if resource in _NEVER_WATCHED:
             return
@@ -218,20 +285,27 @@ class Seen:
         with self._lock:
             store = self._stores.get(resource)
             seen = store.get(key) if store is not None else None
-            if seen is not None and _is_at_least(seen, obj):
+            if seen is not None and not isinstance(seen, Slim) and _is_at_least(seen, obj):
                 return
-            self._own_versions[resource, key, _version(obj)] = None
-            while len(self._own_versions) > _MOST_REMEMBERED:
-                del self._own_versions[next(iter(self._own_versions))]
+            own = (resource, key, _version(obj))
+            # A pass that changes nothing gets a state which another pass may have made.
+            self._own_versions[own] = in_own_pass and self._own_versions.get(own, True)
+            _cut(self._own_versions, _MOST_REMEMBERED)
             if self._has_ended(resource, key, obj):
                 return
             self._written[resource, key] = obj
-            while len(self._written) > _MOST_REMEMBERED:
-                del self._written[next(iter(self._written))]
+            _cut(self._written, _MOST_REMEMBERED)
 
-    def is_own_write(self, resource: GroupVersionResource, obj: KubeObject) -> bool:
-        """Say whether an object is as we wrote it lately, so that nothing is new about it."""
-        return (resource, key_of(obj), _version(obj)) in self._own_versions
+    def is_own_write(
+        self, resource: GroupVersionResource, obj: KubeObject, *, in_own_pass: bool = False
+    ) -> bool:
+        """Say whether an object is as we wrote it lately; on request, only in its own pass."""
+        found = self._own_versions.get((resource, key_of(obj), _version(obj)))
+        return found is not None and (found or not in_own_pass)
+
+    def is_write_of_another(self, resource: GroupVersionResource, obj: KubeObject) -> bool:
+        """Say whether an object is as we wrote it lately in a pass over another one."""
+        return self._own_versions.get((resource, key_of(obj), _version(obj))) is False
 
     def _forget_older(
         self, resource: GroupVersionResource, key: ObjectKey, new: KubeObject | None
@@ -262,6 +336,16 @@ class Seen:
             each.close()
 
 
+def find(seen: Seen, reference: Mapping[str, Any]) -> KubeObject | None:
+    """Give the object of a reference; a kind that is not there has no objects."""
+    try:
+        resource = seen.resource_of(str(reference["apiVersion"]), str(reference["kind"]))
+    except NoMatch:
+        return None
+    key = ObjectKey(str(reference.get("namespace") or ""), str(reference["name"]))
+    return seen.get(resource, key)
+
+
 def _uid(obj: KubeObject) -> str:
     uid: str = obj["metadata"].get("uid", "")
     return uid
@@ -272,6 +356,13 @@ def _version(obj: KubeObject) -> str:
     return version
 
 
+def _is_same(old: KubeObject | None, new: KubeObject | None) -> bool:
+    """Say whether two states of an object, both known whole, are one."""
+    if old is None or new is None or not _version(new):
+        return False
+    return _uid(old) == _uid(new) and _version(old) == _version(new)
+
+
 def _is_at_least(seen: KubeObject, written: KubeObject) -> bool:
     """Say whether one state of an object is as new as another."""
     if seen["metadata"].get("uid") != written["metadata"].get("uid"):
@@ -280,3 +371,9 @@ def _is_at_least(seen: KubeObject, written: KubeObject) -> bool:
         return int(_version(seen)) >= int(_version(written))
     except ValueError:
         return False
+
+
+def _cut(remembered: dict[Any, Any], most: int) -> None:
+    """Forget the oldest of what is remembered, but for so many."""
+    while len(remembered) > most:
+        del remembered[next(iter(remembered))]

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from threading import Condition, Thread
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.errors import (
@@ -27,6 +27,7 @@ from kanister_py.core.objects.parts import annotations_of, spec_of
 from kanister_py.core.objects.resources import LEASES
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -51,8 +52,8 @@ class LeaseTerms(NamedTuple):
 
 def shards_of(lease: KubeObject) -> int:
     """Say into how many shards the holder of a Lease takes the work to be divided."""
-    said = annotations_of(lease).get(SHARDS, "")
-    return int(said) if said.isdigit() else 1
+    given = annotations_of(lease).get(SHARDS, "")
+    return int(given) if given.isdigit() else 1
 
 
 class Sighting:
@@ -63,7 +64,7 @@ class Sighting:
         self._term_seconds = term_seconds
         self._seen_at = 0.0
         self.seen: tuple[str, str] | None = None
-        """Who held it, and when that was said."""
+        """Its holder, and the time of its last renewal."""
 
     @property
     def holder(self) -> str:
@@ -76,21 +77,21 @@ class Sighting:
         if seen != self.seen:
             self.seen, self._seen_at = seen, now
         # The holder's own word on how long it may be silent counts, should it be longer.
-        said = spec.get("leaseDurationSeconds")
-        term = float(said) if isinstance(said, int) else self._term_seconds
+        given = spec.get("leaseDurationSeconds")
+        term = float(given) if isinstance(given, int) else self._term_seconds
         return "" if now - self._seen_at >= term else seen[0]
 
 
 class Division(NamedTuple):
-    """How the work is divided by whoever wants a Lease.
+    """How the work is divided by the replica that wants a Lease.
 
-    `may_begin` is asked before and after the Lease is taken, if whoever takes it or held it
+    `may_begin` is asked before and after the Lease is taken, if the new or the former holder
     divides the work: both must see what the other has written before either acts.
     """
 
     shards: int
     notes: Mapping[str, str]
-    """What else whoever holds the Lease notes on it."""
+    """What else its holder notes on the Lease."""
     may_begin: Callable[[], bool]
     sighting: Sighting
 
@@ -190,7 +191,7 @@ class Leadership:
         renews there is `AnotherController`.
         """
         first_seen: tuple[str, str] | None = None
-        told = ""
+        logged = ""
         while not self._is_closed:
             try:
                 is_ours = self.take()
@@ -200,9 +201,9 @@ class Leadership:
             except KanisterError as error:
                 self._note_refusal(error)
                 # A right that is missing may be missing for days: once is enough.
-                if error.message != told:
+                if error.message != logged:
                     _LOG.warning("Cannot take the lease %s: %s", self._name, error.message)
-                    told = error.message
+                    logged = error.message
             seen = self._sighting.seen
             if first_seen is None:
                 first_seen = seen
@@ -255,13 +256,13 @@ class Leadership:
         """Hear the API server's time from what it notes of a write."""
         fields = written["metadata"].get("managedFields") or ()
         times = [parse_time(each.get("time")) for each in fields]
-        told = max(filter(None, times), default=None)
-        if told is not None:
-            self._on_time(told)
+        server_time = max(filter(None, times), default=None)
+        if server_time is not None:
+            self._on_time(server_time)
 
     def _hold(self, asked: float) -> bool:
         if self._is_lost or (self._is_held and not self.is_leader):
-            # Somebody here has been told that it is over: it must not seem otherwise.
+            # Others here have heard that it is over: it must not seem otherwise.
             return False
         self._acts_until = asked + self._terms.acts_for_seconds
         self._is_held = True
@@ -286,7 +287,7 @@ class Leadership:
                 self._trouble = error.message
                 is_ours = self.is_leader
             if not is_ours and self._sighting.holder not in ("", self._identity):
-                # Somebody else holds it: there is no point in waiting for our time to pass.
+                # Another replica holds it: there is no point in waiting for our time to pass.
                 self._is_held = False
             if not self.is_leader:
                 self._is_held = False

@@ -18,13 +18,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
-from typing import Any, Final, NamedTuple, TextIO
+from typing import Any, Final, TextIO
 
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.actionsets.status import text_of_moment
 from kanister_py.core.objects.visible import visible
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.tracing import trace_id_of, traceparent
+from kanister_py.values import NamedTuple
 
 PHASE_LOGGER: Final = "kanister_py.phase"
 _FIELDS: Final = "kanister_py_fields"
@@ -65,9 +66,9 @@ class TextLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         fields: Mapping[str, Any] = getattr(record, _FIELDS, {})
-        told = visible(" ".join(f"{key}={value}" for key, value in fields.items()))
+        details = visible(" ".join(f"{key}={value}" for key, value in fields.items()))
         line = super().format(record)
-        return f"{line} ({told})" if told else line
+        return f"{line} ({details})" if details else line
 
 
 class _Behind(logging.Handler):
@@ -108,9 +109,9 @@ class _Behind(logging.Handler):
             self._target.handle(record)
             if self._left_out and self._waiting.qsize() < _MOST_WAITING // 2:
                 count, self._left_out = self._left_out, 0
-                said = f"{count} lines of the log were left out: its reader is too slow"
+                message = f"{count} lines of the log were left out: its reader is too slow"
                 left_out = {"name": __name__, "levelno": logging.WARNING, "levelname": "WARNING"}
-                self._target.handle(logging.makeLogRecord({**left_out, "msg": said}))
+                self._target.handle(logging.makeLogRecord({**left_out, "msg": message}))
 
     def flush(self) -> None:
         """Write all that waits, as at the end of the process, where logging asks for it."""
@@ -195,10 +196,8 @@ class PhaseLines:
 
     def write(self, key: ObjectKey, uid: str, place: PhasePlace, text: str) -> None:
         """Keep a line, and log it."""
-        self._log.info(
-            "%s",
-            text,
-            extra=fields_of(
+        if self._log.isEnabledFor(logging.INFO):
+            fields = fields_of(
                 namespace=key.namespace,
                 actionSet=key.name,
                 action=place.action,
@@ -206,8 +205,8 @@ class PhaseLines:
                 function=place.function,
                 version=place.version,
                 attempt=place.attempt or None,
-            ),
-        )
+            )
+            self._log.info("%s", text, extra=fields)
         time = text_of_moment(self._clock.now())
         with self._lock:
             book = self._book(key, uid)

@@ -16,7 +16,7 @@ _REFUSES_FROM: Final = 0.85
 _TAKES_UNTIL: Final = 0.75
 _FRESH_SECONDS: Final = 0.2
 LOOK_AGAIN_SECONDS: Final = 2.0
-"""How soon whoever was refused may ask again."""
+"""How soon to ask again after a refusal."""
 
 
 class MemoryGate:
@@ -33,7 +33,6 @@ class MemoryGate:
         self.limit_bytes = limit_bytes
         self._lock = Lock()
         self._looked_at = -_FRESH_SECONDS
-        self._used_bytes = 0
         self._is_short = False
 
     def why_refused(self) -> str:
@@ -57,7 +56,6 @@ class MemoryGate:
             # What is only kept for later, by whoever hands out memory, is no use of it.
             memory.give_back()
             used = memory.used_bytes()
-        self._used_bytes = used
         was_short, self._is_short = self._is_short, used >= self._threshold
         if self._is_short is not was_short:
             numbers = f"{mebibytes(used)} of {mebibytes(self.limit_bytes)} are in use"

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from threading import Lock
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.registry import Collector
+
+from kanister_py.values import NamedTuple
 
 _RUN_SECONDS: Final = (1.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0)
 _PHASE_SECONDS: Final = (0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
@@ -22,6 +24,7 @@ FAILURE: Final = "failure"
 COMPLETE: Final = "complete"
 FAILED: Final = "failed"
 CANCELLED: Final = "cancelled"
+_ENDS: Final = (COMPLETE, FAILED)
 SKIPPED: Final = "skipped"
 STARTED: Final = "started"
 REFUSED: Final = "refused"
@@ -183,16 +186,16 @@ class ControllerMetrics:
 
     def begin_run(self, act: Act) -> None:
         """Show the numbers of an action as zero: what first appears as 1 has not increased."""
-        for outcome in (COMPLETE, FAILED):
-            self._runs.of(act[:-1], outcome)
+        self._runs.of(act[:-1], *_ENDS)
         self._last.note(act)
 
     def end_run(self, act: Act, outcome: str, seconds: float | None, trace: str) -> None:
         """Count an action that ended. `trace` names the trace that tells of it, if any does."""
-        self.begin_run(act)
-        self._runs.of(act[:-1], outcome).inc(1, _exemplar(trace))
+        exemplar = _exemplar(trace)
+        self._runs.of(act[:-1], *_ENDS, outcome).inc(1, exemplar)
+        self._last.note(act)
         if seconds is not None:
-            self._run_seconds.of(act[:-1]).observe(seconds, _exemplar(trace))
+            self._run_seconds.of(act[:-1]).observe(seconds, exemplar)
 
     def note_end(self, act: Act, outcome: str, time: datetime) -> bool:
         """Remember when an action ended last, and say whether it had failed the last time.
@@ -211,8 +214,7 @@ class ControllerMetrics:
 
     def begin_schedule(self, namespace: str, schedule: str) -> None:
         """Show the numbers of a schedule as zero."""
-        for outcome in (STARTED, SKIPPED, REFUSED):
-            self._times.of((namespace, schedule), outcome)
+        self._times.of((namespace, schedule), STARTED, SKIPPED, REFUSED)
 
     def count_time(self, namespace: str, schedule: str, outcome: str) -> None:
         """Count a time of a schedule that was started, skipped, or that the cluster refused."""
@@ -220,25 +222,24 @@ class ControllerMetrics:
 
     def begin_phase(self, phase: ActPhase) -> None:
         """Show the numbers of a phase as zero."""
-        for outcome in (COMPLETE, FAILED):
-            self._phases.of(phase, outcome)
+        self._phases.of(phase, *_ENDS)
 
     def end_phase(
         self, phase: ActPhase, outcome: str, reason: str, seconds: float | None, trace: str
     ) -> None:
         """Count an attempt at a phase that ended."""
-        self.begin_phase(phase)
-        self._phases.of(phase, outcome).inc(1, _exemplar(trace))
+        exemplar = _exemplar(trace)
+        self._phases.of(phase, *_ENDS, outcome).inc(1, exemplar)
         if outcome == FAILED:
             self.phase_failures.labels(phase.function, phase.version, reason).inc()
         if seconds is not None:
             histogram = self.phase_seconds.labels(phase.function, phase.version)
-            histogram.observe(seconds, _exemplar(trace))
+            histogram.observe(seconds, exemplar)
 
     def _note_other(self) -> None:
         self._others.inc()
 
-    # What is read when somebody asks
+    # What is read on request
 
     def count_deprecated(self, function: str, version: str, removed_in: str) -> None:
         """Count a use of a version that is on its way out."""
@@ -252,7 +253,7 @@ class ControllerMetrics:
         self.watch("kanister_py_queue_oldest_seconds", oldest_seconds, queue=name)
 
     def watch(self, name: str, read: Callable[[], float], **labels: str) -> None:
-        """Show one of the numbers below, read when somebody asks for it."""
+        """Show one of the numbers below, read on request."""
         gauge = self._gauges.get(name)
         if gauge is None:
             gauge = self._gauges[name] = _Gauge(name, _GAUGES[name], tuple(labels))
@@ -278,19 +279,19 @@ _GAUGES: Final = {
 
 
 class _Gauge(Collector):
-    """Numbers that are read when somebody asks for them, one for each set of labels."""
+    """Numbers that are read on request, one for each set of labels."""
 
-    def __init__(self, name: str, told: str, labels: tuple[str, ...]) -> None:
+    def __init__(self, name: str, documentation: str, labels: tuple[str, ...]) -> None:
         self._name = name
-        self._told = told
+        self._documentation = documentation
         self._labels = labels
         self.reads: dict[tuple[str, ...], Callable[[], float]] = {}
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        yield GaugeMetricFamily(self._name, self._told, labels=self._labels)
+        yield GaugeMetricFamily(self._name, self._documentation, labels=self._labels)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        family = GaugeMetricFamily(self._name, self._told, labels=self._labels)
+        family = GaugeMetricFamily(self._name, self._documentation, labels=self._labels)
         for labels, read in list(self.reads.items()):
             family.add_metric(labels, read())
         yield family
@@ -308,7 +309,8 @@ class _Capped(Generic[_Metric]):
         self._lock = Lock()
         self._known: set[tuple[str, ...]] = set()
 
-    def of(self, named: tuple[str, ...], *fixed: str) -> _Metric:
+    def of(self, named: tuple[str, ...], *outcomes: str) -> _Metric:
+        """Give the one of the last outcome; that of each other is there from now on, too."""
         with self._lock:
             is_known = named in self._known
             if not is_known and len(self._known) < MOST_LABEL_SETS:
@@ -317,7 +319,9 @@ class _Capped(Generic[_Metric]):
         if not is_known:
             self._on_other()
             named = (OTHER,) * len(named)
-        return self._metric.labels(*named, *fixed)
+        for each in outcomes[:-1]:
+            self._metric.labels(*named, each)
+        return self._metric.labels(*named, *outcomes[-1:])
 
 
 class _LastEnds(Collector):
@@ -346,14 +350,14 @@ class _LastEnds(Collector):
                 del self._ends[act]
 
     def describe(self) -> Iterator[GaugeMetricFamily]:
-        for name, told, _ in _LAST:
-            yield GaugeMetricFamily(name, told, labels=Act._fields)
+        for name, documentation, _ in _LAST:
+            yield GaugeMetricFamily(name, documentation, labels=Act._fields)
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         with self._lock:
             seen = [(act, dict(ends)) for act, ends in self._ends.items()]
-        for name, told, outcome in _LAST:
-            family = GaugeMetricFamily(name, told, labels=Act._fields)
+        for name, documentation, outcome in _LAST:
+            family = GaugeMetricFamily(name, documentation, labels=Act._fields)
             for act, ends in seen:
                 family.add_metric(act, ends[outcome])
             yield family

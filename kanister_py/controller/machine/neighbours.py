@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from kanister_py.core.errors import AnotherController, ApiError, TransientError
 from kanister_py.core.objects.parts import labels_of, spec_of
 from kanister_py.core.objects.resources import DEPLOYMENTS
 from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
 
 class Neighbour(NamedTuple):
-    """Somebody else's controller, and how its Deployment is recognised."""
+    """Another project's controller, and how its Deployment is recognised."""
 
     name: str
     app: str
@@ -57,7 +58,7 @@ def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> bool:
 
 
 def find_neighbour(cluster: Cluster, neighbour: Neighbour, namespace: str = "") -> str:
-    """Name the Deployment of somebody else's controller that runs; empty if there is none."""
+    """Name the Deployment of another project's controller that runs; empty if there is none."""
     for deployment in cluster.list(DEPLOYMENTS, namespace=namespace):
         if _runs(deployment, neighbour):
             metadata = deployment["metadata"]

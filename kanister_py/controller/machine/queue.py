@@ -22,9 +22,9 @@ GroupsOf: TypeAlias = Callable[[Key], Groups]
 
 
 class WorkQueue(Generic[Key]):
-    """Keys that somebody has to look at, whatever kind of object they name.
+    """Keys that are to be looked at, whatever kind of object they name.
 
-    A key that is added while somebody looks at it comes again when they are done,
+    A key that is added while it is looked at comes again when that is done,
     so that no change goes unseen and no two look at one thing at once. A key may
     belong to groups, of each of which only so many keys are in hand at a time:
     what keeps those busy keeps nobody else waiting.
@@ -52,7 +52,7 @@ class WorkQueue(Generic[Key]):
         self._is_closed = False
 
     def add(self, key: Key) -> None:
-        """Have a key looked at as soon as somebody has time."""
+        """Have a key looked at as soon as a worker has time."""
         with self._changed:
             if self._is_closed or key in self._waiting:
                 return
@@ -168,7 +168,7 @@ class WorkQueue(Generic[Key]):
 
     @property
     def depth(self) -> int:
-        """Say how many keys wait for somebody."""
+        """Say how many keys wait."""
         with self._changed:
             return len(self._waiting)
 
@@ -180,7 +180,7 @@ class WorkQueue(Generic[Key]):
         return 0.0 if since is None else self._clock.monotonic() - since
 
     def has_in_hand(self, is_meant: Callable[[Key], bool]) -> bool:
-        """Say whether somebody looks at any of the keys that are meant."""
+        """Say whether any of the keys that are meant is looked at."""
         with self._changed:
             return any(map(is_meant, self._in_hand))
 

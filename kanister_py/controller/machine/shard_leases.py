@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import NamedTuple
 
 from kanister_py.controller.machine.lease import LeaseTerms, Sighting, shards_of
 from kanister_py.core.errors import KanisterError
@@ -12,6 +11,7 @@ from kanister_py.core.objects.parts import name_of, spec_of
 from kanister_py.core.objects.resources import LEASES
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
+from kanister_py.values import NamedTuple
 
 
 class View(NamedTuple):

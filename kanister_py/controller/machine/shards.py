@@ -1,6 +1,6 @@
 """Shards: the share of the work that is this replica's, for as long as its Leases say so.
 
-With one shard there is one Lease: whoever holds it does everything, and others stand by.
+With one shard there is one Lease: its holder does everything, and others stand by.
 With several, each shard has its Lease, and each replica one more, by which the others know
 that it is there. The Lease of shard 0 is the one that there has always been. It says how
 many shards there are: a replica that was started with another number stands by until those
@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from threading import Condition, Thread
-from typing import Final, NamedTuple
+from typing import Final
 
 from kanister_py.controller.machine.held_shards import HeldShards
 from kanister_py.controller.machine.lease import Division, Leadership, LeaseTerms
@@ -25,6 +25,7 @@ from kanister_py.core.errors import KanisterError, LeadershipLost
 from kanister_py.core.shards import spread
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -93,7 +94,7 @@ class Shards(HeldShards):
         self._stays: dict[int, float] = {}
         self._on_lost: Callable[[], None] = lambda: None
         self._is_lost = False
-        self._told = ""
+        self._logged = ""
         self._is_closed = False
 
     def _leadership(self, name: str, may_begin: Callable[[], bool]) -> Leadership:
@@ -222,10 +223,10 @@ class Shards(HeldShards):
         self._is_lost = True
         self._on_lost()
 
-    def _tell(self, said: str, level: int = logging.INFO) -> None:
-        if said != self._told:
-            self._told = said
-            _LOG.log(level, "%s", said)
+    def _tell(self, message: str, level: int = logging.INFO) -> None:
+        if message != self._logged:
+            self._logged = message
+            _LOG.log(level, "%s", message)
 
     # The end
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from datetime import datetime
 from threading import Condition, RLock, Thread
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
 from kanister_py.core.errors import ApiError, Expired, KanisterError, TransientError
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, EventType, KubeObject, ObjectList, Watch
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 _PAGE: Final = 250
@@ -65,6 +66,7 @@ class Store(Generic[T]):
         on_error: Callable[[KanisterError], None] | None = None,
         on_listed: Callable[[str], None] = lambda _version: None,
         label_selector: str = "",
+        leaves_out: Callable[[str], bool] | None = None,
     ) -> None:
         self.resource = resource
         self._lock = RLock()
@@ -79,14 +81,14 @@ class Store(Generic[T]):
         self._on_listed = on_listed
         self._feeds = [
             _Feed(
-                *(cluster, clock, resource, each, self._replace_all, self._take, on_error),
-                label_selector,
+                *(cluster, clock, resource, _Selection(each, label_selector, leaves_out)),
+                *(self._replace_all, self._take, on_error),
             )
             for each in namespaces
         ]
 
     def tell_by_age(self, age_of: Callable[[T], datetime]) -> None:
-        """Tell what a list holds from the oldest on; a cluster lists by name. To be said first.
+        """Tell what a list holds from the oldest on; a cluster lists by name. To be called first.
 
         At the start that goes over all namespaces together: nothing is told before each of
         them has answered, be it that it cannot be read.
@@ -113,6 +115,20 @@ class Store(Generic[T]):
         with self._lock:
             dropped = [(key, self._kept.pop(key)) for key in list(self._kept) if is_meant(key)]
         self._tell([_Change(key, old, None) for key, old in dropped])
+        for feed in self._feeds:
+            if feed.selection.is_left_out:
+                feed.list_anew()
+
+    def sift(self, judge: Callable[[T], T | None]) -> None:
+        """Replace what is kept by what is to be kept of it from now on; nobody is told."""
+        for key, kept in self.items():
+            left = judge(kept)
+            with self._lock:
+                if left is not kept and self._kept.get(key) is kept:
+                    if left is None:
+                        del self._kept[key]
+                    else:
+                        self._kept[key] = left
 
     @property
     def has_synced(self) -> bool:
@@ -222,31 +238,48 @@ class Store(Generic[T]):
         return sorted(changes, key=place)
 
 
+class _Selection(NamedTuple):
+    """Which objects of a kind are listed and watched.
+
+    Of a namespace that `leaves_out` nothing is kept, and as little as possible heard.
+    """
+
+    namespace: str
+    label_selector: str = ""
+    leaves_out: Callable[[str], bool] | None = None
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether this is one namespace, which is left out."""
+        return self.leaves_out is not None and bool(
+            self.namespace and self.leaves_out(self.namespace)
+        )
+
+
 class _Feed:
-    """One list and one watch after the other, for as long as anybody wants it."""
+    """One list and one watch after the other, until it is closed."""
 
     def __init__(
         self,
         cluster: Cluster,
         clock: Clock,
         resource: GroupVersionResource,
-        namespace: str,
+        selection: _Selection,
         take_all: Callable[[str, Iterator[ObjectList]], str],
         take: Callable[[EventType, KubeObject], None],
         on_error: Callable[[KanisterError], None] | None,
-        label_selector: str = "",
     ) -> None:
+        self.selection = selection
         self.has_listed = False
         self.is_watching = False
         self.trouble = ""
         self._cluster = cluster
         self._clock = clock
         self._resource = resource
-        self._namespace = namespace
+        self._namespace = selection.namespace
         self._take_all = take_all
         self._take = take
         self._on_error = on_error
-        self._label_selector = label_selector
         self._changed = Condition()
         self._watch: Watch | None = None
         self._is_closed = False
@@ -270,25 +303,34 @@ class _Feed:
             self._is_stale = True
             self.has_listed = False
             watch = self._watch
+            self._changed.notify_all()
         if watch is not None:
             watch.close()
 
     def _follow(self) -> None:
+        rests = False
         while not self._is_closed:
             try:
                 if not self._version or self._is_stale:
                     self._is_stale = False
-                    self._version = self._take_all(self._namespace, self._pages())
+                    # A list that breaks off is made again, not followed from the one before.
+                    self._version = ""
+                    rests = self.selection.is_left_out
+                    pages = iter(()) if rests else self._pages()
+                    self._version = self._take_all(self._namespace, pages)
                     with self._changed:
                         self.has_listed = not self._is_stale
-                self._follow_watch()
+                if rests:
+                    self._rest()
+                else:
+                    self._follow_watch()
             except Expired:
                 self._version = ""
             except KanisterError as error:
                 # What has been told until here need not be told again.
                 self._pause(error)
             except Exception:  # noqa: BLE001 # see below
-                # Somebody else's mistake must not leave everybody blind.
+                # A mistake in what hears of a change must not end the watch.
                 _LOG.exception("A watch on %s fell over", self._resource.group_resource)
                 self._version = ""
                 self._pause(None)
@@ -299,7 +341,7 @@ class _Feed:
             page = self._cluster.list(
                 self._resource,
                 namespace=self._namespace,
-                label_selector=self._label_selector,
+                label_selector=self.selection.label_selector,
                 limit=_PAGE,
                 continue_token=token,
             )
@@ -308,14 +350,22 @@ class _Feed:
             if not token:
                 return
 
+    def _rest(self) -> None:
+        self.trouble = ""
+        with self._changed:
+            while not self._is_closed and not self._is_stale:
+                self._clock.wait(self._changed, _WATCH_SECONDS)
+
     def _follow_watch(self) -> None:
         watch = self._cluster.watch(
             self._resource,
             namespace=self._namespace,
-            label_selector=self._label_selector,
+            label_selector=self.selection.label_selector,
             resource_version=self._version,
             timeout_seconds=_WATCH_SECONDS,
             bookmarks=True,
+            # One namespace is watched if all of it is to be heard.
+            leaves_out=None if self._namespace else self.selection.leaves_out,
         )
         with self._changed:
             self._watch = watch
@@ -339,20 +389,20 @@ class _Feed:
         self._failures += 1
         if error is not None:
             where = f" in {self._namespace}" if self._namespace else ""
-            told = f"Cannot watch {self._resource.group_resource}{where}: {error.message}"
-            if told != self.trouble and not self._is_closed:
+            message = f"Cannot watch {self._resource.group_resource}{where}: {error.message}"
+            if message != self.trouble and not self._is_closed:
                 level = logging.INFO if self._failures < 3 else logging.WARNING
                 if not isinstance(error, TransientError):
                     level = logging.ERROR
-                _LOG.log(level, "%s", told)
-            self.trouble = told
+                _LOG.log(level, "%s", message)
+            self.trouble = message
             if self._on_error is not None:
                 self._on_error(error)
         seconds = min(
             _FIRST_PAUSE_SECONDS * 2 ** min(self._failures - 1, 8), _LONGEST_PAUSE_SECONDS
         )
         if isinstance(error, ApiError) and not isinstance(error, TransientError):
-            # Somebody has to grant us something first.
+            # A right has to be granted first.
             seconds = max(seconds, 5.0)
         until = self._clock.monotonic() + seconds
         with self._changed:

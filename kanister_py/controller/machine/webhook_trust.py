@@ -11,7 +11,7 @@ import base64
 import logging
 from collections.abc import Callable, Sequence
 from threading import Condition, Thread
-from typing import Final, NamedTuple
+from typing import Final
 
 from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.core.errors import KanisterError, NotFound
@@ -19,6 +19,7 @@ from kanister_py.core.objects.certificates import KeyPair
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, PatchType
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

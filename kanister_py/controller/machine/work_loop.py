@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Hashable
 from threading import Thread
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.queue import GroupsOf, WorkQueue
 from kanister_py.core.errors import KanisterError, LeadershipLost, TransientError
 from kanister_py.executor.alarms import Alarms
 from kanister_py.ports.clock import Clock
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -141,7 +141,7 @@ def is_true(obj: Mapping[str, Any], kind: str) -> bool:
 
 
 def hold(cluster: Cluster, obj: KubeObject, finalizer: str) -> KubeObject:
-    """Have an object stay until it is let go, should somebody delete it."""
+    """Have an object stay until it is let go, should it be deleted."""
     metadata = obj["metadata"]
     finalizers = metadata.get("finalizers") or []
     if finalizer in finalizers:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.repeating import Repeating
@@ -22,11 +22,12 @@ from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.errors import Forbidden, InvalidDocument, NotFound
 from kanister_py.core.objects.parts import namespace_of, status_of
 from kanister_py.core.objects.resources import ACTION_SETS
-from kanister_py.core.schedules.decisions import Act, Situation, decide
+from kanister_py.core.schedules.decisions import Act, decide
 from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
 from kanister_py.core.schedules.runs import RETENTION_LABEL, Run, read_run
-from kanister_py.core.schedules.status import created_at, is_suspended, memory_of
+from kanister_py.core.schedules.status import is_suspended, situation_of
 from kanister_py.ports.cluster import KubeObject
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -83,13 +84,15 @@ class Schedules:
         self._namespaces = watched
         self._lock = Lock()
         self._is_watching = False
-        self._told = ""
+        self._has_begun = False
+        self._logged = ""
         self._seen_runs = RunsSeen()
         self._seen_deletions = RunsSeen()
         self.store: Store[Rest] = Store(
             *(cluster, clock, SCHEDULES, self._keep, self._on_schedule),
             namespaces=watched,
             on_error=tools.on_error,
+            leaves_out=tools.shards.foreign,
         )
         self._runs, self._deletions = (
             Store[Run](
@@ -98,6 +101,7 @@ class Schedules:
                 namespaces=watched,
                 on_error=tools.on_error,
                 label_selector=label,
+                leaves_out=tools.shards.foreign,
             )
             for label, seen in (
                 (SCHEDULE_LABEL, self._seen_runs),
@@ -162,14 +166,15 @@ class Schedules:
         try:
             self._cluster.list(SCHEDULES, namespace=self._namespaces[0], limit=1)
         except (NotFound, Forbidden) as error:
-            if error.message != self._told:
+            if error.message != self._logged:
                 _LOG.warning("Schedules do not run here: %s", error.message)
-            self._told = error.message
-            return
-        with self._lock:
-            self._is_watching = True
-        for each in self._stores:
-            each.start()
+            self._logged = error.message
+        else:
+            with self._lock:
+                self._is_watching = True
+            for each in self._stores:
+                each.start()
+        self._has_begun = True
 
     @property
     def _stores(self) -> tuple[Store[Any], ...]:
@@ -177,8 +182,9 @@ class Schedules:
 
     @property
     def is_settled(self) -> bool:
-        has_synced = all(each.has_synced for each in self._stores)
-        return not self._is_watching or (has_synced and self._loop.queue.is_idle)
+        if not self._is_watching:
+            return self._has_begun
+        return all(each.has_synced for each in self._stores) and self._loop.queue.is_idle
 
     @property
     def trouble(self) -> str:
@@ -200,8 +206,7 @@ class Schedules:
         except InvalidDocument:
             return Rest(uid, generation)
         now = self._clock.now()
-        memory, created = memory_of(obj, schedule, now), created_at(obj, now)
-        decision = decide(Situation(schedule, uid, created, memory, is_running=False, now=now))
+        decision = decide(situation_of(obj, schedule, now))
         is_new = (
             decision.act is not Act.REST
             or is_suspended(obj) is not schedule.is_suspended
@@ -231,11 +236,15 @@ class Schedules:
             return
         schedule = ObjectKey(key.namespace, run.schedule)
         seen.take(schedule, key.name, new)
-        is_news = (
-            old is None
-            or new is None
-            or (old.ended, old.holds_artifacts) != (new.ended, new.holds_artifacts)
-        )
+        if old is None and new is not None and new.ended is None:
+            # What was made here is noted as under way; to see it says nothing more.
+            is_news = not self._reconciler.has_made(schedule, new.uid)
+        else:
+            is_news = (
+                old is None
+                or new is None
+                or (old.ended, old.holds_artifacts) != (new.ended, new.holds_artifacts)
+            )
         if is_news and self.store.get(schedule) is not None:
             self._loop.queue.add(schedule)
 
@@ -257,7 +266,7 @@ class Schedules:
         return timedelta(seconds=self._clock.now().timestamp() - self._clock.monotonic())
 
     def _look_at_clock(self) -> None:
-        """Set every alarm anew once somebody has set the clock: alarms count seconds alone."""
+        """Set every alarm anew once the clock was set: alarms count seconds alone."""
         offset = self._offset()
         if abs((offset - self._clock_set_at).total_seconds()) < _CLOCK_IS_SET_SECONDS:
             return

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
 from kanister_py.controller.machine.metrics import REFUSED, SKIPPED, STARTED, ControllerMetrics
@@ -33,16 +33,16 @@ from kanister_py.core.schedules.decisions import (
     Act,
     Decision,
     Reason,
-    Situation,
     decide,
     earliest,
 )
 from kanister_py.core.schedules.deletions import Plan, plan_deletions
 from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
 from kanister_py.core.schedules.runs import Run, name_of_run, run_of, surplus_runs
-from kanister_py.core.schedules.status import Told, created_at, memory_of, status_after
+from kanister_py.core.schedules.status import Account, situation_of, status_after
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -86,6 +86,12 @@ class ScheduleReconciler:
             self._made.pop(key, None)
         self._metrics.forget_schedule(key.namespace, key.name)
 
+    def has_made(self, key: ObjectKey, uid: str) -> bool:
+        """Say whether a run is the one that was made and noted here, and not seen until now."""
+        with self._lock:
+            made = self._made.get(key)
+            return made is not None and made.uid == uid
+
     def reconcile(self, key: ObjectKey) -> Look:
         """Look at a schedule, and do what is due; say when it is to be looked at again."""
         obj = find(self._cluster, SCHEDULES, key.name, key.namespace)
@@ -98,14 +104,8 @@ class ScheduleReconciler:
         self._metrics.begin_schedule(key.namespace, key.name)
         now = self._clock.now()
         runs, unseen = self._runs(key)
-        situation = Situation(
-            schedule,
-            obj["metadata"]["uid"],
-            created_at(obj, now),
-            memory_of(obj, schedule, now),
-            bool(unseen) or any(each.is_active for each in runs),
-            now,
-        )
+        is_running = bool(unseen) or any(each.is_active for each in runs)
+        situation = situation_of(obj, schedule, now, is_running=is_running)
         decision = decide(situation)
         started = unseen
         if decision.act is Act.START and decision.time is not None:
@@ -119,7 +119,7 @@ class ScheduleReconciler:
             self._cancel(obj, runs)
         deletions = self._deletions_of(key)
         plan = plan_deletions(runs, deletions, schedule.keep, schedule.zone, now)
-        status = status_after(obj, situation, decision, Told(runs, started, plan))
+        status = status_after(obj, situation, decision, Account(runs, started, plan))
         conditions = [
             condition("Ready", "True", "Scheduled"),
             condition("Suspended", "True" if schedule.is_suspended else "False", "AsSaid"),
@@ -154,7 +154,7 @@ class ScheduleReconciler:
         return runs, ""
 
     def _start(self, key: ObjectKey, obj: KubeObject, time: datetime) -> str:
-        """Make the ActionSet of a time, unless somebody has; give its name."""
+        """Make the ActionSet of a time, unless it is there; give its name."""
         name = name_of_run(key.name, obj["metadata"]["uid"], time)
         try:
             made = self._cluster.create(run_of(obj, name, time))
@@ -172,8 +172,8 @@ class ScheduleReconciler:
         for each in runs:
             if each.is_active and not each.is_cancelled:
                 self._on(each, {"spec": {"cancel": True}})
-                said = f"Cancelled {each.name}; the next run begins when it has ended"
-                self._tell(subject_of(obj), NORMAL, "Replaced", said)
+                message = f"Cancelled {each.name}; the next run begins when it has ended"
+                self._tell(subject_of(obj), NORMAL, "Replaced", message)
 
     def _collect(self, runs: Sequence[Run]) -> None:
         for each in runs:
@@ -207,11 +207,11 @@ class ScheduleReconciler:
 
     def _fail(self, obj: KubeObject, error: ApiError) -> Look:
         """Say that the cluster does not take the ActionSet; it is tried again, then more rarely."""
-        said = f"The ActionSet cannot be made: {error.message}"
+        message = f"The ActionSet cannot be made: {error.message}"
         self._count(obj, REFUSED)
-        refused = condition("Ready", "False", error.reason, said)
+        refused = condition("Ready", "False", error.reason, message)
         if write_status(self._cluster, self._clock, obj, [refused]) is not obj:
-            self._tell(subject_of(obj), WARNING, error.reason, said)
+            self._tell(subject_of(obj), WARNING, error.reason, message)
         return FAILED
 
     def _count(self, obj: KubeObject, outcome: str) -> None:
@@ -224,13 +224,13 @@ class ScheduleReconciler:
             self._tell(subject_of(obj), NORMAL, "Started", f"Made ActionSet {started}")
         elif decision.act is Act.SKIP and decision.time is not None:
             self._count(obj, SKIPPED)
-            said = _SAID[decision.reason].format(time=text_of_time(decision.time))
-            self._tell(subject_of(obj), WARNING, str(decision.reason), said)
+            message = _SAID[decision.reason].format(time=text_of_time(decision.time))
+            self._tell(subject_of(obj), WARNING, str(decision.reason), message)
 
 
 def _retention(plan: Plan) -> dict[str, Any]:
     if not plan.failed:
         return condition("Retention", "True", "AsSaid")
     failed = min(plan.failed, key=lambda each: each.name)
-    said = f"{failed.name} could not delete {failed.parent}: {failed.error}; it is tried again"
-    return condition("Retention", "False", "DeleteFailed", said)
+    message = f"{failed.name} could not delete {failed.parent}: {failed.error}; it is tried again"
+    return condition("Retention", "False", "DeleteFailed", message)

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Final
 
 from kanister_py.controller.machine.events import NORMAL, Subject, Tell
-from kanister_py.core.actionsets.artifacts import ARTIFACTS_ANNOTATION, DELETED
+from kanister_py.core.actionsets.stored_status import ARTIFACTS_ANNOTATION, DELETED
 from kanister_py.core.errors import AlreadyExists, NotFound
 from kanister_py.core.objects.parts import labels_of
 from kanister_py.core.objects.resources import ACTION_SETS

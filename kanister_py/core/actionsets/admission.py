@@ -8,8 +8,8 @@ change of something else: an object that is wrong must stay deletable and finish
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 from kanister_py.core.actionsets.model import parse_actionset
 from kanister_py.core.blueprints.lint.action_sets import NO_ACTION
@@ -29,6 +29,7 @@ from kanister_py.core.revisions.identity import (
     PACKAGE_LABEL,
     SPEC_HASH_LABEL,
 )
+from kanister_py.values import NamedTuple
 
 _MOST_PROBLEMS: Final = 20
 # An API server cuts warnings that are longer, and drops what is more in all.
@@ -71,10 +72,10 @@ def says_nothing_new(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> b
         return True
     if old is None:
         return False
-    return _said(old) == _said(new)
+    return _judged_part(old) == _judged_part(new)
 
 
-def _said(obj: Mapping[str, Any]) -> dict[str, Any]:
+def _judged_part(obj: Mapping[str, Any]) -> dict[str, Any]:
     return {key: each for key, each in obj.items() if key not in _KEPT_OUT}
 
 
@@ -107,7 +108,7 @@ def judge_actionset(
     try:
         parse_actionset(parse_document(json.dumps(actionset)))
     except InvalidDocument as error:
-        return Verdict(tuple(_said_of(each.path, each.message) for each in error.problems))
+        return Verdict(tuple(_with_place(each.path, each.message) for each in error.problems))
     there = {name: each for name, each in blueprints.items() if each is not None}
     verdict = verdict_of(findings_in(actionset, there, context))
     warnings = [*verdict.warnings, *warnings_of_blueprints(actionset, blueprints, context)]
@@ -147,26 +148,29 @@ def findings_in(
     return [
         each
         for each in lint_sources(sources, context).findings
-        # Whoever stores something hears of mistakes and of what is on its way out, no notes.
+        # Mistakes and what is on its way out concern the author of a change; notes do not.
         if each.file == own and each.severity is not Severity.INFO
     ]
 
 
 def verdict_of(findings: list[Finding]) -> Verdict:
-    # An action that is not there is told with the Blueprints.
-    heard = [each for each in findings if each.rule != NO_ACTION.id]
-    refused = {each for each in heard if each.severity is Severity.ERROR}
-    problems = [_text_of(each) for each in heard if each in refused]
-    warnings = [_text_of(each) for each in heard if each not in refused]
+    # An action that is not there is among the warnings about Blueprints.
+    kept = [each for each in findings if each.rule != NO_ACTION.id]
+    return _verdict(kept, lambda each: each.severity is Severity.ERROR)
+
+
+def _verdict(findings: list[Finding], is_refused: Callable[[Finding], bool]) -> Verdict:
+    problems = [_text_of(each) for each in findings if is_refused(each)]
+    warnings = [_text_of(each) for each in findings if not is_refused(each)]
     return Verdict(tuple(dict.fromkeys(problems)), bounded(warnings))
 
 
 def _text_of(finding: Finding) -> str:
     place = "/".join(each for each in (finding.action, finding.phase) if each) or finding.path
-    return f"{_said_of(place, ' '.join(finding.message.split()))} [{finding.rule}]"
+    return f"{_with_place(place, ' '.join(finding.message.split()))} [{finding.rule}]"
 
 
-def _said_of(place: str, message: str) -> str:
+def _with_place(place: str, message: str) -> str:
     return f"{place}: {message}" if place else message
 
 
@@ -244,11 +248,8 @@ def judge_composition(
 
     One that can never be served is refused; what may still come is a warning.
     """
-    verdict = findings_in(composition, functions, context)
-    refused = {each for each in verdict if each.rule in (REMOVED.id, INVALID.id)}
-    problems = [_text_of(each) for each in verdict if each in refused]
-    warnings = [_text_of(each) for each in verdict if each not in refused]
-    return Verdict(tuple(dict.fromkeys(problems)), bounded(warnings))
+    findings = findings_in(composition, functions, context)
+    return _verdict(findings, lambda each: each.rule in (REMOVED.id, INVALID.id))
 
 
 def judge_package(obj: Mapping[str, Any]) -> Verdict:
@@ -259,7 +260,7 @@ def judge_package(obj: Mapping[str, Any]) -> Verdict:
         _whole(spec.get("revisionHistoryLimit")),
         is_function=obj.get("kind") in _PACKAGES,
     )
-    return Verdict(tuple(f"spec.{field}: {said}" for field, said in problems))
+    return Verdict(tuple(f"spec.{field}: {problem}" for field, problem in problems))
 
 
 def _whole(value: Any) -> int | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from kanister_py.core.actionsets.model import (
     ActionSet,
@@ -27,12 +27,12 @@ from kanister_py.core.actionsets.status import (
     warned_of,
 )
 from kanister_py.core.blueprints.model import Action, Blueprint, Phase
-from kanister_py.core.blueprints.plan import choose_phase_version
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
 from kanister_py.core.registry.choose import Choice
-from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.retries import RetryRule
+from kanister_py.values import NamedTuple
 
 _PHASE_RETRY: Final = RetryRule(limit=0)
 
@@ -74,7 +74,8 @@ class Course(NamedTuple):
     rules: Rules
 
     def phase(self, place: Place) -> Phase:
-        return self.actions[place.action].phase(place.phase)
+        course = self.actions[place.action]
+        return course.phase(DEFER) if place.phase == DEFER else course.action.phases[place.phase]
 
 
 def course_of(actionset: ActionSet, blueprints: Mapping[str, Blueprint]) -> Course:
@@ -122,7 +123,7 @@ def _phase_rules(phase: Phase) -> PhaseRules:
 
 
 def first_status(course: Course) -> Status:
-    """Say how an ActionSet stands that has not begun."""
+    """Give the status of an ActionSet that has not begun."""
     return new_status(map(_first_action_status, course.actions))
 
 
@@ -142,37 +143,38 @@ def _first_action_status(course: ActionCourse) -> ActionStatus:
 
 
 class ChosenVersions(NamedTuple):
-    """Which version of its function each phase of an action gets, or why none; deferred last."""
+    """The versions of an action's phases, or why one gets none; the deferred phase is last."""
 
     choices: tuple[Choice[FunctionEntry] | KanisterError, ...]
     warnings: tuple[Warned, ...]
 
-    @property
-    def entries(self) -> tuple[FunctionEntry, ...]:
-        return tuple([each.chosen for each in self.choices if isinstance(each, Choice)])
-
-    @property
-    def versions(self) -> tuple[str, ...]:
-        return tuple([str(entry.version) for entry in self.entries])
+    versions: tuple[str, ...]
+    """The versions; fewer than choices where one cannot be had."""
 
     @property
     def are_complete(self) -> bool:
-        return len(self.entries) == len(self.choices)
+        return len(self.versions) == len(self.choices)
 
 
 def choose_versions(
-    registry: Registry[FunctionEntry], course: ActionCourse, *, strict: bool = False
+    choose: Callable[[str, str, str], Choice[FunctionEntry]], course: ActionCourse
 ) -> ChosenVersions:
-    """Choose the version of every function of an action, or say why one cannot be had."""
+    """Choose the version of every function of an action, or say why one cannot be had.
+
+    `choose` is asked with a function, the version that its phase wants, and the one that the
+    action prefers.
+    """
     choices: list[Choice[FunctionEntry] | KanisterError] = []
     warnings: list[Warned] = []
+    versions: list[str] = []
     preferred = course.spec.preferred_version
     for _, phase in course.action.every_phase():
         try:
-            choice = choose_phase_version(registry, phase, preferred, strict=strict)
+            choice = choose(phase.func, phase.func_version, preferred)
         except KanisterError as error:
             choices.append(error)
             continue
         choices.append(choice)
+        versions.append(str(choice.chosen.version))
         warnings += [warned_of(each, course.spec.name, phase.name) for each in choice.notices]
-    return ChosenVersions(tuple(choices), tuple(warnings))
+    return ChosenVersions(tuple(choices), tuple(warnings), tuple(versions))

@@ -4,36 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.blueprints.model import ObjectReference
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.names import generate_name
 from kanister_py.core.objects.parts import spec_of, status_of
-
-
-class ActionSetUnclear(UsageError):
-    """Not enough is said of an ActionSet for it to be made."""
-
-    reason = "ActionSetUnclear"
-
-    def __init__(self, what: str, what_to_do: str) -> None:
-        super().__init__(f"An ActionSet with {what} does nothing; {what_to_do}")
-
-
-class ActionSetIncomplete(UsageError):
-    """An ActionSet is to follow one that has not come to a good end."""
-
-    reason = "ActionSetIncomplete"
-
-    def __init__(self, name: str, state: str) -> None:
-        super().__init__(
-            f"ActionSet {name} is {state}; only one that is complete has artifacts to go on from"
-        )
-        self.name = name
-        self.state = state
-
+from kanister_py.values import NamedTuple
 
 API_VERSION: Final = "cr.kanister.io/v1alpha1"
 SCHEDULE_LABEL: Final = "kanister-py.io/schedule"
@@ -53,7 +31,7 @@ _KEPT_NOTES: Final = (PARENT, "kanister-py.io/concurrency-key")
 
 
 class Order(NamedTuple):
-    """What is asked for; what is left out comes from the parent."""
+    """The wishes for an ActionSet; what is left out comes from the parent."""
 
     action: str = ""
     name: str = ""
@@ -83,18 +61,27 @@ def new_actionset(
         metadata = parent["metadata"]
         state = status_of(parent).get("state") or "pending"
         if state != "complete":
-            raise ActionSetIncomplete(f"{metadata['namespace']}/{metadata['name']}", state)
+            raise UsageError(
+                f"ActionSet {metadata['namespace']}/{metadata['name']} is {state}; only one that "
+                "is complete has artifacts to go on from",
+                reason="ActionSetIncomplete",
+            )
         bases = _actions_of(parent)
     else:
         bases = [{}]
-        if not order.action:
-            raise ActionSetUnclear("no action", "name one with --action")
-        if not order.blueprint:
-            raise ActionSetUnclear("no Blueprint", "name one with --blueprint")
-        if not order.objects:
-            raise ActionSetUnclear(
-                "no object to act on", "name one, select some, or give a parent with --from"
-            )
+        for given, what, remedy in (
+            (order.action, "action", "name one with --action"),
+            (order.blueprint, "Blueprint", "name one with --blueprint"),
+            (
+                order.objects,
+                "object to act on",
+                "name one, select some, or give a parent with --from",
+            ),
+        ):
+            if not given:
+                raise UsageError(
+                    f"An ActionSet with no {what} does nothing; {remedy}", reason="ActionSetUnclear"
+                )
     actions = [_action_of(base, order, each) for base in bases for each in order.objects or (None,)]
     data: dict[str, Any] = {
         "apiVersion": API_VERSION,
@@ -135,14 +122,14 @@ def _action_of(
     base: Mapping[str, Any], order: Order, target: ObjectReference | None
 ) -> dict[str, Any]:
     action = copy_json(base)
-    said: dict[str, Any] = {
+    own: dict[str, Any] = {
         "name": order.action,
         "blueprint": order.blueprint,
         "object": target.as_dict() if target is not None else None,
         "profile": order.profile.as_dict() if order.profile is not None else None,
         "preferredVersion": order.preferred_version,
     }
-    action.update({key: value for key, value in said.items() if value})
+    action.update({key: value for key, value in own.items() if value})
     maps: dict[str, Mapping[str, Any]] = {
         "options": order.options,
         "secrets": {name: each.as_dict() for name, each in order.secrets.items()},

@@ -1,4 +1,4 @@
-"""Failure notices: what a webhook is told of a run that failed, or of the first good one since.
+"""Failure notices: a webhook's request about a failed run, or about the first good one since.
 
 A Schedule or a Blueprint names a Secret of its namespace in the annotation
 `kanister-py.io/notify`; the Secret has an `url`, and a `key` that notices are signed with.
@@ -11,10 +11,11 @@ import binascii
 import hmac
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from kanister_py.core.errors import UsageError
+from kanister_py.values import NamedTuple
 
 NOTIFY: Final = "kanister-py.io/notify"
 FAILED: Final = "failed"
@@ -31,7 +32,7 @@ class ActOfRun(NamedTuple):
 
 
 class RunEnd(NamedTuple):
-    """How an ActionSet ended. Nothing of it can hold a secret: no message, no output, no log."""
+    """The end of an ActionSet. Nothing of it can hold a secret: no message, no output, no log."""
 
     event: str
     namespace: str
@@ -45,7 +46,7 @@ class RunEnd(NamedTuple):
 
 
 class Receiver(NamedTuple):
-    """Where notices go, and what they are signed with."""
+    """The address that notices go to, and the key that signs them."""
 
     url: str
     key: bytes
@@ -53,7 +54,7 @@ class Receiver(NamedTuple):
 
 def body_of(end: RunEnd) -> bytes:
     """Write a notice down, the same for each attempt to deliver it."""
-    told = {
+    content = {
         "version": 1,
         "event": end.event,
         "namespace": end.namespace,
@@ -65,7 +66,7 @@ def body_of(end: RunEnd) -> bytes:
         "reason": end.reason,
         "phase": end.phase,
     }
-    return json.dumps(told, separators=(",", ":")).encode()
+    return json.dumps(content, separators=(",", ":")).encode()
 
 
 def headers_of(end: RunEnd, body: bytes, key: bytes, seconds: int) -> dict[str, str]:
@@ -74,7 +75,7 @@ def headers_of(end: RunEnd, body: bytes, key: bytes, seconds: int) -> dict[str, 
     return {
         "Content-Type": "application/json",
         "User-Agent": "kanister-py",
-        # The same for each attempt, and after a restart: who has seen it may leave it.
+        # The same for each attempt, and after a restart: a receiver may drop what it has seen.
         "X-Kanister-Py-Delivery": f"{end.uid}-{end.event}",
         "X-Kanister-Py-Timestamp": str(seconds),
         "X-Kanister-Py-Signature": f"sha256={signature}",

@@ -1,10 +1,10 @@
-"""ActionSets as people write them."""
+"""Models of ActionSets, as they are written in YAML."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeVar
 
 from kanister_py.core.actionsets.rules import ExecutionMode
 from kanister_py.core.blueprints.model import (
@@ -16,6 +16,9 @@ from kanister_py.core.blueprints.model import (
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.objects.documents import Document, Path
 from kanister_py.core.objects.reading import UnknownKey
+from kanister_py.values import NamedTuple
+
+T = TypeVar("T")
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -49,7 +52,7 @@ class ActionSetSpec(NamedTuple):
 
 
 class ActionSetMetadata(NamedTuple):
-    """What an ActionSet is called, and which one of that name it is."""
+    """Names of an ActionSet, and the UID that tells it from others of its name."""
 
     name: str = ""
     generate_name: str = ""
@@ -75,25 +78,21 @@ class ActionSet(NamedTuple):
 
 def parse_actionset(document: Document, path: Path = ()) -> ActionSet:
     """Read a part of a document as an ActionSet, or refuse it with every problem in it."""
-    reader = _Reader()
-    read = reader.actionset(_value_at(document, path), ())
-    reader.refuse_problems(document, path)
-    return read
-
-
-def parse_action_spec(document: Document, path: Path = ()) -> ActionSpec:
-    """Read a part of a document as one action of an ActionSet, or refuse it likewise."""
-    reader = _Reader()
-    read = reader.action(_value_at(document, path), ())
-    reader.refuse_problems(document, path)
-    return read
-
-
-def _value_at(document: Document, path: Path) -> Any:
     node = document.node_at(path)
     if node is None:
         raise InvalidDocument([document.problem(path, "Is required")])
-    return node.value
+    reader = _Reader()
+    read = reader.actionset(node.value, ())
+    reader.refuse_problems(document, path)
+    return read
+
+
+def parse_action_spec(document: Document) -> ActionSpec:
+    """Read a document as one action of an ActionSet, or refuse it likewise."""
+    reader = _Reader()
+    read = reader.action(document.value, ())
+    reader.refuse_problems(document)
+    return read
 
 
 def read_what_can_be_read(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
@@ -120,9 +119,10 @@ class _Reader(ResourceReader):
     def actionset(self, value: Any, path: Path) -> ActionSet:
         data = self.mapping(value, path, _SET_KEYS)
         status = data.get("status")
+        api_version, kind = self.all_texts(data, ("apiVersion", "kind"), path)
         return ActionSet(
-            self.text(data, "apiVersion", path),
-            self.text(data, "kind", path) or "ActionSet",
+            api_version,
+            kind or "ActionSet",
             self._set_metadata(data.get("metadata"), (*path, "metadata")),
             self._spec(data.get("spec"), (*path, "spec")),
             None if status is None else self.mapping(status, (*path, "status"), keeps_nulls=True),
@@ -130,22 +130,22 @@ class _Reader(ResourceReader):
 
     def _set_metadata(self, value: Any, path: Path) -> ActionSetMetadata:
         data = self.mapping(value, path)
+        own = self.all_texts(data, ("name", "generateName", "namespace", "uid"), path)
+        name, generate_name, namespace, uid = own
         return ActionSetMetadata(
-            self.text(data, "name", path),
-            self.text(data, "generateName", path),
-            self.text(data, "namespace", path),
-            self.text(data, "uid", path),
+            name,
+            generate_name,
+            namespace,
+            uid,
             self.texts(data, "labels", path),
             self.texts(data, "annotations", path),
         )
 
     def _spec(self, value: Any, path: Path) -> ActionSetSpec:
         data = self.mapping(value, path, _SPEC_KEYS)
+        actions = self.items(data, "actions", path)
         return ActionSetSpec(
-            tuple(
-                self.action(each, (*path, "actions", index))
-                for index, each in enumerate(self.items(data, "actions", path))
-            ),
+            tuple([self.action(each, (*path, "actions", at)) for at, each in enumerate(actions)]),
             self._mode(data, path),
             self.flag(data, "cancel", path),
             self.flag(data, "suspend", path),
@@ -168,33 +168,35 @@ class _Reader(ResourceReader):
 
     def action(self, value: Any, path: Path) -> ActionSpec:
         data = self.mapping(value, path, _ACTION_KEYS)
-        artifacts = self.mapping(data.get("artifacts"), (*path, "artifacts"))
         profile, override = data.get("profile"), data.get("podOverride")
+        own = self.all_texts(data, ("name", "blueprint", "preferredVersion"), path)
+        name, blueprint, preferred_version = own
         return ActionSpec(
-            self.text(data, "name", path),
+            name,
             self.reference(data.get("object"), (*path, "object")),
-            self.text(data, "blueprint", path),
-            {
-                name: self.artifact(each, (*path, "artifacts", name))
-                for name, each in artifacts.items()
-            },
-            self._references(data, "configMaps", path),
-            self._references(data, "secrets", path),
+            blueprint,
+            self._each(self.artifact, data, "artifacts", path),
+            self._each(self.reference, data, "configMaps", path),
+            self._each(self.reference, data, "secrets", path),
             None if profile is None else self.reference(profile, (*path, "profile")),
             None
             if override is None
             else self.mapping(override, (*path, "podOverride"), keeps_nulls=True),
             self._some_texts(data, "options", path),
-            self.text(data, "preferredVersion", path),
+            preferred_version,
             self._some_texts(data, "podLabels", path),
             self._some_texts(data, "podAnnotations", path),
         )
 
-    def _references(
-        self, data: Mapping[str, Any], key: str, path: Path
-    ) -> dict[str, ObjectReference]:
-        found = self.mapping(data.get(key), (*path, key))
-        return {name: self.reference(each, (*path, key, name)) for name, each in found.items()}
+    def _each(
+        self, read: Callable[[Any, Path], T], data: Mapping[str, Any], key: str, path: Path
+    ) -> Mapping[str, T]:
+        """Read what stands under each name of a map; most actions have none."""
+        value = data.get(key)
+        if value is None:
+            return _NOTHING
+        found = self.mapping(value, (*path, key))
+        return {name: read(each, (*path, key, name)) for name, each in found.items()}
 
     def _some_texts(self, data: Mapping[str, Any], key: str, path: Path) -> dict[str, str] | None:
         return None if data.get(key) is None else self.texts(data, key, path)
@@ -202,28 +204,15 @@ class _Reader(ResourceReader):
 
 def reference_as_dict(reference: ObjectReference) -> dict[str, str]:
     """Write a reference as clients of the original do: every field, but an empty namespace."""
-    data = {
-        "apiVersion": reference.api_version,
-        "group": reference.group,
-        "resource": reference.resource,
-        "kind": reference.kind,
-        "name": reference.name,
-    }
-    if reference.namespace:
-        data["namespace"] = reference.namespace
-    return data
-
-
-def artifact_as_dict(artifact: Artifact) -> dict[str, Any]:
-    """Write an artifact without what it leaves empty."""
-    data: dict[str, Any] = {}
-    if artifact.key_value:
-        data["keyValue"] = dict(artifact.key_value)
-    if artifact.kopia_snapshot:
-        data["kopiaSnapshot"] = artifact.kopia_snapshot
+    data = reference.as_dict()
+    if not reference.namespace:
+        del data["namespace"]
     return data
 
 
 def artifacts_as_dict(artifacts: Mapping[str, Artifact]) -> dict[str, Any]:
-    """Write artifacts by name."""
-    return {name: artifact_as_dict(each) for name, each in artifacts.items()}
+    """Write artifacts by name, without what they leave empty."""
+    return {
+        name: {key: value for key, value in each.as_dict().items() if value}
+        for name, each in artifacts.items()
+    }

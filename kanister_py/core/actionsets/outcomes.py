@@ -1,11 +1,11 @@
-"""Outcomes: what can happen to an ActionSet, as data, and the lines of its journal."""
+"""Outcomes: the events of a run as data, and as lines of its journal."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias, get_args
+from typing import Any, Final, TypeAlias, get_args
 
 from kanister_py.core.actionsets.status import (
     NOT_MOVED,
@@ -17,7 +17,7 @@ from kanister_py.core.actionsets.status import (
     parse_time,
     text_of_moment,
 )
-from kanister_py.core.objects.distinct import distinct
+from kanister_py.values import NamedTuple, distinct
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -36,7 +36,7 @@ class Begun(NamedTuple):
 
 @distinct
 class Launched(NamedTuple):
-    """What an action's templates see has been found; `facts` of it must outlive a restart."""
+    """The facts for an action's templates were found; `facts` must outlive a restart."""
 
     time: datetime
     action: int

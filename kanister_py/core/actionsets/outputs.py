@@ -1,44 +1,23 @@
-"""Outputs of a command: those in its log, for later phases, apart from everything else."""
+"""Outputs of a command, for later phases, read out of its log."""
 
 from __future__ import annotations
 
 import json
-import re
-from typing import Final, NamedTuple, NoReturn, TypeAlias
+from collections.abc import Callable
+from typing import Final, NoReturn, TypeAlias
 
 from kanister_py.core.errors import UsageError
-
-
-class OutputUnreadable(UsageError):
-    """A command printed a line that claims to be an output and is none."""
-
-    reason = "OutputUnreadable"
-
-    def __init__(self, why: str) -> None:
-        super().__init__(f"Failed to unmarshal key-value pair: {why}")
-        self.why = why
-
-
-class OutputTooLarge(UsageError):
-    """A command printed more output than the status of an ActionSet can hold."""
-
-    reason = "OutputTooLarge"
-
-    def __init__(self, limit_bytes: int) -> None:
-        super().__init__(
-            f"Outputs hold more than {limit_bytes // 1024} KiB: "
-            "keep the data elsewhere, and make its place the output"
-        )
-        self.limit_bytes = limit_bytes
-
+from kanister_py.patterns import pattern_of
+from kanister_py.values import NamedTuple
 
 MARKER: Final = b"###Phase-output###:"
 MAX_OUTPUT_BYTES: Final = 512 * 1024
-"""How much the outputs of one command may hold together, keys and values."""
+"""The most that the outputs of one command may hold together, keys and values."""
 
 # JSON may need six bytes (`\u0041`) for one byte of an output.
 _MAX_LINE_BYTES: Final = 6 * MAX_OUTPUT_BYTES + 64
-_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_LONGEST_LINE: Final = 64 * 1024
+_LONE_SURROGATE: Final = pattern_of("[\ud800-\udfff]")
 
 
 class Output(NamedTuple):
@@ -48,22 +27,22 @@ class Output(NamedTuple):
     value: str
 
 
-Piece: TypeAlias = bytes | Output | OutputUnreadable | OutputTooLarge
+Piece: TypeAlias = bytes | Output | UsageError
 """A stretch of log, an output, or why a line that should be an output is none."""
 
 
 class OutputParser:
-    """Which outputs and which log a command wrote, however its bytes are cut.
+    """Parser of what a command prints: outputs apart from log, however its bytes are cut.
 
     A line is an output from the marker on; what stands before the marker on
     that line is log. Log comes out as it came in, in stretches of any size.
-    Never holds more than one line of output. A line that is wrong is told as a
-    piece, and again as `error`; what follows is read all the same.
+    Never holds more than one line of output. A line that is wrong becomes a
+    piece, and the first one `error`; what follows is read all the same.
     """
 
     def __init__(self) -> None:
         self.outputs: dict[str, str] = {}
-        self.error: OutputUnreadable | OutputTooLarge | None = None
+        self.error: UsageError | None = None
         self._held = b""
         self._line: bytearray | None = None
         self._size = 0
@@ -153,7 +132,7 @@ def _refuse_constant(name: str) -> NoReturn:
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def parse_output(line: bytes) -> Output | OutputUnreadable:
+def parse_output(line: bytes) -> Output | UsageError:
     """Say which output the text after a marker means.
 
     As lenient as Go's decoder is with a structure of two strings: members are
@@ -163,28 +142,57 @@ def parse_output(line: bytes) -> Output | OutputUnreadable:
     try:
         read = _DECODER.decode(text)
     except RecursionError:
-        return OutputUnreadable("nested too deeply")
+        return _unreadable("nested too deeply")
     except json.JSONDecodeError as error:
-        return OutputUnreadable(f"{error.msg} at character {error.pos + 1}")
+        return _unreadable(f"{error.msg} at character {error.pos + 1}")
     except ValueError as error:
-        return OutputUnreadable(str(error))
+        return _unreadable(str(error))
     if read is None:
         return Output("", "")
     if not isinstance(read, dict):
-        return OutputUnreadable(f"{_kind(read)} where an object with key and value is wanted")
+        return _unreadable(f"{_kind(read)} where an object with key and value is wanted")
     found = {"key": "", "value": ""}
     for name, member in read.items():
         lower = name.lower()
         if lower not in found or member is None:
             continue
         if not isinstance(member, str):
-            return OutputUnreadable(f"{lower} is {_kind(member)}, not a string")
+            return _unreadable(f"{lower} is {_kind(member)}, not a string")
         found[lower] = member if member.isascii() else _LONE_SURROGATE.sub("\ufffd", member)
     return Output(found["key"], found["value"])
 
 
+class LogLines:
+    """Cutter of a log into lines, wherever its pieces end. Lines that are too long are cut, too."""
+
+    def __init__(self, take: Callable[[str], None]) -> None:
+        self._take = take
+        self._held = b""
+
+    def feed(self, data: bytes) -> None:
+        """Take the next stretch of log, and hand on the lines that end in it."""
+        *lines, self._held = (self._held + data).split(b"\n")
+        for line in lines:
+            self._hand_on(line)
+        if len(self._held) > _LONGEST_LINE:
+            at = len(self._held) // _LONGEST_LINE * _LONGEST_LINE
+            self._hand_on(self._held[:at])
+            self._held = self._held[at:]
+
+    def finish(self) -> None:
+        """Hand on what stands at the end without a newline."""
+        if self._held:
+            self._hand_on(self._held)
+        self._held = b""
+
+    def _hand_on(self, line: bytes) -> None:
+        for at in range(0, len(line) or 1, _LONGEST_LINE):
+            piece = line[at : at + _LONGEST_LINE]
+            self._take(piece.decode("utf-8", "replace").rstrip("\r"))
+
+
 class LogTail:
-    """What were the last lines of a log? Bounded, however long the log and its lines."""
+    """The last lines of a log, bounded however long it and its lines are."""
 
     def __init__(self, lines: int = 10, max_bytes: int = 16 * 1024) -> None:
         self._lines = lines
@@ -218,8 +226,16 @@ def _size(key: str, value: str) -> int:
     return len(key.encode("utf-8", "replace")) + len(value.encode("utf-8", "replace"))
 
 
-def _too_large() -> OutputTooLarge:
-    return OutputTooLarge(MAX_OUTPUT_BYTES)
+def _too_large() -> UsageError:
+    return UsageError(
+        f"Outputs hold more than {MAX_OUTPUT_BYTES // 1024} KiB: "
+        "keep the data elsewhere, and make its place the output",
+        reason="OutputTooLarge",
+    )
+
+
+def _unreadable(why: str) -> UsageError:
+    return UsageError(f"Failed to unmarshal key-value pair: {why}", reason="OutputUnreadable")
 
 
 def _kind(value: object) -> str:

@@ -1,15 +1,25 @@
-"""Overview of ActionSets: a row for each, which of them are asked for, and one as a timeline."""
+"""Overview of ActionSets: rows, filters and pages of them, and one as a timeline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from sys import intern
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
-from kanister_py.core.actionsets.status import PhaseStatus, State, Status, Warned, parse_time
-from kanister_py.core.actionsets.stored_status import read_status, read_status_data
+from kanister_py.core.actionsets.status import (
+    FINAL,
+    LONG_AGO,
+    ActionStatus,
+    PhaseStatus,
+    RunError,
+    State,
+    Status,
+    Warned,
+    parse_time,
+)
+from kanister_py.core.actionsets.stored_status import ended_at, read_status, read_status_data
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import (
     labels_of,
@@ -18,10 +28,11 @@ from kanister_py.core.objects.parts import (
     namespace_of,
     spec_of,
 )
+from kanister_py.core.objects.reading import mapping_of
+from kanister_py.values import NamedTuple
 
 SUSPENDED: Final = "suspended"
 STATES: Final = ("running", "pending", SUSPENDED, "failed", "complete")
-_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LONGEST_ERROR: Final = 200
 
 
@@ -41,6 +52,11 @@ class RunRow(NamedTuple):
     schedule: str = ""
     warnings: int = 0
 
+    def seconds(self, now: datetime) -> float | None:
+        """Say how long it took, or has taken so far; None of one that has not begun."""
+        ended = self.ended or (now if self.state == State.RUNNING else None)
+        return (ended - self.created).total_seconds() if ended is not None else None
+
     def as_dict(self) -> dict[str, Any]:
         data = self._asdict()
         for key in ("created", "ended"):
@@ -49,51 +65,35 @@ class RunRow(NamedTuple):
 
 
 def row_of(obj: Mapping[str, Any]) -> RunRow:
-    """Read a row off an ActionSet, whoever wrote its status."""
+    """Read a row off an ActionSet, with a status of ours or of Kanister's."""
     data = read_status_data(obj) or {}
-    progress = _map(data.get("progress"))
+    progress = mapping_of(data.get("progress"))
     asked = [each for each in spec_of(obj).get("actions") or () if isinstance(each, dict)]
     state = str(data.get("state") or State.PENDING)
+    warnings = data.get("warnings")
     is_held = spec_of(obj).get("suspend") is True and state == State.PENDING
     return RunRow(
         intern(namespace_of(obj)),
         name_of(obj),
         SUSPENDED if is_held else intern(state),
-        parse_time(metadata_of(obj).get("creationTimestamp")) or _LONG_AGO,
+        parse_time(metadata_of(obj).get("creationTimestamp")) or LONG_AGO,
         _names(each.get("name") for each in asked),
         _names(each.get("blueprint") for each in asked),
-        _ended(data, state),
+        ended_at(data) if state in FINAL else None,
         intern(str(progress.get("runningPhase") or "")),
         str(progress.get("percentCompleted") or ""),
-        " ".join(str(_map(data.get("error")).get("message") or "").split())[:_LONGEST_ERROR],
+        " ".join(str(mapping_of(data.get("error")).get("message") or "").split())[:_LONGEST_ERROR],
         intern(str(labels_of(obj).get(SCHEDULE_LABEL) or "")),
-        len(_list(data.get("warnings"))),
+        len(warnings) if isinstance(warnings, list) else 0,
     )
-
-
-def _map(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _list(value: object) -> Sequence[Any]:
-    return value if isinstance(value, list) else ()
 
 
 def _names(names: Iterable[object]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(intern(each) for each in names if isinstance(each, str) and each))
 
 
-def _ended(data: Mapping[str, Any], state: str) -> datetime | None:
-    if state not in ("complete", "failed"):
-        return None
-    for each in _list(data.get("conditions")):
-        if _map(each).get("type") in ("Complete", "Failed"):
-            return parse_time(each.get("lastTransitionTime"))
-    return parse_time(_map(data.get("progress")).get("lastTransitionTime"))
-
-
 class RunQuery(NamedTuple):
-    """Which runs are asked for; what is empty leaves all. A page counts from one."""
+    """Filters of runs; an empty one lets all through. A page counts from one."""
 
     namespace: str = ""
     blueprint: str = ""
@@ -202,22 +202,22 @@ def timeline_of(obj: Mapping[str, Any], now: datetime) -> Timeline:
             action.blueprint,
             _object_of(action.object),
             tuple(
-                _bar(each, status, action.name, (row.created, end, whole))
+                _bar(each, action, status.warnings, (row.created, end, whole))
                 for each in action.every_phase()
             ),
             tuple(sorted(action.artifacts)),
         )
         for action in status.actions
     )
-    broken = status.error
+    failure = status.error or RunError("")
     return Timeline(
         row,
         whole,
         actions,
         tuple(each for each in status.warnings if not each.phase),
-        broken.reason if broken is not None else "",
-        broken.message if broken is not None else "",
-        broken.problems if broken is not None else (),
+        failure.reason,
+        failure.message,
+        failure.problems,
     )
 
 
@@ -229,7 +229,10 @@ def _object_of(reference: Mapping[str, Any]) -> str:
 
 
 def _bar(
-    phase: PhaseStatus, status: Status, action: str, span: tuple[datetime, datetime, float]
+    phase: PhaseStatus,
+    action: ActionStatus,
+    warnings: Iterable[Warned],
+    span: tuple[datetime, datetime, float],
 ) -> Bar:
     begin, end, whole = span
     started = phase.start_time
@@ -241,7 +244,6 @@ def _bar(
         if ended is not None:
             seconds = max((ended - started).total_seconds(), 0.0)
             length = min(seconds / whole, 1.0 - start)
-    deferred = next((each.deferred for each in status.actions if each.name == action), None)
     return Bar(
         phase.name,
         str(phase.state),
@@ -250,13 +252,13 @@ def _bar(
         start,
         length,
         seconds,
-        is_deferred=phase is deferred,
+        is_deferred=phase is action.deferred,
         is_skipped=phase.is_skipped,
         percent=phase.percent if phase.state is State.RUNNING else None,
         waits_until=phase.retry_time if phase.state is State.PENDING else None,
         error=phase.error.message if phase.error is not None else "",
         warnings=tuple(
-            each for each in status.warnings if (each.action, each.phase) == (action, phase.name)
+            each for each in warnings if (each.action, each.phase) == (action.name, phase.name)
         ),
     )
 

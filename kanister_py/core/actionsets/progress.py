@@ -39,10 +39,12 @@ def record_phase(status: Status, place: Place, phase: PhaseStatus) -> Status:
             running = (*running, place)
         elif before.state is State.RUNNING:
             running = tuple(each for each in running if each != place)
+    is_same = phase.output is before.output
     counted = 0 if place.phase == DEFER else (phase.percent or 0) - (before.percent or 0)
     totals = totals._replace(
         percents=totals.percents + counted,
-        output_bytes=totals.output_bytes + _output_bytes(phase) - _output_bytes(before),
+        output_bytes=totals.output_bytes
+        + (0 if is_same else _output_bytes(phase) - _output_bytes(before)),
         running=running,
     )
     if place.phase == DEFER:

@@ -8,18 +8,6 @@ from kanister_py.core.blueprints.model import ObjectReference
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.resources import BUILTIN_KINDS, WELL_KNOWN_CUSTOM_KINDS, ResourceKind
 
-
-class InvalidReference(UsageError):
-    """A word that should lead to an object leads nowhere."""
-
-    reason = "InvalidReference"
-
-    def __init__(self, text: str, why: str, forms: str) -> None:
-        super().__init__(f"{text!r} leads to no object: {why}; write {forms}")
-        self.text = text
-        self.why = why
-
-
 # What an ActionSet calls by its kind alone; templates see more of these than of others.
 _BY_KIND: Final = {
     "statefulset": "StatefulSet",
@@ -31,6 +19,11 @@ _BY_KIND: Final = {
 _FORMS: Final = "KIND/NAMESPACE/NAME, KIND/NAME, or GROUP/VERSION/RESOURCE/NAMESPACE/NAME"
 
 
+def _invalid(text: str, why: str, forms: str = _FORMS) -> UsageError:
+    message = f"{text!r} leads to no object: {why}; write {forms}"
+    return UsageError(message, reason="InvalidReference")
+
+
 def parse_object_reference(text: str, namespace: str = "default") -> ObjectReference:
     """Read `Deployment/shop/db`, `ns/shop`, `apps/v1/deployments/shop/db` or `v1/pods/shop/db`.
 
@@ -39,7 +32,7 @@ def parse_object_reference(text: str, namespace: str = "default") -> ObjectRefer
     """
     parts = text.split("/")
     if not all(parts):
-        raise InvalidReference(text, "a part of it is empty", _FORMS)
+        raise _invalid(text, "a part of it is empty")
     match parts:
         case [kind, name]:
             return _of_kind(text, kind, namespace, name)
@@ -53,13 +46,13 @@ def parse_object_reference(text: str, namespace: str = "default") -> ObjectRefer
             return ObjectReference(
                 api_version=version, group=group, resource=resource, namespace=where, name=name
             )
-    raise InvalidReference(text, f"it has {len(parts)} parts", _FORMS)
+    raise _invalid(text, f"it has {len(parts)} parts")
 
 
 def _of_kind(text: str, word: str, namespace: str, name: str) -> ObjectReference:
     found = _kind_of(word)
     if found is None:
-        raise InvalidReference(text, f"no kind is called {word}", _FORMS)
+        raise _invalid(text, f"no kind is called {word}")
     alone = _BY_KIND.get(found.kind.lower())
     if alone == "Namespace":
         # Templates read a namespace's name out of `namespace`.
@@ -87,7 +80,7 @@ def parse_named_reference(text: str, namespace: str = "default") -> tuple[str, O
     """Read `ref=namespace/name` or `ref=name`: an object under the name a blueprint gives it."""
     reference, _, place = text.partition("=")
     if not reference or not place:
-        raise InvalidReference(text, "it is no pair", "REF=NAMESPACE/NAME")
+        raise _invalid(text, "it is no pair", "REF=NAMESPACE/NAME")
     return reference, parse_place(place, namespace)
 
 
@@ -95,5 +88,5 @@ def parse_place(text: str, namespace: str = "default") -> ObjectReference:
     """Read `namespace/name` or `name`."""
     where, slash, name = text.rpartition("/")
     if not name or "/" in where or (slash and not where):
-        raise InvalidReference(text, "it names no object", "NAMESPACE/NAME or NAME")
+        raise _invalid(text, "it names no object", "NAMESPACE/NAME or NAME")
     return ObjectReference(name=name, namespace=where or namespace)

@@ -1,12 +1,12 @@
-"""Rules of a course: what the table of states must know of an ActionSet and its blueprints."""
+"""Rules of an ActionSet and its blueprints, for the table of states."""
 
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
 
 from kanister_py.core.actionsets.status import DEFER
 from kanister_py.core.retries import RetryRule
+from kanister_py.values import NamedTuple
 
 
 class ExecutionMode(StrEnum):
@@ -17,7 +17,7 @@ class ExecutionMode(StrEnum):
 
 
 class PhaseRules(NamedTuple):
-    """What the table must know of a phase."""
+    """Rules of a phase, as far as the table needs them."""
 
     name: str
     retry: RetryRule | None = None
@@ -25,7 +25,7 @@ class PhaseRules(NamedTuple):
 
 
 class ActionRules(NamedTuple):
-    """What the table must know of an action."""
+    """Rules of an action, as far as the table needs them."""
 
     name: str
     phases: tuple[PhaseRules, ...] = ()
@@ -40,7 +40,7 @@ class ActionRules(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What the table must know of an ActionSet and its blueprints; never changes in a run."""
+    """Rules of an ActionSet and its blueprints; they never change in a run."""
 
     actions: tuple[ActionRules, ...] = ()
     mode: ExecutionMode = ExecutionMode.PARALLEL

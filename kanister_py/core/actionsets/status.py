@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.notices import Notice
+from kanister_py.values import NamedTuple
 
 DEFER: Final = -1
 """The phase index of an action's deferPhase."""
@@ -31,7 +32,7 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class State(StrEnum):
-    """How far an ActionSet or a phase is; there are these four and no more."""
+    """State of an ActionSet or a phase; there are these four and no more."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -44,7 +45,7 @@ FINAL: Final = frozenset({State.FAILED, State.COMPLETE})
 
 
 class Place(NamedTuple):
-    """Which phase of which action; both count from zero, `DEFER` is the deferred phase."""
+    """Place of a phase: its action and its index, from zero; `DEFER` is the deferred phase."""
 
     action: int
     phase: int
@@ -70,7 +71,7 @@ class PhaseOutput(NamedTuple):
 
 
 class PhaseError(NamedTuple):
-    """Why one attempt at a phase failed. Nothing in here is secret any more.
+    """Failure of one attempt at a phase. Nothing in here is secret any more.
 
     `is_transient` says that the same attempt may well succeed later. `problems` has each
     of several things that are wrong, with its place.
@@ -85,11 +86,7 @@ class PhaseError(NamedTuple):
     problems: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        data: dict[str, Any] = {
-            "message": self.message,
-            "reason": self.reason,
-            **_details_of(self),
-        }
+        data = {"message": self.message, "reason": self.reason, **_details_of(self)}
         if self.is_transient:
             data["transient"] = True
         if self.delay_seconds:
@@ -122,7 +119,7 @@ def _details_of(error: PhaseError | RunError) -> dict[str, Any]:
 
 
 class RunError(NamedTuple):
-    """Why an ActionSet failed, and where."""
+    """Failure of an ActionSet, and its place."""
 
     message: str
     reason: str = ""
@@ -134,18 +131,13 @@ class RunError(NamedTuple):
     problems: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        pairs = {
-            "reason": self.reason,
-            "action": self.action,
-            "phase": self.phase,
-            "attempt": self.attempt,
-        }
-        given = {key: value for key, value in pairs.items() if value}
+        keys = ("reason", "action", "phase", "attempt")
+        given = {key: value for key in keys if (value := getattr(self, key))}
         return {"message": self.message, **given, **_details_of(self)}
 
 
 class Moved(NamedTuple):
-    """What a phase has moved so far, and of how much."""
+    """Bytes and files that a phase has moved so far, and of how many."""
 
     done_bytes: int = 0
     all_bytes: int = 0
@@ -158,7 +150,8 @@ class Moved(NamedTuple):
 
 def total_of(parts: Iterable[Moved]) -> Moved:
     """Add up what was moved."""
-    return Moved(*map(sum, zip(*(each for each in parts if any(each)), strict=True)))
+    moved = [*filter(any, parts)]
+    return Moved(*map(sum, zip(*moved, strict=True))) if moved else NOT_MOVED
 
 
 NOT_MOVED: Final = Moved()
@@ -166,7 +159,7 @@ _MOVED: Final = ("sizeUploadedB", "estimatedUploadSizeB", "filesUploaded", "esti
 
 
 class PhaseStatus(NamedTuple):
-    """How far one phase is.
+    """Status of one phase.
 
     `attempt` is the number of the last attempt that was started, from one.
     Pending with a `retry_time` means: failed, and to be tried again then.
@@ -193,7 +186,8 @@ class PhaseStatus(NamedTuple):
         progress: dict[str, Any] = {}
         if self.percent is not None:
             progress["progressPercent"] = str(self.percent)
-        progress |= self.moved.as_dict()
+        if any(self.moved):
+            progress |= self.moved.as_dict()
         if self.progress_time is not None:
             progress["lastTransitionTime"] = text_of_time(self.progress_time)
         data["progress"] = progress
@@ -216,7 +210,7 @@ class PhaseStatus(NamedTuple):
 
 
 class ActionStatus(NamedTuple):
-    """How far one action is. `start_time` is when it was launched: its templates' `.Time`.
+    """Status of one action. `start_time` is when it was launched: its templates' `.Time`.
 
     `artifacts` are there once the action has ended well. `facts` is what was
     seen at launch and cannot be seen again later.
@@ -266,6 +260,9 @@ class ActionStatus(NamedTuple):
         return data
 
 
+_WARNED_KEYS: Final = ("reason", "action", "phase", "function", "version", "message")
+
+
 class Warned(NamedTuple):
     """A notice, with where in the ActionSet it belongs."""
 
@@ -277,19 +274,11 @@ class Warned(NamedTuple):
     version: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        pairs = {
-            "reason": self.reason,
-            "action": self.action,
-            "phase": self.phase,
-            "function": self.function,
-            "version": self.version,
-            "message": self.message,
-        }
-        return {key: value for key, value in pairs.items() if value}
+        return {key: value for key in _WARNED_KEYS if (value := getattr(self, key))}
 
 
 def warned_of(notice: Notice, action: str = "", phase: str = "") -> Warned:
-    """Say in a status what a notice says."""
+    """Make a notice a warning in a status."""
     return Warned(notice.reason, notice.message, action, phase, notice.function, notice.version)
 
 
@@ -326,7 +315,7 @@ class Totals(NamedTuple):
 
 
 class Status(NamedTuple):
-    """How far an ActionSet is. A new value for every change, the old one stays as it is."""
+    """Status of an ActionSet. A new value for every change, the old one stays as it is."""
 
     state: State = State.PENDING
     actions: tuple[ActionStatus, ...] = ()
@@ -349,7 +338,8 @@ class Status(NamedTuple):
         return self.phase_at(self.totals.running[-1]).name
 
     def phase_at(self, place: Place) -> PhaseStatus:
-        return self.actions[place.action].phase(place.phase)
+        action = self.actions[place.action]
+        return action.phase(DEFER) if place.phase == DEFER else action.phases[place.phase]
 
     def condition(self, kind: str) -> Condition | None:
         for each in self.conditions:
@@ -368,17 +358,20 @@ class Status(NamedTuple):
 
     @property
     def moved(self) -> Moved:
-        """What all phases have moved."""
-        return total_of(each.moved for action in self.actions for each in action.phases)
+        """The sum of what all phases have moved."""
+        return total_of([each.moved for action in self.actions for each in action.phases])
 
     def as_dict(self) -> dict[str, Any]:
         """Write it as the resource's `status`."""
         progress: dict[str, Any] = {}
-        if self.running_phase:
-            progress["runningPhase"] = self.running_phase
+        running_phase = self.running_phase
+        if running_phase:
+            progress["runningPhase"] = running_phase
         if self.percent is not None:
             progress["percentCompleted"] = str(self.percent)
-        progress |= self.moved.as_dict()
+        moved = self.moved
+        if any(moved):
+            progress |= moved.as_dict()
         if self.progress_time is not None:
             progress["lastTransitionTime"] = text_of_time(self.progress_time)
         data: dict[str, Any] = {
@@ -427,9 +420,6 @@ def parse_status(data: Mapping[str, Any]) -> Status:
     return with_totals(status)
 
 
-_WARNED_KEYS: Final = ("reason", "message", "action", "phase", "function", "version")
-
-
 def with_totals(status: Status) -> Status:
     """Count everything anew, as after reading a status that was written elsewhere."""
     running: list[tuple[datetime, Place]] = []
@@ -447,7 +437,7 @@ def with_totals(status: Status) -> Status:
             if phase.output is not None:
                 outputs += phase.output.size_bytes
             if phase.state is State.RUNNING:
-                running.append((phase.start_time or _LONG_AGO, Place(at, index)))
+                running.append((phase.start_time or LONG_AGO, Place(at, index)))
     totals = Totals(
         phases=phases,
         percents=percents,
@@ -459,7 +449,7 @@ def with_totals(status: Status) -> Status:
     return status._replace(totals=totals)
 
 
-_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _parse_action(data: Mapping[str, Any]) -> ActionStatus:
@@ -580,5 +570,5 @@ def parse_time(text: object) -> datetime | None:
 
 
 def new_status(actions: Iterable[ActionStatus]) -> Status:
-    """Say how an ActionSet stands that has not begun."""
+    """Give the status of an ActionSet that has not begun."""
     return with_totals(Status(actions=tuple(actions)))

@@ -1,4 +1,4 @@
-"""Next steps of an ActionSet: the half of the table of states that says what may be done.
+"""Next steps of an ActionSet: the half of the table of states with what may be done.
 
 The other half is `record`, which says what becomes of it. Both are pure, so that a
 laptop, a controller and a test come to the same end.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, TypeAlias
 
 from kanister_py.core.actionsets.rules import ActionRules, ExecutionMode, PhaseRules, Rules
 from kanister_py.core.actionsets.status import (
@@ -25,8 +25,8 @@ from kanister_py.core.actionsets.status import (
     State,
     Status,
 )
-from kanister_py.core.objects.distinct import distinct
 from kanister_py.core.retries import RetryRule
+from kanister_py.values import NamedTuple, distinct
 
 
 @distinct
@@ -63,7 +63,7 @@ class ContinuePhase(NamedTuple):
 
 @distinct
 class StopPhase(NamedTuple):
-    """Tell a phase at work to stop. It says itself when it has."""
+    """Stop a phase at work. It ends by itself."""
 
     place: Place
 
@@ -108,7 +108,7 @@ _UNMEASURED: Final[Mapping[Place, bool]] = {}
 
 
 class _Look(NamedTuple):
-    """What is known of this moment besides the status."""
+    """The moment of a look at a status, and what is under way in it."""
 
     now: datetime
     working: Container[Place]
@@ -136,8 +136,10 @@ def next_steps(
     """
     if status.state in FINAL:
         return []
-    cancel = status.condition(CANCEL_ASKED)
-    is_suspended = cancel is None and is_true(status.condition(SUSPENDED))
+    cancel, is_suspended = None, False
+    if status.conditions:
+        cancel = status.condition(CANCEL_ASKED)
+        is_suspended = cancel is None and is_true(status.condition(SUSPENDED))
     if status.state is State.PENDING:
         return [] if is_suspended else [Begin()]
     if rules.mode is ExecutionMode.SEQUENTIAL:
@@ -217,9 +219,13 @@ def _retry_due(rule: RetryRule | None, phase: PhaseStatus, now: datetime) -> dat
 
 def current_phase(action: ActionStatus) -> int | None:
     """Find the first phase that is not complete; None if there is none."""
+    phases = action.phases
     # Phases are completed in order, so there is no need to look at each.
-    at = bisect_left(action.phases, True, key=_is_not_complete)
-    return at if at < len(action.phases) else None
+    if not phases or phases[-1].state is State.COMPLETE:
+        return None
+    if phases[0].state is not State.COMPLETE:
+        return 0
+    return bisect_left(phases, True, key=_is_not_complete)
 
 
 def _is_not_complete(phase: PhaseStatus) -> bool:

@@ -1,4 +1,4 @@
-"""Stored status: how the status of an ActionSet stands in its object.
+"""Stored status: the status of an ActionSet in its object, and the artifacts it is a record of.
 
 On definitions with a status subresource it stands there as it is. On those that know none, as
 Kanister installed them, fields that only we write would be pruned: they stand in the
@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
-from kanister_py.core.actionsets.status import Status, parse_status
+from kanister_py.core.actionsets.status import Status, parse_status, parse_time, size_of
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.objects.parts import annotations_of, name_of, namespace_of
 
 STATUS_ANNOTATION: Final = "kanister-py.io/status"
+ARTIFACTS_ANNOTATION: Final = "kanister-py.io/artifacts"
+"""The worth of an ActionSet's artifacts, as an annotation."""
+DELETED: Final = "Deleted"
+"""The backups behind them were deleted."""
+DISPOSABLE: Final = "Disposable"
+"""They are not needed any more: the ActionSet may be collected."""
 
 _MOST_STATUS_BYTES: Final = 1_000_000
 _MOST_ANNOTATION_BYTES: Final = 200_000
@@ -24,18 +31,6 @@ _MOST_ANNOTATION_BYTES: Final = 200_000
 _KEPT_IN_SET: Final = frozenset({"state", "progress", "actions"})
 _KEPT_IN_ACTION: Final = frozenset({"name", "object", "blueprint", "artifacts"})
 _KEPT_IN_PHASE: Final = frozenset({"name", "state", "output", "progress"})
-
-
-class StatusUnreadable(UsageError):
-    """The status of an ActionSet is not what a status looks like."""
-
-    reason = "StatusUnreadable"
-
-    def __init__(self, namespace: str, name: str) -> None:
-        super().__init__(
-            f"status: What stands there cannot be read as the status of an ActionSet; "
-            f"create {namespace}/{name} anew, without one"
-        )
 
 
 def status_as_dict(status: Status, generation: int) -> dict[str, Any]:
@@ -48,21 +43,15 @@ def status_as_dict(status: Status, generation: int) -> dict[str, Any]:
         data["observedGeneration"] = generation
         for condition in data.get("conditions", ()):
             condition["observedGeneration"] = generation
-    if any(action.facts for action in status.actions) and _bytes_of(data) > _MOST_STATUS_BYTES:
-        for action in data["actions"]:
+    if size_of(data) > _MOST_STATUS_BYTES:
+        for action in data.get("actions", ()):
             action.pop("facts", None)
     return data
 
 
-def _bytes_of(data: Mapping[str, Any]) -> int:
-    # Whoever writes asks this every time: it is left to the encoder, which is quick.
-    return len(json.dumps(data, ensure_ascii=False, separators=(",", ":")).encode())
-
-
 def split_status(data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Part a status in what Kanister's own definition keeps, and the rest."""
-    kept = {key: each for key, each in data.items() if key in _KEPT_IN_SET}
-    rest = {key: each for key, each in data.items() if key not in _KEPT_IN_SET}
+    kept, rest = _split(data, _KEPT_IN_SET)
     error = data.get("error") or {}
     kept["error"] = {"message": error.get("message", "")}
     if "actions" in data:
@@ -97,7 +86,7 @@ def _joined(kept: Any, rest: Any) -> Any:
 
 
 def read_status_data(obj: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Give the status an object holds, from both places; None if nobody has touched it."""
+    """Give the status an object holds, from both places; None if it has none."""
     data = obj.get("status")
     if not data:
         return None
@@ -114,20 +103,36 @@ def read_status_data(obj: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def read_status(obj: Mapping[str, Any]) -> Status | None:
-    """Read the status of an object, whoever wrote it; None if nobody has touched it."""
+    """Read the status of an object, ours or Kanister's; None if it has none."""
     try:
         data = read_status_data(obj)
         return parse_status(data) if data is not None else None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise StatusUnreadable(namespace_of(obj), name_of(obj)) from error
+        raise UsageError(
+            "status: What stands there cannot be read as the status of an ActionSet; "
+            f"create {namespace_of(obj)}/{name_of(obj)} anew, without one",
+            reason="StatusUnreadable",
+        ) from error
 
 
 def known_status(obj: Mapping[str, Any]) -> Status | None:
-    """Read the status of an object; None too for one that nobody can read."""
+    """Read the status of an object; None too for one that cannot be read."""
     try:
         return read_status(obj)
     except KanisterError:
         return None
+
+
+def ended_at(data: Mapping[str, Any]) -> datetime | None:
+    """Say when an ActionSet with this status, ours or Kanister's, ended, if that can be known."""
+    conditions = data.get("conditions")
+    for each in conditions if isinstance(conditions, list) else ():
+        if isinstance(each, dict) and each.get("type") in ("Complete", "Failed"):
+            time = parse_time(each.get("lastTransitionTime"))
+            if time is not None:
+                return time
+    progress = data.get("progress")
+    return parse_time(progress.get("lastTransitionTime")) if isinstance(progress, dict) else None
 
 
 def annotation_of(rest: dict[str, Any]) -> str:
@@ -137,3 +142,17 @@ def annotation_of(rest: dict[str, Any]) -> str:
             action.pop("facts", None)
         text = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
     return text
+
+
+def holds_artifacts(actionset: Mapping[str, Any]) -> bool:
+    """Say whether an ActionSet is complete and left artifacts that may still be needed."""
+    if annotations_of(actionset).get(ARTIFACTS_ANNOTATION) in (DELETED, DISPOSABLE):
+        return False
+    status = read_status_data(actionset) or {}
+    if status.get("state") != "complete":
+        return False
+    actions = status.get("actions")
+    return any(
+        isinstance(each, Mapping) and bool(each.get("artifacts"))
+        for each in (actions if isinstance(actions, list) else ())
+    )

@@ -1,4 +1,4 @@
-"""Transitions of an ActionSet: the half of the table of states that says what becomes of it.
+"""Transitions of an ActionSet: the half of the table of states with what outcomes change.
 
 The other half is `next_steps`, which says what may be done. Both are pure, so that a
 laptop, a controller and a test come to the same end. What does not fit the state it
@@ -8,7 +8,7 @@ meets changes nothing: a worker that answers too late cannot bring a finished ph
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from kanister_py.core.actionsets.outcomes import (
@@ -35,13 +35,14 @@ from kanister_py.core.actionsets.progress import (
     record_phase,
 )
 from kanister_py.core.actionsets.rules import ExecutionMode, Rules
-from kanister_py.core.actionsets.run_errors import first_error, told_error
 from kanister_py.core.actionsets.status import (
     CANCEL_ASKED,
     CANCELLED,
     COMPLETE,
+    DEFER,
     FAILED,
     FINAL,
+    LONG_AGO,
     NOT_MOVED,
     SUSPENDED,
     ActionStatus,
@@ -61,13 +62,13 @@ from kanister_py.core.actionsets.steps import current_phase, first_open, is_open
 from kanister_py.core.retries import RetryRule
 
 MAX_OUTPUT_BYTES: Final = 512 * 1024
-"""How much the outputs of all phases of one ActionSet may hold together."""
+"""The most that the outputs of all phases of one ActionSet may hold together."""
 MAX_ARTIFACT_BYTES: Final = 512 * 1024
 """The same for the artifacts of all its actions. Both fit into one object of a cluster."""
 
 
 def record(rules: Rules, status: Status, outcome: Outcome) -> Status:
-    """Say how an ActionSet stands after something happened.
+    """Give the status of an ActionSet after an outcome.
 
     An outcome that does not fit the status is answered with the same status.
     """
@@ -89,10 +90,8 @@ def _record_begun(rules: Rules, status: Status, outcome: Begun) -> Status:
 
 
 def _with_versions(action: ActionStatus, versions: tuple[str, ...]) -> ActionStatus:
-    phases = tuple(
-        phase._replace(func_version=version)
-        for phase, version in zip(action.phases, versions, strict=False)
-    )
+    found = zip(action.phases, versions, strict=False)
+    phases = tuple([phase._replace(func_version=version) for phase, version in found])
     deferred = action.deferred
     if deferred is not None and len(versions) > len(phases):
         deferred = deferred._replace(func_version=versions[-1])
@@ -138,7 +137,7 @@ def _record_launch_failed(rules: Rules, status: Status, outcome: LaunchFailed) -
         return status
     error = outcome.error
     failure = RunError(
-        message=f"Action {action.name} could not start: {told_error(error)}",
+        message=f"Action {action.name} could not start: {_text_of(error)}",
         reason=error.reason,
         action=action.name,
         problems=error.problems,
@@ -273,7 +272,7 @@ def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status
         error=error,
     )
     status = record_phase(status, place, failed)
-    status = status._replace(error=first_error(status.error, action, failed, place, rule))
+    status = status._replace(error=_first_error(status.error, action, failed, place, rule))
     return _settled_action(rules, status, place.action, outcome.time)
 
 
@@ -284,7 +283,7 @@ def _may_retry(rule: RetryRule | None, phase: PhaseStatus, error: PhaseError) ->
 
 
 def _why_no_retry(rule: RetryRule | None, phase: PhaseStatus, error: PhaseError) -> str:
-    """Say why a phase that has tries left is not tried again; empty if it has none."""
+    """Give why a phase that has tries left is not tried again; empty if it has none."""
     has_tries = rule is not None and phase.attempt and phase.attempt <= rule.limit
     if rule is None or not has_tries or error.reason == CANCELLED:
         return ""
@@ -318,7 +317,7 @@ def _record_artifacts_failed(rules: Rules, status: Status, outcome: ArtifactsFai
     if action is None:
         return status
     error = RunError(
-        message=f"The output artifacts of action {action.name} failed: {told_error(outcome.error)}",
+        message=f"The output artifacts of action {action.name} failed: {_text_of(outcome.error)}",
         reason=outcome.error.reason,
         action=action.name,
     )
@@ -350,18 +349,12 @@ _HOW_TO_GO_ON: Final = (
 )
 
 
-def _record_suspended(_: Rules, status: Status, outcome: Suspended) -> Status:
-    if is_true(status.condition(SUSPENDED)):
+def _record_suspension(_: Rules, status: Status, outcome: Suspended | Resumed) -> Status:
+    suspends = isinstance(outcome, Suspended)
+    if is_true(status.condition(SUSPENDED)) is suspends:
         return status
-    return _with_condition(
-        status, Condition(SUSPENDED, True, SUSPENDED, _HOW_TO_GO_ON, outcome.time)
-    )
-
-
-def _record_resumed(_: Rules, status: Status, outcome: Resumed) -> Status:
-    if not is_true(status.condition(SUSPENDED)):
-        return status
-    return _with_condition(status, Condition(SUSPENDED, False, "Resumed", "", outcome.time))
+    reason, message = (SUSPENDED, _HOW_TO_GO_ON) if suspends else ("Resumed", "")
+    return _with_condition(status, Condition(SUSPENDED, suspends, reason, message, outcome.time))
 
 
 def _record_abandoned(rules: Rules, status: Status, outcome: Abandoned) -> Status:
@@ -372,7 +365,7 @@ def _record_abandoned(rules: Rules, status: Status, outcome: Abandoned) -> Statu
             state=State.FAILED, completion_time=outcome.time, error=outcome.error
         )
         rule = rules.actions[place.action].phase(place.phase).retry
-        failure = first_error(failure, action, failed, place, rule)
+        failure = _first_error(failure, action, failed, place, rule)
         status = record_phase(status, place, failed)
     actions = tuple(
         action._replace(completion_time=outcome.time)
@@ -401,8 +394,8 @@ _RECORDERS: Final[Mapping[type, Callable[[Rules, Status, Any], Status]]] = {
     ArtifactsRendered: _record_artifacts,
     ArtifactsFailed: _record_artifacts_failed,
     CancelAsked: _record_cancel,
-    Suspended: _record_suspended,
-    Resumed: _record_resumed,
+    Suspended: _record_suspension,
+    Resumed: _record_suspension,
     Abandoned: _record_abandoned,
 }
 
@@ -419,7 +412,7 @@ def _phase_in_turn(rules: Rules, status: Status, place: Place) -> PhaseStatus | 
     if rules.mode is ExecutionMode.SEQUENTIAL and first_open(status) != place.action:
         return None
     current = current_phase(action)
-    if not place.is_deferred:
+    if place.phase != DEFER:
         return action.phases[place.phase] if place.phase == current else None
     phases_are_over = current is None or action.phases[current].state is State.FAILED
     return action.deferred if phases_are_over else None
@@ -440,18 +433,71 @@ def _with_condition(status: Status, condition: Condition) -> Status:
     return status._replace(conditions=(*others, condition))
 
 
+# Errors
+
+
+def _first_error(
+    before: RunError | None,
+    action: ActionStatus,
+    phase: PhaseStatus,
+    place: Place,
+    rule: RetryRule | None,
+) -> RunError:
+    """Say why the ActionSet failed: the first failure counts.
+
+    A deferred phase that fails takes the place of what failed before it in its
+    own action, and names it.
+    """
+    error = phase.error
+    assert error is not None
+    if before is not None and not (place.is_deferred and before.action == action.name):
+        return before
+    if place.is_deferred:
+        where = f"Deferred phase {phase.name}".rstrip()
+    else:
+        where = f"Phase {phase.name or place.phase}"
+    if phase.attempt:
+        most = f" of {rule.limit + 1}" if rule is not None and rule.limit else ""
+        how = f"failed at attempt {phase.attempt}{most}"
+    else:
+        how = "did not start"
+    message = f"{where} of action {action.name} {how}: {_text_of(error)}"
+    if before is not None:
+        message += f"; before that: {before.message}"
+    return RunError(
+        message=message,
+        reason=error.reason,
+        action=action.name,
+        phase=phase.name,
+        attempt=phase.attempt,
+        exit_code=error.exit_code,
+        log_tail=error.log_tail,
+    )
+
+
+def _text_of(error: PhaseError) -> str:
+    """Write an error in one line, with what was logged last."""
+    text = f"{error.message} ({error.reason}"
+    if error.exit_code is not None:
+        text += f", exit code {error.exit_code}"
+    text += ")"
+    if error.log_tail:
+        text += f"; last log lines: {' | '.join(error.log_tail)}"
+    return text
+
+
 # Beginnings and ends
 
 
 def refused_status(message: str, reason: str, now: datetime, action: str = "") -> Status:
-    """Say how an ActionSet stands that cannot be understood at all: failed, without actions."""
+    """Give the status of an ActionSet that cannot be read at all: failed, without actions."""
     return _ended(Status(error=RunError(message, reason, action)), now)
 
 
 def status_for_retry(
-    rules: Rules, status: Status, fresh: Status, from_phase: str = "", *, action: str = ""
+    rules: Rules, status: Status, fresh: Status, from_phase: str = ""
 ) -> Status | None:
-    """Say how a new run begins that takes over what an earlier one has completed.
+    """Give the first status of a run that takes over what an earlier one has completed.
 
     `fresh` is the status of a run that has not begun. Phases before
     `from_phase` keep their outputs; without it, those before the first that is
@@ -463,7 +509,7 @@ def status_for_retry(
         at = current_phase(old)
         if at is None:
             at = len(old.phases)
-        if from_phase and (not action or old.name == action):
+        if from_phase:
             names = [each.name for each in rules.actions[index].phases]
             if from_phase in names and names.index(from_phase) <= at:
                 at = names.index(from_phase)
@@ -476,13 +522,7 @@ def status_for_retry(
 
 def _latest_time(status: Status) -> datetime:
     times = [phase.completion_time for each in status.actions for phase in each.phases]
-    return max(
-        (time for time in (status.progress_time, *times) if time is not None),
-        default=_LONG_AGO,
-    )
-
-
-_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
+    return max(filter(None, (status.progress_time, *times)), default=LONG_AGO)
 
 
 def _settled(rules: Rules, status: Status, now: datetime) -> Status:
@@ -496,7 +536,7 @@ def _settled_action(rules: Rules, status: Status, index: int, now: datetime) -> 
     if status.state is not State.RUNNING:
         return status
     action = status.actions[index]
-    was_cancelled = status.condition(CANCEL_ASKED) is not None
+    was_cancelled = bool(status.conditions) and status.condition(CANCEL_ASKED) is not None
     if action.completion_time is not None or (action.start_time is None and not was_cancelled):
         return status
     current = current_phase(action)
@@ -526,17 +566,13 @@ def _closed_action(rules: Rules, status: Status, index: int, now: datetime) -> S
 def _settled_set(rules: Rules, status: Status, now: datetime) -> Status:
     if status.state is not State.RUNNING:
         return status
-    is_stopped = rules.mode is ExecutionMode.SEQUENTIAL and status.error is not None
     if status.totals.open_actions == 0:
         return _ended(status, now)
-    if is_stopped and _none_under_way(status):
-        return _ended(status, now)
+    if rules.mode is ExecutionMode.SEQUENTIAL and status.error is not None:
+        first = first_open(status)
+        if first is None or status.actions[first].start_time is None:
+            return _ended(status, now)
     return status
-
-
-def _none_under_way(status: Status) -> bool:
-    first = first_open(status)
-    return first is None or status.actions[first].start_time is None
 
 
 def _ended(status: Status, now: datetime) -> Status:

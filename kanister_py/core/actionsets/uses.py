@@ -1,10 +1,10 @@
-"""Uses of functions: which versions a cluster uses, where, and since when."""
+"""Uses of functions: the versions that a cluster uses, where, and since when."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.blueprints.lint.pipelines import asks_of, packages_of
 from kanister_py.core.blueprints.model import Found
@@ -13,6 +13,7 @@ from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.parts import metadata_of, namespace_of
 from kanister_py.core.registry.choose import Asked, asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.values import NamedTuple
 
 
 class Use(NamedTuple):
@@ -43,7 +44,7 @@ class Run(NamedTuple):
 
 
 class Count(NamedTuple):
-    """How much a version is used."""
+    """Count of the uses of a version."""
 
     blueprints: int = 0
     action_sets: int = 0
@@ -153,7 +154,7 @@ class Tally:
     def __init__(self) -> None:
         self._functions: dict[tuple[str, str, str, str], str] = {}
         self._blueprints: dict[tuple[str, str], set[tuple[str, str]]] = {}
-        self._live: dict[tuple[str, str], int] = {}
+        self._live: Counter[tuple[str, str]] = Counter()
         self._last: dict[tuple[str, str], str] = {}
         self._last_of_phase: dict[tuple[str, str, str, str, str], str] = {}
         self._compositions: Counter[tuple[str, str]] = Counter()
@@ -182,8 +183,7 @@ class Tally:
             self._last_of_phase[own] = max(self._last_of_phase.get(own, ""), run.start_time)
             if run.is_live:
                 live.add(key)
-        for key in live:
-            self._live[key] = self._live.get(key, 0) + 1
+        self._live.update(live)
 
     def last_run(self, use: Use) -> str:
         """Say when a phase last ran with the version it has now; empty for never."""
@@ -194,7 +194,7 @@ class Tally:
         return {
             key: Count(
                 len(self._blueprints.get(key, ())),
-                self._live.get(key, 0),
+                self._live[key],
                 self._last.get(key, ""),
                 self._compositions[key],
             )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
-from kanister_py.core.blueprints.language import engine_of
-from kanister_py.core.blueprints.model import Action, Blueprint, Found
-from kanister_py.core.blueprints.reads import Read, reads_of
+from kanister_py.core.blueprints.model import Action, Blueprint, Found, actions_of
+from kanister_py.core.blueprints.reads import Read, engine_of, reads_of
 from kanister_py.core.blueprints.texts import DEFER, texts_of
+from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.errors import TemplateError
+from kanister_py.values import NamedTuple
 
 
 class PhaseNode(NamedTuple):
@@ -59,31 +60,21 @@ class Graph(NamedTuple):
         return {
             "title": self.title,
             "actions": [
-                {
-                    "id": action.id,
-                    "title": action.title,
-                    "phases": [
-                        {
-                            "id": each.id,
-                            "name": each.name,
-                            "function": each.function,
-                            "deferred": each.is_deferred,
-                        }
-                        for each in action.phases
-                    ],
-                }
+                action._asdict()
+                | {"phases": [dict(zip(_PHASE_KEYS, each, strict=True)) for each in action.phases]}
                 for action in self.actions
             ],
-            "artifacts": [{"id": each.id, "name": each.name} for each in self.artifacts],
-            "edges": [
-                {"from": each.source, "to": each.target, "label": each.label, "data": each.is_data}
-                for each in self.edges
-            ],
+            "artifacts": [each._asdict() for each in self.artifacts],
+            "edges": [dict(zip(_EDGE_KEYS, each, strict=True)) for each in self.edges],
         }
 
 
+_PHASE_KEYS = ("id", "name", "function", "deferred")
+_EDGE_KEYS = ("from", "to", "label", "data")
+
+
 class _Drawn(NamedTuple):
-    """One action to draw, under a title that tells it from the others."""
+    """One action to draw, under a title of its own."""
 
     id: str
     title: str
@@ -103,29 +94,18 @@ def graph_of_action_set(found: Found, blueprints: Mapping[str, Blueprint]) -> Gr
     """Draw the actions that an ActionSet runs; None if their Blueprint is not at hand."""
     drawn: list[_Drawn] = []
     engine = Engine.GO
-    spec = found.value.get("spec")
-    given = spec.get("actions") if isinstance(spec, dict) else None
-    for index, each in enumerate(given if isinstance(given, list) else ()):
-        if not isinstance(each, dict):
-            continue
+    for index, each in actions_of(found):
         name = str(each.get("name"))
         blueprint = blueprints.get(str(each.get("blueprint")))
         if blueprint is None or name not in blueprint.actions:
             return None
         engine = engine_of(blueprint).engine
-        target = _title_of_object(each.get("object"))
+        reference = mapping_of(each.get("object"))
+        target = " ".join(str(reference[key]) for key in ("kind", "name") if reference.get(key))
         title = f"{name} of {target}" if target else name
         drawn.append(_Drawn(f"a{index}", title, blueprint.actions[name]))
-    metadata = found.value.get("metadata")
-    called = metadata.get("name") if isinstance(metadata, dict) else None
-    return _graph(str(called or "ActionSet"), drawn, engine)
-
-
-def _title_of_object(reference: object) -> str:
-    if not isinstance(reference, dict):
-        return ""
-    kind, name = reference.get("kind"), reference.get("name")
-    return " ".join(str(each) for each in (kind, name) if each)
+    name = str(mapping_of(found.value.get("metadata")).get("name") or "ActionSet")
+    return _graph(name, drawn, engine)
 
 
 def _graph(title: str, drawn: Sequence[_Drawn], engine: Engine) -> Graph:
@@ -215,17 +195,17 @@ def mermaid_of(graph: Graph) -> Iterator[str]:
     yield "---"
     yield "flowchart TD"
     for action in graph.actions:
-        yield f'  subgraph {action.id}["{_mermaid(action.title)}"]'
+        yield f'  subgraph {action.id}["{mermaid_text(action.title)}"]'
         for phase in action.phases:
-            text = _label(phase, "<br>", _mermaid)
+            text = _label(phase, "<br>", mermaid_text)
             shape = f'(["{text}"])' if phase.is_deferred else f'["{text}"]'
             yield f"    {phase.id}{shape}"
         yield "  end"
     for artifact in graph.artifacts:
-        yield f'  {artifact.id}[("{_mermaid(artifact.name)}")]'
+        yield f'  {artifact.id}[("{mermaid_text(artifact.name)}")]'
     for edge in graph.edges:
         line = "-.->" if edge.is_data else "-->"
-        label = f'|"{_mermaid(edge.label)}"|' if edge.label else ""
+        label = f'|"{mermaid_text(edge.label)}"|' if edge.label else ""
         yield f"  {edge.source} {line}{label} {edge.target}"
 
 
@@ -235,7 +215,8 @@ def _label(phase: PhaseNode, line_break: str, escape: Any) -> str:
     return f"{escape(phase.name)}{line_break}{escape(phase.function)}"
 
 
-def _mermaid(text: str) -> str:
+def mermaid_text(text: str) -> str:
+    """Escape a text for a label of Mermaid, on one line."""
     escaped = text.replace("&", "&amp;").replace('"', "&quot;")
     return " ".join(escaped.replace("<", "&lt;").replace(">", "&gt;").split())
 
@@ -246,24 +227,25 @@ def _quoted_yaml(text: str) -> str:
 
 def dot_of(graph: Graph) -> Iterator[str]:
     """Write a drawing in the language of Graphviz."""
-    yield f'digraph "{_dot(graph.title)}" {{'
+    yield f'digraph "{dot_text(graph.title)}" {{'
     yield "  node [shape=box];"
     for action in graph.actions:
         yield f"  subgraph cluster_{action.id} {{"
-        yield f'    label="{_dot(action.title)}";'
+        yield f'    label="{dot_text(action.title)}";'
         for phase in action.phases:
             style = ", style=rounded" if phase.is_deferred else ""
-            yield f'    {phase.id} [label="{_label(phase, chr(92) + "n", _dot)}"{style}];'
+            yield f'    {phase.id} [label="{_label(phase, chr(92) + "n", dot_text)}"{style}];'
         yield "  }"
     for artifact in graph.artifacts:
-        yield f'  {artifact.id} [label="{_dot(artifact.name)}", shape=cylinder];'
+        yield f'  {artifact.id} [label="{dot_text(artifact.name)}", shape=cylinder];'
     for edge in graph.edges:
         style = "style=dashed" if edge.is_data else ""
-        label = f'label="{_dot(edge.label)}"' if edge.label else ""
+        label = f'label="{dot_text(edge.label)}"' if edge.label else ""
         attributes = ", ".join(filter(None, (label, style)))
         yield f"  {edge.source} -> {edge.target}{f' [{attributes}]' if attributes else ''};"
     yield "}"
 
 
-def _dot(text: str) -> str:
+def dot_text(text: str) -> str:
+    """Escape a text for a string of Graphviz, on one line."""
     return " ".join(text.replace("\\", "\\\\").replace('"', '\\"').split())

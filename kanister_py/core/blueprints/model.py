@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.objects.documents import Document, Path, Place, kind_of
-from kanister_py.core.objects.reading import Reader, UnknownKey
+from kanister_py.core.objects.reading import Reader, UnknownKey, mapping_of
 from kanister_py.core.retries import Retry, read_retry
+from kanister_py.values import NamedTuple
 
 GROUP: Final = "cr.kanister.io"
-TEMPLATE_ENGINE_ANNOTATION: Final = "kanister-py.io/template-engine"
 
 # Taken for ours also without an apiVersion, which is then what is wrong with them.
 _OUR_KINDS = frozenset({"Blueprint", "ActionSet"})
@@ -42,7 +42,7 @@ _REFERENCE_KEYS = ("apiVersion", "group", "resource", "kind", "name", "namespace
 
 
 class Artifact(NamedTuple):
-    """What an action leaves for the next one: texts under keys, or a snapshot's description."""
+    """Output of an action for the next one: texts under keys, or a snapshot's description."""
 
     key_value: Mapping[str, str] = _EMPTY
     kopia_snapshot: str = ""
@@ -66,7 +66,7 @@ class Phase(NamedTuple):
 
 
 class Action(NamedTuple):
-    """What a Blueprint can do under one name: phases in order, and one that always comes last."""
+    """Action of a Blueprint: phases in order, and one that always comes last."""
 
     name: str = ""
     kind: str = ""
@@ -88,7 +88,7 @@ class Action(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """What an object is called, and what is noted on it."""
+    """Name, namespace, labels and annotations of an object."""
 
     name: str = ""
     namespace: str = ""
@@ -118,6 +118,10 @@ class Found(NamedTuple):
     path: Path
     kind: str
     value: Mapping[str, Any]
+
+    @property
+    def group(self) -> str:
+        return str(self.value.get("apiVersion") or "").partition("/")[0]
 
     def place_of(self, path: Sequence[str | int]) -> Place:
         return self.document.place_of((*self.path, *path))
@@ -160,30 +164,40 @@ class LocatedBlueprint(NamedTuple):
 def objects_in(documents: Sequence[Document]) -> Iterator[Found]:
     """Find the objects of our group in documents, also those inside lists; skip all others."""
     for document in documents:
-        for found in objects_at(document, ()):
-            group = _group_of(found.value.get("apiVersion"))
-            if group == GROUP or (group == "" and found.kind in _OUR_KINDS):
-                yield found
+        yield from filter(is_of_our_group, objects_at(document, ()))
+
+
+def is_of_our_group(found: Found) -> bool:
+    return found.group == GROUP or (found.group == "" and found.kind in _OUR_KINDS)
 
 
 def objects_at(document: Document, path: Path) -> Iterator[Found]:
     """Find the objects of any group at a path of a document, also those inside a list."""
+    for place, value in maps_at(document, path):
+        kind = value.get("kind")
+        if isinstance(kind, str):
+            yield Found(document, place, kind, value)
+
+
+def maps_at(document: Document, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
+    """Find the maps at a path of a document that may be objects, also those inside a list."""
     node = document.node_at(path)
     value = node.value if node is not None else None
     if not isinstance(value, dict):
         return
-    kind = value.get("kind")
-    if kind == "List" and isinstance(value.get("items"), list):
+    if value.get("kind") == "List" and isinstance(value.get("items"), list):
         for index in range(len(value["items"])):
-            yield from objects_at(document, (*path, "items", index))
-    elif isinstance(kind, str):
-        yield Found(document, path, kind, value)
+            yield from maps_at(document, (*path, "items", index))
+    else:
+        yield path, value
 
 
-def _group_of(api_version: object) -> str | None:
-    if api_version is None or api_version == "":
-        return ""
-    return api_version.partition("/")[0] if isinstance(api_version, str) else None
+def actions_of(found: Found) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Give the actions of an ActionSet that are maps, each with its index."""
+    actions = mapping_of(found.value.get("spec")).get("actions")
+    for index, given in enumerate(actions if isinstance(actions, list) else ()):
+        if isinstance(given, dict):
+            yield index, given
 
 
 def parse_blueprint(found: Found) -> LocatedBlueprint:
@@ -198,7 +212,7 @@ def read_what_can_be_read(found: Found) -> tuple[LocatedBlueprint, list[Problem]
     """Read a found object as far as it is a Blueprint, and say what of it is not."""
     reader = ResourceReader()
     blueprint = reader.blueprint(found.value, ())
-    refused = frozenset(path for path, _said in reader.problems)
+    refused = frozenset(path for path, _message in reader.problems)
     if found.document.file:
         blueprint = blueprint._replace(found=found)
     broken = frozenset(path[:length] for path in refused for length in range(len(path)))
@@ -324,8 +338,8 @@ def only_blueprint(documents: Sequence[Document], file: str, name: str = "") -> 
         there = f"; there is {', '.join(kinds)}" if kinds else ""
         raise InvalidDocument([Problem(file, 0, 0, "", f"No Blueprint in it{there}")])
     names = ", ".join(sorted(each.blueprint.name or "one without a name" for each in found))
-    said = f"No Blueprint is called {name}" if name else "Several Blueprints in it; name one"
-    raise InvalidDocument([Problem(file, 0, 0, "", f"{said}: there are {names}")])
+    why = f"No Blueprint is called {name}" if name else "Several Blueprints in it; name one"
+    raise InvalidDocument([Problem(file, 0, 0, "", f"{why}: there are {names}")])
 
 
 def _kind_in(document: Document) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
-from kanister_py.core.blueprints.model import Phase
-from kanister_py.core.blueprints.reads import Read, check_condition, reads_of
+from kanister_py.core.blueprints.model import Action, Blueprint, Phase
+from kanister_py.core.blueprints.reads import Read, check_condition, engine_of, reads_of
 from kanister_py.core.blueprints.texts import DEFER, is_condition
 from kanister_py.core.errors import (
     FunctionVersionNotFound,
@@ -23,9 +22,12 @@ from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Regis
 from kanister_py.core.templates.engines import Engine, is_template
 from kanister_py.core.templates.errors import TemplateError, TemplateExecError, TemplateParseError
 from kanister_py.core.templates.params import Params
-from kanister_py.core.templates.render import ORIGINAL, Renderer, RenderFailed, is_no
+from kanister_py.core.templates.render import ORIGINAL, Origin, Renderer, RenderFailed, is_no
 from kanister_py.core.templates.wording import explain_syntax
 from kanister_py.core.versions.semver import Version
+from kanister_py.gotemplate import Effects
+from kanister_py.patterns import pattern_of
+from kanister_py.values import NamedTuple
 
 _NO_RELEASES: Mapping[str, Version] = {}
 
@@ -86,13 +88,20 @@ class PlannedPhase(NamedTuple):
     code: type[Any] | None = None
     at: int = 0
 
+    @property
+    def skipped(self) -> str:
+        """Say why the phase will be skipped; empty if it may run."""
+        return f"if is {self.condition.strip() or 'empty'}" if self.is_wanted is False else ""
+
     def as_dict(self) -> dict[str, Any]:
         data: dict[str, Any] = {"name": self.name, "function": self.function}
         if self.is_deferred:
             data["deferred"] = True
         data |= {"version": self.version, "why": self.why}
-        if self.condition:
+        if self.condition or self.skipped:
             data["if"] = self.condition
+        if self.skipped:
+            data["skipped"] = self.skipped
         data |= {
             "args": dict(self.args),
             "unknown": [each.as_dict() for each in self.unknown],
@@ -158,7 +167,7 @@ def plan_phase(
     texts = TextPlanner(path, known)
     condition = texts.value(phase.if_ or "", ("if",))
     is_wanted: bool | None = True
-    if phase.if_:
+    if phase.if_ is not None:
         is_wanted = None if texts.unknown or texts.obstacles else not is_no(condition)
     obstacles = [*texts.obstacles]
     texts.obstacles.clear()
@@ -172,8 +181,8 @@ def plan_phase(
         is_preferred = (
             known.preferred and not phase.func_version and isinstance(error, _OF_VERSIONS)
         )
-        told = f"preferredVersion {known.preferred}: {error.message}" if is_preferred else ""
-        obstacles.append(texts.obstacle((key,), error, told))
+        message = f"preferredVersion {known.preferred}: {error.message}" if is_preferred else ""
+        obstacles.append(texts.obstacle((key,), error, message))
     unknown = [*texts.unknown]
     for each in found:
         if is_wanted or each.reason == TemplateParseError.reason:
@@ -189,7 +198,7 @@ def plan_phase(
         condition,
         args,
         tuple(unknown),
-        tuple(merged(certain.accesses or ())),
+        tuple(merged(certain.accesses or ())) if is_wanted is not False else (),
         certain.notices,
         "; ".join(errors),
         path[-1] == "deferPhase",
@@ -235,7 +244,7 @@ def _problems_of_args(
     model = getattr(chosen.code, "Args", None)
     if model is None or any(texts.is_open(name) for name in args):
         return []
-    from kanister_py.core.objects.weak import InvalidArgs, problems_of_args
+    from kanister_py.core.objects.weak import InvalidArgs, known_args, problems_of_args
 
     failed = {each.path for each in texts.obstacles}
     obstacles = []
@@ -249,7 +258,10 @@ def _problems_of_args(
             obstacles.append(
                 texts.obstacle(inside, InvalidArgs(phase.func, [problem]), problem.message)
             )
-    return obstacles
+    if obstacles:
+        return obstacles
+    refused = getattr(chosen.code, "refusals", lambda _: ())(known_args(given, is_open))
+    return [texts.obstacle(("args", name), error) for name, error in refused]
 
 
 _REFERABLE = frozenset({"secrets", "configmaps", "*"})
@@ -276,10 +288,46 @@ def _may_make(accesses: tuple[Access, ...] | None) -> bool:
 
 
 # A Secret or a ConfigMap by its name, below which nothing can be given apart.
-_IN_GIVEN_OBJECT = re.compile(r"\(?(index )?\.(Secrets|ConfigMaps)[. ].")
+_IN_GIVEN_OBJECT = pattern_of(r"\(?(index )?\.(Secrets|ConfigMaps)[. ].")
+
+# Jinja2's words for a name that is missing, and ours for one below what is none.
+_UNDEFINED = pattern_of(r"'(?P<missing>[^']+)' is undefined in (?P<owner>[\w.]+);")
+_NONE = pattern_of(r'(?P<owner>\w+) is not there, and has no "(?P<missing>[^"]+)"')
+
+# What may be none at the top of the tree, by its name there.
+_FACTS = {
+    "StatefulSet": "stateful_set",
+    "Deployment": "deployment",
+    "DeploymentConfig": "deployment_config",
+    "PVC": "pvc",
+    "Namespace": "namespace",
+    "Profile": "profile",
+}
+# What an action's object brings, each its own kind.
+_OF_OBJECT = frozenset({".StatefulSet", ".Deployment", ".DeploymentConfig", ".PVC", ".Namespace"})
 
 # Functions that take seconds, or make something else whenever they are called.
-_COSTLY = re.compile(r"\b(gen[A-Z]\w+|derivePassword|bcrypt|htpasswd)\b")
+_COSTLY = pattern_of(r"\b(gen[A-Z]\w+|derivePassword|bcrypt|htpasswd)\b")
+
+
+def renderer_of(blueprint: Blueprint, name: str, effects: Effects) -> Renderer:
+    """Make what renders the texts of one action of a Blueprint."""
+    choice = engine_of(blueprint)
+    origin = _origin_of(blueprint, name)
+    return Renderer(choice.engine, effects, is_sure=choice.is_sure, origin=origin)
+
+
+def _origin_of(blueprint: Blueprint, name: str) -> Origin:
+    action, found = blueprint.actions.get(name, Action()), blueprint.found
+    phases = tuple([phase.name for phase in action.phases])
+    if found is None:
+        return Origin(name, phases)
+
+    def place_of(path: Path, line: int) -> str:
+        at = found.line_of(("actions", name, *path), line)
+        return f"{found.document.file}:{at}" if at else found.document.file
+
+    return Origin(name, phases, place_of)
 
 
 class TextPlanner:
@@ -293,7 +341,7 @@ class TextPlanner:
         self._known = known
         self._renderer = known.renderer.at(base)
         self._unrendered: set[str] = set()
-        self._told: set[tuple[Path, str]] = set()
+        self._reported: set[tuple[Path, str]] = set()
 
     def is_open(self, value: object) -> bool:
         """Say whether a value is a template that could not be rendered."""
@@ -340,8 +388,8 @@ class TextPlanner:
             try:
                 check_condition(value, None)
             except TemplateError as error:
-                told = f"{explain_syntax(error)}{ORIGINAL}{error.message}"
-                self.obstacles.append(self.obstacle(path, error, told))
+                message = f"{explain_syntax(error)}{ORIGINAL}{error.message}"
+                self.obstacles.append(self.obstacle(path, error, message))
         return value
 
     def _text(self, text: str, path: Path) -> str:
@@ -378,34 +426,66 @@ class TextPlanner:
     ) -> str | None:
         try:
             return self._renderer.text(text, self._known.params, path)
-        except RenderFailed as error:
+        except RenderFailed as failure:
+            error = self._with_root(failure, reads)
             is_soft = any(_is_below(read, self._known.soft) for read in reads)
             is_static = isinstance(error.cause, TemplateParseError)
-            is_wrong = self._known.is_whole or self._is_wrong_in_given(error.cause)
+            is_wrong = self._known.is_whole or self._is_wrong_in_given(error, reads)
             if is_static or (is_wrong and not is_soft):
-                if (path, error.why) not in self._told:
-                    self._told.add((path, error.why))
+                if (path, error.why) not in self._reported:
+                    self._reported.add((path, error.why))
                     found = self.obstacle(path, error)
                     self.obstacles.append(found._replace(reason=reason or found.reason))
-            elif not any(each.path == text_of_path(path) for each in self.unknown):
+            else:
                 # It may be there when the action is run.
-                self.unknown.append(Unknown(text_of_path(path), (), error.why))
+                unknown = Unknown(text_of_path(path), (), error.why)
+                self.unknown += [unknown] if unknown not in self.unknown else []
         return None
 
-    def _is_wrong_in_given(self, cause: TemplateError) -> bool:
+    def _with_root(self, error: RenderFailed, reads: Iterable[Read]) -> RenderFailed:
+        """Name what is not there where Jinja2 says no more than that it is none."""
+        facts = self._known.params.facts
+        for root, *below in (each.names for each in reads):
+            words = f"{below[0]!r} is undefined in none" if below else ""
+            is_none = root in _FACTS and getattr(facts, _FACTS[root]) is None
+            if words and is_none and error.why.endswith(words):
+                why = f'{error.why.removesuffix(words)}{root} is not there, and has no "{below[0]}"'
+                return RenderFailed(error.where, why, why, error.path, error.cause)
+        return error
+
+    def _is_wrong_in_given(self, error: RenderFailed, reads: Iterable[Read]) -> bool:
         """Say whether a name is missing in something that is given, so that it stays missing."""
-        if not isinstance(cause, TemplateExecError) or not cause.missing:
-            return False
-        if cause.owner == ".Options":
-            return bool(nearest(cause.missing, self._known.unused))
-        return _IN_GIVEN_OBJECT.match(cause.owner) is not None
+        missing, owner = self._missing_in(error)
+        if owner == ".Options":
+            return bool(nearest(missing, self._known.unused))
+        if owner in _OF_OBJECT:
+            # The namespace stands in where no object was given.
+            is_given = self._known.params.facts.namespace is None
+            return is_given and any(
+                each.is_certain and f".{each.names[0]}" == owner for each in reads
+            )
+        return _IN_GIVEN_OBJECT.match(owner) is not None
+
+    def _missing_in(self, error: RenderFailed) -> tuple[str, str]:
+        """Give the name that is missing, and what it is missing in; empty where it is not that."""
+        if self._renderer.engine is Engine.JINJA2:
+            found = _UNDEFINED.search(error.why) or _NONE.search(error.why)
+            return (found["missing"], f".{found['owner']}") if found is not None else ("", "")
+        cause = error.cause
+        return (cause.missing, cause.owner) if isinstance(cause, TemplateExecError) else ("", "")
 
     def _check(self, read: Read, path: Path) -> None:
         """Look whether what a text reads besides what is not known yet is there."""
-        is_plain = read.is_certain and not read.indexed and self._renderer.engine is Engine.GO
+        is_plain = read.is_certain and not read.indexed
+        name = str(read) if self._renderer.engine is Engine.GO else _jinja_name(read)
         if is_plain and not _is_later([read], self._known):
-            # On its own line: where it stands is told.
-            self._render("\n" * (read.line - 1) + f"{{{{ {read} }}}}", path, "", [read])
+            # On its own line: the message names that line.
+            self._render("\n" * (read.line - 1) + f"{{{{ {name} }}}}", path, "", [read])
+
+
+def _jinja_name(read: Read) -> str:
+    root, *below = read.names
+    return root + "".join(f".{each}" if each.isidentifier() else f"[{each!r}]" for each in below)
 
 
 def _is_later(reads: Iterable[Read], known: Known) -> bool:

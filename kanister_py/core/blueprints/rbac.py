@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from kanister_py.core.blueprints.language import engine_of
 from kanister_py.core.blueprints.model import Action, Blueprint
-from kanister_py.core.blueprints.reads import reads_of
+from kanister_py.core.blueprints.reads import engine_of, reads_of
 from kanister_py.core.blueprints.texts import texts_of
 from kanister_py.core.objects.access import Access, merged
 from kanister_py.core.objects.resources import PODS, GroupVersionResource
 from kanister_py.core.templates.engines import is_template
 from kanister_py.core.templates.errors import TemplateError
-from kanister_py.core.templates.facts import needs_of
+from kanister_py.core.templates.facts import SEEN_AS, needs_of
+from kanister_py.values import NamedTuple
 
 # What is fetched so that a template can see it, by the name it is seen under.
 _SEEN: Final[Mapping[str, tuple[Access, ...]]] = {
@@ -41,11 +41,6 @@ _SEEN: Final[Mapping[str, tuple[Access, ...]]] = {
         Access("", "secrets", ("get",)),
     ),
 }
-# What a template sees of the object that its action is about, by the kind of it.
-_BY_KIND: Final = {
-    name.lower(): name
-    for name in ("StatefulSet", "Deployment", "DeploymentConfig", "PVC", "Namespace")
-}
 # How a template says where that object is.
 _ITS_NAMESPACE: Final = re.compile(
     r"\{\{-?\s*\.?"
@@ -57,7 +52,7 @@ _OBJECT_KINDS: Final = {"secret": "secrets", "configmap": "configmaps"}
 
 
 class Needs(NamedTuple):
-    """What a Blueprint does to a cluster, the functions that do not say what they do, and
+    """Accesses of a Blueprint to a cluster, the functions that do not declare theirs, and
     the actions whose templates read an object of an unknown kind.
     """
 
@@ -83,7 +78,7 @@ class Target(NamedTuple):
     @property
     def seen_as(self) -> str:
         """Under which name templates see more of it than of any object; none for most kinds."""
-        return _BY_KIND.get(str(self.reference.get("kind") or "").lower(), "")
+        return SEEN_AS.get(str(self.reference.get("kind") or "").lower(), "")
 
 
 AccessOf = Callable[[str, str, Mapping[str, Any]], Iterable[Access] | None]
@@ -109,7 +104,7 @@ def needs_of_blueprint(
         if only and name not in only:
             continue
         roots = _roots_of(action, engine)
-        if target is None and "Object" in roots and roots.isdisjoint(_BY_KIND.values()):
+        if target is None and "Object" in roots and roots.isdisjoint(SEEN_AS.values()):
             objectless.append(name)
         if target is not None:
             roots.discard(target.seen_as)
@@ -122,11 +117,11 @@ def needs_of_blueprint(
                     found.append(
                         Access("", resource, ("get",), reference.namespace, reference.name)
                     )
-            told = access_of(phase.func, phase.func_version, phase.args)
-            if told is None:
+            declared = access_of(phase.func, phase.func_version, phase.args)
+            if declared is None:
                 silent.setdefault(phase.func)
             else:
-                found += told
+                found += declared
     accesses = merged(_known_part(each, target) for each in found)
     return Needs(tuple(accesses), tuple(silent), tuple(objectless))
 
@@ -145,7 +140,7 @@ def accesses_to(target: Target) -> Iterator[Access]:
 
 
 def _roots_of(action: Action, engine: Any) -> set[str]:
-    roots = {_BY_KIND[action.kind.lower()]} if action.kind.lower() in _BY_KIND else set()
+    roots = {SEEN_AS[action.kind.lower()]} if action.kind.lower() in SEEN_AS else set()
     for text in texts_of(action):
         try:
             roots |= {read.names[0] for read in reads_of(text.text, engine)}

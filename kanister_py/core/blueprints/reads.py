@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
-from kanister_py.core.blueprints.model import Action
-from kanister_py.core.blueprints.texts import texts_of
-from kanister_py.core.templates.engines import Engine, blueprint_functions, is_template
+from kanister_py.core.blueprints.model import Action, Blueprint
+from kanister_py.core.blueprints.texts import templates_of, texts_of
+from kanister_py.core.templates.engines import (
+    Engine,
+    EngineChoice,
+    blueprint_functions,
+    choose_engine,
+    is_template,
+)
 from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.go import parse_go
-from kanister_py.core.templates.shape import ROOTS
+from kanister_py.core.templates.param_types import ROOTS
 from kanister_py.gotemplate import nodes
 from kanister_py.gotemplate.builtins import BUILTINS
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from jinja2 import nodes as jinja_nodes
+
+
+def engine_of(blueprint: Blueprint) -> EngineChoice:
+    """Say in which language a Blueprint's templates are written."""
+    return choose_engine(blueprint.metadata.annotations, templates_of(blueprint))
 
 
 class Read(NamedTuple):
@@ -110,7 +122,7 @@ _Way = tuple[str, ...]
 
 
 class _Scope(NamedTuple):
-    """What the dot and the variables are, as names from the top; None where that is not known."""
+    """Dot and variables, as names from the top; None where these are not known."""
 
     dot: _Way | None
     variables: Mapping[str, _Way | None]
@@ -217,22 +229,20 @@ class _Walker:
         return self._note((*base, *keys), args[0].at, scope, len(keys))
 
     def _operand(self, node: nodes.Node, scope: _Scope) -> _Way | None:
-        if isinstance(node, nodes.Field):
-            return None if scope.dot is None else self._down(scope.dot, node.names, node.at, scope)
-        if isinstance(node, nodes.Variable):
-            base = scope.variables.get(node.names[0])
-            return None if base is None else self._down(base, node.names[1:], node.at, scope)
-        if isinstance(node, nodes.Dot):
-            return scope.dot
-        if isinstance(node, nodes.Pipe):
-            return self._pipe(node, scope)
-        if isinstance(node, nodes.Chain):
-            base = self._operand(node.of, scope)
-            return None if base is None else self._down(base, node.names, node.at, scope)
-        return None
-
-    def _down(self, base: _Way, names: list[str], at: int, scope: _Scope) -> _Way:
-        return self._note((*base, *names), at, scope)
+        match node:
+            case nodes.Dot():
+                return scope.dot
+            case nodes.Pipe():
+                return self._pipe(node, scope)
+            case nodes.Field():
+                base, names = scope.dot, node.names
+            case nodes.Variable():
+                base, names = scope.variables.get(node.names[0]), node.names[1:]
+            case nodes.Chain():
+                base, names = self._operand(node.of, scope), node.names
+            case _:
+                return None
+        return None if base is None else self._note((*base, *names), node.at, scope)
 
 
 def _jinja_reads(text: str) -> Iterator[Read]:
@@ -249,12 +259,46 @@ def _jinja_reads(text: str) -> Iterator[Read]:
         *tree.find_all(jinja.Getitem),
     ]
     inner = {id(node.node) for node in chains if _jinja_names(node) is not None}
+    own = {each.name for each in tree.find_all(jinja.Name) if each.ctx != "load"}
+    certain = {id(each) for top in tree.body for each in _jinja_certain(top)}
     for node in tree.find_all((jinja.Getattr, jinja.Getitem, jinja.Name)):
         names = _jinja_names(node)
         if names is not None and id(node) not in inner and names[0] in ROOTS:
-            yield Read(names, node.lineno, is_certain=False)
+            is_certain = id(node) in certain and names[0] not in own
+            yield Read(names, node.lineno, is_certain=is_certain)
         elif isinstance(node, jinja.Name) and node.name in strange:
-            yield Read((node.name,), node.lineno, is_certain=False)
+            yield Read((node.name,), node.lineno, is_certain=id(node) in certain)
+
+
+def _jinja_certain(node: jinja_nodes.Node) -> Iterator[jinja_nodes.Node]:
+    """Give a node and what is read below it whatever the parameters are.
+
+    Branches, loops, macros and what may be undefined (`default`, tests, args) are not gone into.
+    """
+    from jinja2 import nodes as jinja
+
+    yield node
+    below: list[jinja_nodes.Node] = []
+    match node:
+        case jinja.Output():
+            below = [*node.nodes]
+        case jinja.Getattr():
+            below = [node.node]
+        case jinja.Getitem():
+            below = [node.node, node.arg]
+        case jinja.Filter() if node.node is not None and node.name not in _TOLERANT:
+            below = [node.node]
+        case jinja.Concat():
+            below = [*node.nodes]
+        case jinja.And() | jinja.Or():
+            below = [node.left]
+        case jinja.BinExpr():
+            below = [node.left, node.right]
+    for each in below:
+        yield from _jinja_certain(each)
+
+
+_TOLERANT: Final = ("default", "d", "items")
 
 
 def _jinja_names(node: jinja_nodes.Node) -> tuple[str, ...] | None:

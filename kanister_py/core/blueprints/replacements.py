@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from kanister_py.core.registry.entries import Family, FunctionEntry
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import Version
+from kanister_py.values import NamedTuple
 
 
 class Replacement(NamedTuple):
@@ -27,22 +27,13 @@ def replacement_of(
     that is removed or not there yet is none.
     """
     release = at.get(entry.source.name)
-    renamed: dict[str, str] = {}
     best: Replacement | None = None
-    seen = {entry.version}
-    here = entry
-    while here.listing.replacement is not None and here.listing.replacement not in seen:
-        seen.add(here.listing.replacement)
-        after = family.by_identity.get(here.listing.replacement)
-        if after is None:
-            break
-        renamed = _composed(renamed, here.listing.renamed_args)
-        support = after.support_at(release)
+    for replacement in _chain_from(family, entry):
+        support = replacement.entry.support_at(release)
         if support in (Support.SERVED, Support.DEPRECATED):
-            best = Replacement(after, MappingProxyType(renamed))
+            best = replacement
         if support is Support.SERVED:
             break
-        here = after
     return best
 
 
@@ -50,18 +41,23 @@ def renames_between(
     family: Family[FunctionEntry], before: FunctionEntry, after: FunctionEntry
 ) -> Mapping[str, str]:
     """Say what the arguments of a version are called in one that replacements lead to."""
-    renamed: dict[str, str] = {}
-    seen = {before.version}
-    here = before
-    while here.version != after.version:
-        replacement = here.listing.replacement
-        following = family.by_identity.get(replacement) if replacement is not None else None
-        if following is None or following.version in seen:
-            return {}
-        seen.add(following.version)
-        renamed = _composed(renamed, here.listing.renamed_args)
-        here = following
-    return renamed
+    chain = _chain_from(family, before)
+    renames = (each.renamed_args for each in chain if each.entry.version == after.version)
+    return next(renames, {})
+
+
+def _chain_from(family: Family[FunctionEntry], entry: FunctionEntry) -> Iterator[Replacement]:
+    """Follow replacements to the end, or to one that was there before."""
+    renamed: Mapping[str, str] = MappingProxyType({})
+    seen = {entry.version}
+    while (replacement := entry.listing.replacement) is not None and replacement not in seen:
+        after = family.by_identity.get(replacement)
+        if after is None:
+            return
+        seen.add(replacement)
+        renamed = MappingProxyType(_composed(renamed, entry.listing.renamed_args))
+        entry = after
+        yield Replacement(entry, renamed)
 
 
 def _composed(first: Mapping[str, str], then: Mapping[str, str]) -> dict[str, str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from json import dumps
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.documents import Document, Node, Path, Place, parse_documents
 from kanister_py.core.objects.scalars import value_of_plain
+from kanister_py.values import NamedTuple
 
 
 class NewValue(NamedTuple):
@@ -38,11 +40,8 @@ class NewKey(NamedTuple):
 Edit = NewValue | NewName | NewKey
 
 
-class Edits(NamedTuple):
-    """What is to change in one document of a file."""
-
-    document: int
-    edits: tuple[Edit, ...]
+Edits = Sequence[tuple[Document, Edit]]
+"""What is to change, and in which documents of a file."""
 
 
 class _Splice(NamedTuple):
@@ -51,19 +50,18 @@ class _Splice(NamedTuple):
     text: str
 
 
-def spliced(text: str, documents: Sequence[Document], wanted: Sequence[Edits]) -> str | None:
+def spliced(text: str, documents: Sequence[Document], wanted: Edits) -> str | None:
     """Make the changes in a text, or answer None if they cannot be made without others.
 
     Reads the result again: it must say what was wanted, and nothing else may have
     changed. An anchor whose aliases would change along with it is such an other.
     """
     splices: set[_Splice] = set()
-    for each in wanted:
-        for edit in each.edits:
-            made = _splices_of(text, documents[each.document], edit)
-            if made is None:
-                return None
-            splices |= made
+    for document, edit in wanted:
+        made = _splices_of(text, document, edit)
+        if made is None:
+            return None
+        splices |= made
     result = _apply(text, splices)
     if result is None:
         return None
@@ -131,28 +129,19 @@ def _apply(text: str, splices: Iterable[_Splice]) -> str | None:
     return "".join([*parts, text[position:]])
 
 
-def _expected(documents: Sequence[Document], wanted: Sequence[Edits]) -> list[Any]:
-    values = [_copied(document.value) for document in documents]
-    for each in wanted:
-        # Names last: the paths of the other edits go by the old ones.
-        for edit in sorted(each.edits, key=lambda one: isinstance(one, NewName)):
-            parent = values[each.document]
-            for part in edit.path[:-1]:
-                parent = parent[part]
-            last = edit.path[-1]
-            if isinstance(edit, NewValue):
-                parent[last] = edit.after
-            elif isinstance(edit, NewName):
-                parent[edit.after] = parent.pop(last)
-            else:
-                parent[edit.key] = edit.value
-    return values
-
-
-def _copied(value: Any) -> Any:
-    """Copy plain data, so that what aliases share is shared no longer."""
-    if isinstance(value, dict):
-        return {key: _copied(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_copied(each) for each in value]
-    return value
+def _expected(documents: Sequence[Document], wanted: Edits) -> list[Any]:
+    # What aliases share is shared no longer.
+    values = {id(document): copy_json(document.value) for document in documents}
+    # Names last: the paths of the other edits go by the old ones.
+    for document, edit in sorted(wanted, key=lambda each: isinstance(each[1], NewName)):
+        parent = values[id(document)]
+        for part in edit.path[:-1]:
+            parent = parent[part]
+        last = edit.path[-1]
+        if isinstance(edit, NewValue):
+            parent[last] = edit.after
+        elif isinstance(edit, NewName):
+            parent[edit.after] = parent.pop(last)
+        else:
+            parent[edit.key] = edit.value
+    return [*values.values()]

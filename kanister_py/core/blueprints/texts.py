@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.blueprints.model import Action, Blueprint, Phase
 from kanister_py.core.objects.documents import Path
+from kanister_py.values import NamedTuple
 
 DEFER = -1
 """Stands for the deferPhase where phases are counted."""
@@ -18,15 +19,13 @@ class Text(NamedTuple):
     `phase` counts from zero, is DEFER for the deferPhase, and None for what is
     rendered at the end of the action. `role` is args, if, objects, artifacts or
     condition: that one is a Go template over the object whose reference stands beside
-    it, whatever the Blueprint's other templates are. `is_key`: it is the name of
-    something, not a value.
+    it, whatever the Blueprint's other templates are.
     """
 
     text: str
     path: Path
     phase: int | None
     role: str
-    is_key: bool = False
 
 
 def texts_of(action: Action) -> Iterator[Text]:
@@ -57,7 +56,7 @@ def _texts_in(value: Any, path: Path, index: int) -> Iterator[Text]:
         yield Text(value, path, index, "args")
     elif isinstance(value, Mapping):
         for key, each in value.items():
-            yield Text(key, (*path, key), index, "args", is_key=True)
+            yield Text(key, (*path, key), index, "args")
             if is_condition(value, key) and isinstance(each, str):
                 yield Text(each, (*path, key), index, "condition")
             else:

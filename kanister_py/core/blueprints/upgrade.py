@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from json import dumps
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.blueprints.lint import arguments, versions
 from kanister_py.core.blueprints.lint.action_sets import Preference, preferences_of
@@ -18,26 +18,27 @@ from kanister_py.core.blueprints.lint.reading import (
     UNREADABLE,
     Contents,
     Source,
-    read_source,
+    read_sources,
     text_of,
 )
 from kanister_py.core.blueprints.model import Blueprint, LocatedBlueprint, Phase
 from kanister_py.core.blueprints.replacements import Replacement, replacement_of
-from kanister_py.core.blueprints.splicing import Edit, Edits, NewKey, NewName, NewValue, spliced
+from kanister_py.core.blueprints.splicing import Edit, NewKey, NewName, NewValue, spliced
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.documents import Document, Path
-from kanister_py.core.registry.choose import Asked, asked_version, choose_version
+from kanister_py.core.objects.documents import Path
+from kanister_py.core.registry.choose import Asked, choose_version
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.registry.reference import differences, version_reference
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import is_range, parse_version
+from kanister_py.values import NamedTuple, camel_case
 
 
 class Change(NamedTuple):
     """One phase, or one preference of an ActionSet, that moves to another version.
 
-    `kept` are the arguments that are written with the default they had, which is
-    another one now. `notes` say what is different there without being wrong.
+    `kept_defaults` are the arguments that are written with the default they had, which
+    is another one now. `notes` say what is different there without being wrong.
     """
 
     file: str
@@ -49,8 +50,8 @@ class Change(NamedTuple):
     before: str
     after: str
     renamed_args: Mapping[str, str]
+    kept_defaults: Mapping[str, Any] = MappingProxyType({})
     notes: tuple[str, ...] = ()
-    kept: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def where(self) -> str:
@@ -61,21 +62,14 @@ class Change(NamedTuple):
         """Say which arguments were written to keep what they meant."""
         return [
             f"{name} stays {dumps(value)}, which was its default; --no-keep-meaning leaves it out"
-            for name, value in self.kept.items()
+            for name, value in self.kept_defaults.items()
         ]
 
     def as_dict(self) -> dict[str, object]:
-        return {
-            "file": self.file,
-            "line": self.line,
-            "path": self.path,
-            "action": self.action,
-            "phase": self.phase,
-            "function": self.function,
-            "before": self.before,
-            "after": self.after,
+        data = {camel_case(key): value for key, value in self._asdict().items()}
+        return data | {
             "renamedArgs": dict(self.renamed_args),
-            "keptDefaults": dict(self.kept),
+            "keptDefaults": dict(self.kept_defaults),
             "notes": list(self.notes),
         }
 
@@ -99,15 +93,15 @@ class Upgraded(NamedTuple):
 
 
 class _Wish(NamedTuple):
-    """A change that should be made, with the edits that make it."""
+    """A change that should be made, where, and with which edits."""
 
+    spot: Spot
     change: Change
-    document: int
-    edits: list[Edit]
+    edits: Sequence[Edit]
 
 
 class _Plan(NamedTuple):
-    """What should change in a file, and what cannot."""
+    """Changes that a file should get, and findings about those that it cannot get."""
 
     wishes: list[_Wish]
     left: list[Finding]
@@ -123,12 +117,7 @@ def upgrade_sources(
     default to `keep_meaning`. What is left is what lint still has to say about versions
     afterwards, and the errors that the new versions bring or have kept.
     """
-    contents = {source.file: read_source(source) for source in sources}
-    blueprints = {
-        located.blueprint.name: located.blueprint
-        for each in contents.values()
-        for located in each.blueprints
-    }
+    contents, blueprints = read_sources(sources)
     pipelines = [found for each in contents.values() for found in each.pipelines]
     packages = packages_of(pipelines, context.registry)
     results = [
@@ -153,31 +142,41 @@ def _upgraded(
     text = text_of(source)
     plan = _Plan([], [], keep_meaning)
     for located in contents.blueprints:
-        _plan_blueprint(located, contents.documents, context, plan)
+        _plan_blueprint(located, context, plan)
     for found in (*contents.action_sets, *contents.templates):
         for preference in preferences_of(found, blueprints):
-            _plan_preference(preference, contents.documents, context, plan)
+            _plan_preference(preference, context, plan)
     for found in contents.pipelines:
         for ask in asks_of(found, packages, context.registry):
-            _plan_ask(ask, contents.documents, context, plan)
-    after, made, failed = _carry_out(text, contents.documents, plan.wishes)
+            _plan_ask(ask, context, plan)
+    after, made, failed = _carry_out(text, contents, plan.wishes)
     unread = [each for each in contents.findings if each.severity is Severity.ERROR]
-    left = [*unread, *plan.left, *(_unsafe(each) for each in failed)]
+    left = [*unread, *plan.left, *(_left(each.spot, each.change, _UNSAFE) for each in failed)]
     return Upgraded(source.file, text, after, tuple(each.change for each in made), tuple(left))
 
 
+_UNSAFE: Final = (
+    "written so that other places would change with it, or in a way that cannot be spliced"
+)
+
+
 def _carry_out(
-    text: str, documents: Sequence[Document], wishes: Sequence[_Wish]
+    text: str, contents: Contents, wishes: Sequence[_Wish]
 ) -> tuple[str, list[_Wish], list[_Wish]]:
     """Make all changes at once; where that is not safe, as many as are safe one after another."""
-    result = spliced(text, documents, _edits_of(wishes))
+
+    def attempt(wishes: Iterable[_Wish]) -> str | None:
+        edits = [(each.spot.found.document, edit) for each in wishes for edit in each.edits]
+        return spliced(text, contents.documents, edits)
+
+    result = attempt(wishes)
     if result is not None:
         return result, list(wishes), []
     made: list[_Wish] = []
     failed: list[_Wish] = []
     best = text
     for wish in wishes:
-        trial = spliced(text, documents, _edits_of([*made, wish]))
+        trial = attempt([*made, wish])
         if trial is None:
             failed.append(wish)
         else:
@@ -186,43 +185,52 @@ def _carry_out(
     return best, made, failed
 
 
-def _edits_of(wishes: Iterable[_Wish]) -> list[Edits]:
-    return [Edits(wish.document, tuple(wish.edits)) for wish in wishes]
-
-
-def _plan_blueprint(
-    located: LocatedBlueprint, documents: Sequence[Document], context: Context, plan: _Plan
-) -> None:
+def _plan_blueprint(located: LocatedBlueprint, context: Context, plan: _Plan) -> None:
     for name, action in located.blueprint.actions.items():
         for path, phase in action.every_phase():
             where = ("actions", name, *path)
             is_read = located.is_read(*where, "funcVersion") and located.is_read(*where, "args")
             if phase.func and is_read:
-                spot = Spot(located.found, ("actions", name, *path), name, phase.name, phase.func)
-                wish = _wish_for(spot, phase, _index_of(documents, spot), context, plan)
-                if wish is not None:
-                    plan.wishes.append(wish)
+                spot = Spot(located.found, where, name, phase.name, phase.func)
+                _plan_phase(spot, phase, context, plan)
 
 
-def _plan_ask(ask: Ask, documents: Sequence[Document], context: Context, plan: _Plan) -> None:
+class _Move(NamedTuple):
+    """A place that asks for a version which ends, and what replaces that."""
+
+    entry: FunctionEntry
+    replacement: Replacement
+    change: Change
+
+
+def _move_of(
+    where: Spot, asked: Asked, before: str, given: Collection[str], context: Context, plan: _Plan
+) -> _Move | None:
+    """Find what a place moves to, if it does; `given` are the arguments that stand there."""
+    entry = _ending_entry(where.function, asked, context)
+    if entry is None or is_range(asked.text):
+        return None
+    replacement = replacement_of(context.registry.family(where.function), entry, context.at)
+    if replacement is None:
+        return None
+    renamed = {old: new for old, new in replacement.renamed_args.items() if old in given}
+    change = _change(where, before, _spelled(replacement, before), renamed)
+    clashes = [new for new in renamed.values() if new in given and new not in renamed]
+    if clashes:
+        why = f"{', '.join(clashes)} is given already, under its new name"
+        plan.left.append(_left(where, change, why))
+        return None
+    return _Move(entry, replacement, change)
+
+
+def _plan_ask(ask: Ask, context: Context, plan: _Plan) -> None:
     """Plan what a Composition or a Function asks for: a version, and the fields of an input."""
     spot = ask.spot
     asked = Asked("" if ask.version == "latest" else ask.version)
-    entry = _ending_entry(spot.function, asked, context)
-    if entry is None or is_range(asked.text):
+    move = _move_of(spot, asked, ask.version, ask.input, context, plan)
+    if move is None:
         return
-    replacement = replacement_of(context.registry.family(spot.function), entry, context.at)
-    if replacement is None:
-        return
-    after = _spelled(replacement, ask.version)
-    renamed = {old: new for old, new in replacement.renamed_args.items() if old in ask.input}
-    change = _change(spot, ask.version, after, renamed)
-    clashes = [new for new in renamed.values() if new in ask.input and new not in renamed]
-    if clashes:
-        said = f"{', '.join(clashes)} is given already, under its new name"
-        plan.left.append(_left(spot, change, said))
-        return
-    path = (*spot.found.path, *spot.path)
+    path, after = (*spot.found.path, *spot.path), move.change.after
     edits: list[Edit] = []
     if ask.is_own and not ask.text:
         edits.append(NewKey(path, "version", after))
@@ -230,53 +238,40 @@ def _plan_ask(ask: Ask, documents: Sequence[Document], context: Context, plan: _
         head, colon, tail = ask.text.rpartition(ask.version)
         edits.append(NewValue(path, ask.text, f"{head}{after}{tail}" if colon else after))
     step = (*spot.found.path, *spot.path[:3])
-    edits += [NewName((*step, "input", old), new) for old, new in renamed.items()]
+    edits += _renames(move, (*step, "input"))
     if edits:
-        plan.wishes.append(_Wish(change, _index_of(documents, spot), edits))
+        plan.wishes.append(_Wish(spot, move.change, edits))
 
 
-def _index_of(documents: Sequence[Document], spot: Spot) -> int:
-    return next(index for index, each in enumerate(documents) if each is spot.found.document)
+def _renames(move: _Move, base: Path) -> list[Edit]:
+    return [NewName((*base, old), new) for old, new in move.change.renamed_args.items()]
 
 
-def _wish_for(
-    spot: Spot, phase: Phase, document: int, context: Context, plan: _Plan
-) -> _Wish | None:
-    asked = asked_version(phase.func_version, None)
-    entry = _ending_entry(spot.function, asked, context)
-    if entry is None or is_range(asked.text):
-        return None
-    replacement = replacement_of(context.registry.family(spot.function), entry, context.at)
-    if replacement is None:
-        return None
-    after = _spelled(replacement, phase.func_version)
+def _plan_phase(spot: Spot, phase: Phase, context: Context, plan: _Plan) -> None:
+    where = spot.at("funcVersion" if phase.func_version else "func")
+    before = phase.func_version
+    move = _move_of(where, Asked(before), before, phase.args, context, plan)
+    if move is None:
+        return
+    entry, replacement, change = move
     base = (*spot.found.path, *spot.path)
-    edits: list[Edit] = []
-    if phase.func_version:
-        where = spot.at("funcVersion")
-        edits.append(NewValue((*base, "funcVersion"), phase.func_version, after))
-    else:
-        where = spot.at("func")
-        edits.append(NewKey((*base, "func"), "funcVersion", after))
-    renamed = {old: new for old, new in replacement.renamed_args.items() if old in phase.args}
-    change = _change(where, phase.func_version, after, renamed)
-    clashes = [new for new in renamed.values() if new in phase.args and new not in renamed]
-    if clashes:
-        said = f"{', '.join(clashes)} is given already, under its new name"
-        plan.left.append(_left(where, change, said))
-        return None
-    edits += [NewName((*base, "args", old), new) for old, new in renamed.items()]
-    given = {renamed.get(each, each) for each in phase.args}
+    edits: list[Edit] = [
+        NewValue((*base, "funcVersion"), before, change.after)
+        if before
+        else NewKey((*base, "func"), "funcVersion", change.after)
+    ]
+    edits += _renames(move, (*base, "args"))
+    given = {change.renamed_args.get(each, each) for each in phase.args}
     changed = _changed_defaults(entry, replacement, given, context)
     if plan.keeps_meaning:
         kept = {each.name: each.before for each in changed if each.before is not None}
         changed = [each for each in changed if each.before is None]
         edits += _written(kept, phase, base)
-        change = change._replace(kept=kept)
+        change = change._replace(kept_defaults=kept)
     notes = [each.message for each in changed]
     if entry.target is None and context.load is not None:
         notes.append(f"The defaults that {entry.version} had are not known any more")
-    return _Wish(change._replace(notes=tuple(notes)), document, edits)
+    plan.wishes.append(_Wish(where, change._replace(notes=tuple(notes)), edits))
 
 
 def _written(kept: Mapping[str, Any], phase: Phase, base: Path) -> Iterator[Edit]:
@@ -369,30 +364,7 @@ def _left(where: Spot, change: Change, why: str) -> Finding:
     )
 
 
-def _unsafe(wish: _Wish) -> Finding:
-    change = wish.change
-    return Finding(
-        file=change.file,
-        line=change.line,
-        column=0,
-        path=change.path,
-        rule=versions.DEPRECATED.id,
-        severity=Severity.WARNING,
-        message=(
-            f"{change.function} {change.before} -> {change.after} is left to you: written so "
-            "that other places would change with it, or in a way that cannot be spliced"
-        ),
-        action=change.action,
-        phase=change.phase,
-        function=change.function,
-        version=change.before,
-        replacement=change.after,
-    )
-
-
-def _plan_preference(
-    preference: Preference, documents: Sequence[Document], context: Context, plan: _Plan
-) -> None:
+def _plan_preference(preference: Preference, context: Context, plan: _Plan) -> None:
     spot = preference.spot
     if is_range(preference.version):
         return
@@ -416,7 +388,7 @@ def _plan_preference(
     edit = NewValue(path, preference.version, after)
     notes = [note for each in reached for note in each.notes(context)]
     change = change._replace(notes=tuple(dict.fromkeys(notes)))
-    plan.wishes.append(_Wish(change, _index_of(documents, spot), [edit]))
+    plan.wishes.append(_Wish(where, change, [edit]))
 
 
 class _Reached(NamedTuple):
@@ -461,8 +433,9 @@ class _Reached(NamedTuple):
         if changed and keep_meaning:
             return f"{'; '.join(changed)}; name the version in the Blueprint"
         wrong = arguments.check_arguments(self.spot, self.called, self.replacement.entry, context)
-        said = "; ".join(each.message for each in wrong)
-        return f"{self.function} {version} would refuse {self.called.name}: {said}" if said else ""
+        problems = "; ".join(each.message for each in wrong)
+        refuses = f"{self.function} {version} would refuse {self.called.name}"
+        return f"{refuses}: {problems}" if problems else ""
 
 
 def _reached(preference: Preference, context: Context) -> Iterator[_Reached]:
@@ -481,27 +454,24 @@ def _reached(preference: Preference, context: Context) -> Iterator[_Reached]:
 
 
 def _with_leftovers(results: Sequence[Upgraded], context: Context) -> list[Upgraded]:
-    """Add what lint still says of versions and of what changed, except where it is said already."""
+    """Add what lint still finds of versions and of what changed, each place once."""
     report = lint_sources([Source(each.file, each.after) for each in results], context)
     changed = [Source(each.file, each.before) for each in results if each.changes]
     known = Counter(map(_kind_of, lint_sources(changed, context).findings if changed else ()))
     now = Counter(map(_kind_of, report.findings))
     whole = []
+    news = [each for each in report.findings if each.severity is not Severity.INFO]
     for result in results:
-        said = {each.path for each in result.left}
+        reported = {each.path for each in result.left}
         left = [
             each
-            for each in report.findings
+            for each in news
             if each.file == result.file
-            and each.path not in said
-            and (_is_of_versions(each) or _is_of_changes(each, result.changes, known, now))
+            and each.path not in reported
+            and (each.rule in _OF_VERSIONS or _is_of_changes(each, result.changes, known, now))
         ]
         whole.append(result._replace(left=tuple(in_order([*result.left, *left], [result.file]))))
     return whole
-
-
-def _is_of_versions(finding: Finding) -> bool:
-    return finding.severity is not Severity.INFO and finding.rule in _OF_VERSIONS
 
 
 def _is_of_changes(
@@ -524,4 +494,4 @@ def _kind_of(finding: Finding) -> tuple[str, ...]:
 
 
 _OF_VERSIONS = {rule.id for rule in versions.RULES}
-_OF_ARGUMENTS = {rule.id for rule in arguments.RULES}
+_OF_ARGUMENTS = {rule.id for rule in arguments.OF_ARGUMENTS}

@@ -1,4 +1,4 @@
-"""Request and response as authors of composition functions see them.
+"""Requests and responses of composition functions, as their authors see them.
 
     class Bucket(CompositionFunction):
         name = "function-bucket"
@@ -10,42 +10,31 @@
             return response
 
 Both are mappings as well, with the messages' own keys: authors who like dicts better
-takes `request["observed"]` and returns a dict.
+take `request["observed"]` and returns a dict.
 """
 
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from kanister_py.core.compositions.messages import (
+    REQUEST_FIELDS,
     Data,
     FunctionRequest,
     FunctionResponse,
     Part,
     duration_of,
 )
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.parts import conditions_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
     Model = TypeVar("Model", bound=BaseModel)
-from collections.abc import Sequence
-
-from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.parts import conditions_of
-
-
-class InvalidFunctionInput(UsageError):
-    """The input of a step is not what its function takes."""
-
-    reason = "InvalidFunctionInput"
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__(f"The input of the step is refused: {'; '.join(problems)}")
-        self.problems = tuple(problems)
 
 
 class InvalidResponse(UsageError):
@@ -66,7 +55,7 @@ _READY = {True: "READY_TRUE", False: "READY_FALSE"}
 
 
 class Request(Mapping[str, Any]):
-    """What one call of a function is told: read it, never change it.
+    """The content of one call of a function: read it, never change it.
 
     As a mapping it is the message. Its large parts are read when they are first
     asked for; with `is_own` they are copies that belong to the function.
@@ -86,16 +75,8 @@ class Request(Mapping[str, Any]):
         self._data: Data = {}
 
     def _make(self, key: str) -> Any:
-        message = self.message
-        if key == "meta":
-            meta: Data = {"tag": message.tag} if message.tag else {}
-            if message.capabilities:
-                meta["capabilities"] = list(message.capabilities)
-            return meta
-        value = getattr(message, _FIELDS[key])
-        if isinstance(value, Part):
-            value = value.data
-        elif value is None:
+        value = self.message.value_of(key)
+        if value is None:
             raise KeyError(key)
         return copy_json(value) if self._is_own else value
 
@@ -105,7 +86,7 @@ class Request(Mapping[str, Any]):
         return self._data[key]
 
     def __iter__(self) -> Iterator[str]:
-        for key, field in _FIELDS.items():
+        for key, field in REQUEST_FIELDS.items():
             if getattr(self.message, field) is not None:
                 yield key
 
@@ -118,7 +99,7 @@ class Request(Mapping[str, Any]):
 
     @property
     def input(self) -> Data:
-        """What the step hands in; empty if it hands in nothing."""
+        """The input of the step; empty if it has none."""
         found: Data = self.get("input") or {}
         return found
 
@@ -143,7 +124,10 @@ class Request(Mapping[str, Any]):
                 f"{'.'.join(str(each) for each in one['loc']) or 'input'}: {one['msg']}"
                 for one in error.errors(include_url=False, include_input=False)
             ]
-            raise InvalidFunctionInput(problems) from None
+            raise UsageError(
+                f"The input of the step is refused: {'; '.join(problems)}",
+                reason="InvalidFunctionInput",
+            ) from None
 
     @property
     def composite(self) -> Data:
@@ -180,7 +164,7 @@ class Request(Mapping[str, Any]):
 
     @property
     def environment(self) -> Data:
-        """What environment configs gave; empty if there are none."""
+        """The data of environment configs; empty if there are none."""
         found: Data = self.context.get(ENVIRONMENT) or {}
         return found
 
@@ -209,17 +193,7 @@ class Request(Mapping[str, Any]):
         return f"CAPABILITY_{capability}" in self.message.capabilities
 
 
-_FIELDS = {
-    "meta": "tag",
-    "observed": "observed",
-    "desired": "desired",
-    "input": "input",
-    "context": "context",
-    "credentials": "credentials",
-    "requiredResources": "required_resources",
-    "extraResources": "extra_resources",
-    "requiredSchemas": "required_schemas",
-}
+_ANSWER_KEYS = ("meta", "desired", "results", "context", "requirements", "conditions", "output")
 
 
 class _Answer(Mapping[str, Any]):
@@ -284,22 +258,35 @@ class _Answer(Mapping[str, Any]):
             output=self._output,
         )
 
+    def _value_of(self, key: str) -> Any:
+        """Give one part alone: to touch the state would copy it."""
+        match key:
+            case "meta":
+                meta: Data = {"tag": self._request.tag} if self._request.tag else {}
+                return meta | ({"ttl": duration_of(self.ttl_seconds)} if self.ttl_seconds else {})
+            case "desired" | "context":
+                return getattr(self, key)
+            case "results" | "requirements" | "conditions":
+                return getattr(self, f"_{key}") or None
+            case "output":
+                return self._output
+        return None
+
     def __getitem__(self, key: str) -> Any:
-        made = _MADE.get(key)
-        value = made(self) if made is not None else None
+        value = self._value_of(key)
         if value is None:
             raise KeyError(key)
         return value
 
     def __iter__(self) -> Iterator[str]:
-        return (key for key, made in _MADE.items() if made(self) is not None)
+        return (key for key in _ANSWER_KEYS if self._value_of(key) is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
 
 class Response(_Answer):
-    """What a function answers: begun with what the functions before it desired.
+    """The answer of a function, begun with what the functions before it desired.
 
     The desired state and the context of the request are taken over, copied when they
     are first touched: what other functions want stays as it is. The answer holds for
@@ -312,7 +299,7 @@ class Response(_Answer):
 
     @property
     def composite(self) -> Data:
-        """What is desired of the composite resource; only its status is heeded."""
+        """The composite resource as it is desired; only its status is heeded."""
         found: Data = self._composite().setdefault("resource", {})
         return found
 
@@ -375,7 +362,7 @@ class Response(_Answer):
             raise InvalidResponse(f"Resource {name} is not desired, and cannot be ready")
         _set_ready(found, ready)
 
-    # What people are told
+    # Results and conditions
 
     def normal(self, message: str, *, reason: str = "", to_claim: bool = False) -> None:
         self._say("NORMAL", message, reason, to_claim)
@@ -445,23 +432,6 @@ class Response(_Answer):
     def set_output(self, output: Mapping[str, Any]) -> None:
         """Give an output, which only operations read."""
         self._output = copy_json(output)
-
-
-def _meta_of(response: _Answer) -> Data:
-    meta: Data = {"ttl": duration_of(response.ttl_seconds)} if response.ttl_seconds else {}
-    tag = response._request.tag  # noqa: SLF001 - the response's own module
-    return {"tag": tag, **meta} if tag else meta
-
-
-_MADE: dict[str, Callable[[_Answer], Any]] = {
-    "meta": _meta_of,
-    "desired": lambda response: response.desired,
-    "results": lambda response: response._results or None,  # noqa: SLF001 - its own module
-    "context": lambda response: response.context,
-    "requirements": lambda response: response._requirements or None,  # noqa: SLF001 - its own module
-    "conditions": lambda response: response._conditions or None,  # noqa: SLF001 - its own module
-    "output": lambda response: response._output,  # noqa: SLF001 - its own module
-}
 
 
 def _as_data(value: Mapping[str, Any] | BaseModel) -> Data:

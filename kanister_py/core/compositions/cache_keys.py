@@ -1,16 +1,17 @@
-"""Cache keys of requests: which are the same, and how long an answer may be kept."""
+"""Cache keys: equal requests have one, and answers a time for which they are kept."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import marshal
 from collections.abc import Mapping
 from json import JSONEncoder
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse, Part
+from kanister_py.core.objects.digests import blake2b, quick_sha256
 from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.values import NamedTuple
 
 # What a cluster changes by itself.
 _NOISE = ("managedFields", "resourceVersion")
@@ -19,7 +20,7 @@ _encode = JSONEncoder(sort_keys=True, separators=(",", ":"), default=repr).encod
 
 
 class CacheKey(NamedTuple):
-    """What an answer is kept under: a revision, never a name alone, and a request."""
+    """Key of a kept answer: a revision, never a name alone, and a request."""
 
     revision: str
     tag: str
@@ -52,7 +53,7 @@ class Digests:
         known = self._known.get(id(value))
         if known is not None:
             return known[1]
-        made = hashlib.sha256(self._written(_without_noise(value))).digest()
+        made = quick_sha256(self._written(_without_noise(value))).digest()
         self._known[id(value)] = (value, made)
         return made
 
@@ -69,14 +70,14 @@ class Digests:
             known = self._known.get(id(part))
             if known is None:
                 # This is not kept, and of a large state it takes half the time.
-                known = (part, hashlib.blake2b(received, digest_size=32).digest())
+                known = (part, blake2b(received, digest_size=32).digest())
                 self._known[id(part)] = known
             return known[1]
         data = part.data
         known = self._known.get(id(data))
         if known is not None:
             return known[1]
-        digest = hashlib.sha256()
+        digest = quick_sha256()
         for key in sorted(data):
             value = data[key]
             digest.update(f"{key}\n".encode())
@@ -94,7 +95,7 @@ class Digests:
 
     def of_resources(self, found: Mapping[str, Data]) -> bytes:
         """Hash a map of Resources."""
-        digest = hashlib.sha256()
+        digest = quick_sha256()
         for name in sorted(found):
             digest.update(f"{name}\n".encode())
             for item in found[name].get("items") or ():
@@ -124,8 +125,8 @@ def _without_noise(value: Any) -> Any:
 
 
 def tag_of(request: FunctionRequest, digests: Digests) -> str:
-    """Say what makes a request: equal ones have one tag, whatever the cluster did to metadata."""
-    digest = hashlib.sha256()
+    """Give the tag of a request: equal ones have one, whatever the cluster did to metadata."""
+    digest = quick_sha256()
     for part in (request.observed, request.desired, request.context):
         digest.update(digests.of_part(part))
     for value in (request.input, request.credentials, request.required_schemas):

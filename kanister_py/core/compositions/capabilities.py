@@ -1,9 +1,8 @@
-"""Foresight about a pipeline: what its steps would meet, before any of them runs."""
+"""Capabilities and ageing versions of a pipeline's functions, before any step runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from kanister_py.core.compositions.model import Step
 from kanister_py.core.errors import FunctionNotRegistered, FunctionVersionRemoved, UsageError
@@ -15,7 +14,7 @@ from kanister_py.core.registry.entries import (
     Registry,
     RegistryBuilder,
 )
-from kanister_py.core.revisions.package import COMPOSITION, has_capability
+from kanister_py.values import NamedTuple
 
 
 class FunctionCapabilityMissing(UsageError):
@@ -23,24 +22,17 @@ class FunctionCapabilityMissing(UsageError):
 
     reason = "MissingCapabilities"
 
-    def __init__(
-        self,
-        function: str,
-        revision: str,
-        wanted: str,
-        capabilities: Sequence[str],
-        others: Sequence[str],
-    ) -> None:
+    def __init__(self, revision: FunctionRevision, others: Sequence[str]) -> None:
+        from kanister_py.core.revisions.package import COMPOSITION
+
         named = f"name {' or '.join(others)} in functionRevisionRef, or " if others else ""
         super().__init__(
-            f"Active revision {revision} of function {function} is made for "
-            f"{', '.join(sorted(capabilities))}, not for {wanted}; {named}install a package "
-            f"of it whose spec.capabilities lists {wanted}"
+            f"Active revision {revision.name} of function {revision.function} is made for "
+            f"{', '.join(sorted(revision.capabilities))}, not for {COMPOSITION}; {named}install "
+            f"a package of it whose spec.capabilities lists {COMPOSITION}"
         )
-        self.function = function
-        self.revision = revision
-        self.wanted = wanted
-        self.capabilities = tuple(capabilities)
+        self.function = revision.function
+        self.revision = revision.name
         self.others = tuple(others)
 
 
@@ -51,7 +43,11 @@ def check_capability(revision: FunctionRevision, family: Iterable[FunctionRevisi
     serves, and a step that went back unasked would hide that this one cannot. One that
     does not say what it is made for is called.
     """
-    if not revision.capabilities or has_capability(revision.capabilities, COMPOSITION):
+    if not revision.capabilities:
+        return
+    from kanister_py.core.revisions.package import COMPOSITION, has_capability
+
+    if has_capability(revision.capabilities, COMPOSITION):
         return
     others = [
         each.name
@@ -59,13 +55,11 @@ def check_capability(revision: FunctionRevision, family: Iterable[FunctionRevisi
         if each.desired_state is DesiredState.ACTIVE
         and has_capability(each.capabilities, COMPOSITION)
     ]
-    raise FunctionCapabilityMissing(
-        revision.function, revision.name, COMPOSITION, revision.capabilities, others
-    )
+    raise FunctionCapabilityMissing(revision, others)
 
 
 class Foreseen(NamedTuple):
-    """What steps would meet, by their names: what keeps them from running, and what ages."""
+    """Errors and notices that steps would meet, by their names."""
 
     errors: Mapping[str, FunctionCapabilityMissing | FunctionVersionRemoved]
     notices: Mapping[str, Sequence[Notice]]

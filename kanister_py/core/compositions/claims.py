@@ -1,4 +1,4 @@
-"""Claims: what passes between one and the composite resource that it stands for."""
+"""Claims, and what passes between one and its composite resource."""
 
 from __future__ import annotations
 
@@ -7,6 +7,16 @@ from copy import deepcopy
 from typing import Any, Final
 
 from kanister_py.core.compositions.naming import CLAIM_NAME, CLAIM_NAMESPACE
+from kanister_py.core.objects.parts import (
+    annotations_of,
+    conditions_of,
+    labels_of,
+    metadata_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+)
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.policy import Rules, UpdatePolicy, policy_of, wishes_of
 
@@ -34,16 +44,15 @@ def composite_of_claim(
     rules: Rules,
     manager: str,
 ) -> dict[str, Any]:
-    """Say what the composite resource of a claim must say, whether it is there yet or not.
+    """Give the composite resource that a claim asks for, whether it is there yet or not.
 
     What the claim says wins, but for what the composite resource decides by itself: the
     revision while it follows, or while the claim names none, and what its definition
     enforces. `manager` writes for claims: a selector of revisions that it wrote goes when
     the claim's does.
     """
-    metadata = mapping_of(claim.get("metadata"))
-    spec = mapping_of(claim.get("spec"))
-    theirs = mapping_of(mapping_of(composite).get("spec"))
+    composite = composite or {}
+    spec, theirs = spec_of(claim), spec_of(composite)
     left_out = (*_OF_CLAIMS, *_decided_by_composite(spec, theirs, rules))
     wanted = {key: deepcopy(value) for key, value in spec.items() if key not in left_out}
     # What was chosen for the resource stays, until the claim says otherwise.
@@ -53,56 +62,40 @@ def composite_of_claim(
     wanted["claimRef"] = {
         "apiVersion": claim.get("apiVersion"),
         "kind": claim.get("kind"),
-        "namespace": metadata.get("namespace"),
-        "name": metadata.get("name"),
+        "namespace": namespace_of(claim),
+        "name": name_of(claim),
     }
-    return {
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": _composite_metadata(
-            metadata, mapping_of(mapping_of(composite).get("metadata"))
-        ),
-        "spec": wanted,
-    }
+    metadata = _composite_metadata(claim, composite)
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": wanted}
 
 
 def _composite_metadata(claim: Mapping[str, Any], composite: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {
-        "labels": {
-            **mapping_of(composite.get("labels")),
-            **_not_local(claim.get("labels")),
-            CLAIM_NAME: str(claim.get("name")),
-            CLAIM_NAMESPACE: str(claim.get("namespace")),
-        }
-    }
-    annotations = {
-        **mapping_of(composite.get("annotations")),
-        **_not_local(claim.get("annotations")),
-    }
+    labels = {**labels_of(composite), **_not_local(labels_of(claim))}
+    labels |= {CLAIM_NAME: name_of(claim), CLAIM_NAMESPACE: namespace_of(claim)}
+    made: dict[str, Any] = {"labels": labels}
+    annotations = {**annotations_of(composite), **_not_local(annotations_of(claim))}
     # The composite resource's own name outside lives longer than what the claim says of it.
-    existing = mapping_of(composite.get("annotations")).get(EXTERNAL_NAME)
+    existing = annotations_of(composite).get(EXTERNAL_NAME)
     if existing:
         annotations[EXTERNAL_NAME] = existing
     if annotations:
         made["annotations"] = annotations
-    if composite.get("name"):
-        made["name"] = composite["name"]
+    if name_of(composite):
+        made["name"] = name_of(composite)
     else:
-        made["generateName"] = f"{claim.get('name')}-"
+        made["generateName"] = f"{name_of(claim)}-"
     return made
 
 
 def claim_spec_after(
     claim: Mapping[str, Any], composite: Mapping[str, Any], rules: Rules
 ) -> dict[str, Any]:
-    """Say what the spec of a claim takes over from its composite resource."""
-    spec = deepcopy(dict(mapping_of(claim.get("spec"))))
-    theirs = mapping_of(composite.get("spec"))
-    metadata = mapping_of(composite.get("metadata"))
+    """Give the spec of a claim with what it takes over from its composite resource."""
+    spec, theirs = deepcopy(dict(spec_of(claim))), spec_of(composite)
     spec["resourceRef"] = {
         "apiVersion": composite.get("apiVersion"),
         "kind": composite.get("kind"),
-        "name": metadata.get("name"),
+        "name": name_of(composite),
     }
     shown = _decided_by_composite(spec, theirs, rules)
     for key in _CHOICE:
@@ -112,36 +105,24 @@ def claim_spec_after(
 
 
 def claim_status_after(claim: Mapping[str, Any], composite: Mapping[str, Any]) -> dict[str, Any]:
-    """Say what the status of a claim takes over; its system conditions are made anew for it."""
-    theirs = mapping_of(composite.get("status"))
-    ours = mapping_of(claim.get("status"))
+    """Give the status that a claim takes over; its system conditions are made anew for it."""
+    theirs = status_of(composite)
     left_out = ("conditions", "claimConditionTypes", "crossplane", "lastHandledReconcileAt")
     status = {key: deepcopy(value) for key, value in theirs.items() if key not in left_out}
     shown = set(theirs.get("claimConditionTypes") or ())
-    found = {
-        str(each.get("type")): each
-        for each in theirs.get("conditions") or ()
-        if isinstance(each, Mapping)
-    }
-    kept = [each for each in ours.get("conditions") or () if each.get("type") not in shown]
-    status["conditions"] = [
-        *deepcopy(kept),
-        *(deepcopy(dict(found[name])) for name in sorted(shown) if name in found),
-    ]
+    found = {str(each.get("type")): each for each in conditions_of(composite)}
+    kept = [each for each in conditions_of(claim) if each.get("type") not in shown]
+    status["conditions"] = deepcopy([*kept, *(found[each] for each in sorted(shown & {*found}))])
     return status
 
 
 def is_of_claim(composite: Mapping[str, Any], claim: Mapping[str, Any]) -> bool:
     """Say whether a composite resource may be a claim's: it is its own, or has no owner yet."""
-    reference = mapping_of(mapping_of(composite.get("spec")).get("claimRef"))
+    reference = spec_of(composite).get("claimRef")
     if not reference:
         return True
-    metadata = mapping_of(claim.get("metadata"))
-    return (reference.get("namespace"), reference.get("name"), reference.get("kind")) == (
-        metadata.get("namespace"),
-        metadata.get("name"),
-        claim.get("kind"),
-    )
+    bound = (reference.get("namespace"), reference.get("name"), reference.get("kind"))
+    return bound == (namespace_of(claim), name_of(claim), claim.get("kind"))
 
 
 def _decided_by_composite(
@@ -157,22 +138,21 @@ def _decided_by_composite(
     return (*follows, "compositionRef") if rules.enforced_composition else follows
 
 
-def _is_taken_back(key: str, composite: Mapping[str, Any] | None, manager: str) -> bool:
+def _is_taken_back(key: str, composite: Mapping[str, Any], manager: str) -> bool:
     """Say whether a composite resource has a field only from a claim that has it no more."""
     if key != "compositionRevisionSelector":
         return False
-    metadata = mapping_of(mapping_of(composite).get("metadata"))
     writers = {
         each.get("manager")
-        for each in metadata.get("managedFields") or ()
+        for each in metadata_of(composite).get("managedFields") or ()
         if f"f:{key}" in mapping_of(mapping_of(each.get("fieldsV1")).get("f:spec"))
     }
     return writers == {manager}
 
 
-def _not_local(texts: Any) -> dict[str, str]:
+def _not_local(texts: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: value
-        for key, value in mapping_of(texts).items()
+        for key, value in texts.items()
         if not any(each in key.partition("/")[0] + "/" for each in _LOCAL)
     }

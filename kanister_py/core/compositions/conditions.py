@@ -10,19 +10,19 @@ from kanister_py.core.notices import Notice
 
 FATAL_MESSAGE = "A fatal error occurred before the status of this condition could be determined."
 RECONCILE_ERROR = "ReconcileError"
-"""Why an object is not synced, in one word: the message says the rest."""
+"""The reason of an object that is not synced; the message has the details."""
 DEPRECATED_FUNCTIONS = "DeprecatedFunctions"
 """The condition that names the deprecated versions which a resource is composed with."""
 DEPRECATED = "FunctionVersionDeprecated"
 FUNCTION_UNAVAILABLE = "FunctionUnavailable"
-"""Why it is not known whether an object is synced: a function that would say so does not answer."""
+"""The reason why it is unknown whether an object is synced: a function does not answer."""
 _SHOWN = 3
 
 
 class Conditions:
     """The conditions of one object: each type once, in the place where it first stood.
 
-    A condition that says what it said before keeps the time at which it began to.
+    A condition that is set as it was before keeps the time of its last change.
     """
 
     def __init__(self, before: Iterable[Any], now: str, generation: int = 0) -> None:
@@ -31,13 +31,13 @@ class Conditions:
         }
         self._now = now
         self._generation = generation
-        self._said: set[str] = set()
-        """The types that were set here; the others are as they were."""
+        self._set_here: set[str] = set()
+        """The types that were set in this pass; the others are as they were."""
 
     def note_generation(self, generation: int) -> None:
-        """Say all that is said here of another generation: writing makes a new one."""
+        """Date what was set here by another generation: writing the object makes a new one."""
         self._generation = generation
-        for type_ in self._said & self._all.keys():
+        for type_ in self._set_here & self._all.keys():
             self._all[type_]["observedGeneration"] = generation
 
     def set(self, type_: str, status: str, reason: str, message: str = "") -> None:
@@ -51,7 +51,7 @@ class Conditions:
             made["message"] = message
         if self._generation:
             made["observedGeneration"] = self._generation
-        self._said.add(type_)
+        self._set_here.add(type_)
         before = self._all.get(type_)
         if before is not None and all(
             before.get(key, "") == made.get(key, "") for key in ("status", "reason", "message")
@@ -60,42 +60,40 @@ class Conditions:
         self._all[type_] = made
 
     def set_custom(self, conditions: Iterable[CustomCondition]) -> None:
-        """Set what functions said; of what the engine itself says, they have no say."""
+        """Set the conditions of functions, but for those that the engine alone sets."""
         for each in conditions:
             if each.type not in SYSTEM_CONDITIONS:
                 self.set(each.type, each.status, each.reason, each.message)
 
     def set_deprecations(self, notices: Sequence[Notice]) -> list[Notice]:
-        """Say which functions are deprecated, and give those of which that was not said yet."""
-        told = [each for each in notices if each.reason == DEPRECATED] if notices else []
-        if not told:
+        """Name the deprecated functions, and give the notices that are new."""
+        found = [each for each in notices if each.reason == DEPRECATED]
+        if not found:
             self._all.pop(DEPRECATED_FUNCTIONS, None)
             return []
         before = str(self._all.get(DEPRECATED_FUNCTIONS, {}).get("message", ""))
-        message = "; ".join(dict.fromkeys(each.message for each in told))
+        message = "; ".join(dict.fromkeys(each.message for each in found))
         self.set(DEPRECATED_FUNCTIONS, "True", DEPRECATED, message)
-        return [each for each in told if each.message not in before]
+        return [each for each in found if each.message not in before]
 
     def set_after_failure(
-        self, message: str, told: Iterable[CustomCondition], *, is_judged: bool = True
+        self, message: str, given: Iterable[CustomCondition], *, is_judged: bool = True
     ) -> None:
-        """Say that a run failed: what no function spoke of in it is not known any more.
+        """Note that a run failed: conditions that no function set in it are unknown now.
 
-        Where a function did not answer, it is not known how the object is.
+        Without `is_judged` a function did not answer: whether the object is synced is unknown.
         """
-        spoken = {each.type for each in told}
+        known = {each.type for each in given}
         for type_ in list(self._all):
-            if type_ not in SYSTEM_CONDITIONS | {DEPRECATED_FUNCTIONS} | spoken:
+            if type_ not in SYSTEM_CONDITIONS | {DEPRECATED_FUNCTIONS} | known:
                 self.set(type_, "Unknown", "FatalError", FATAL_MESSAGE)
-        if is_judged:
-            self.set("Synced", "False", RECONCILE_ERROR, message)
-        else:
-            self.set("Synced", "Unknown", FUNCTION_UNAVAILABLE, message)
+        status = ("False", RECONCILE_ERROR) if is_judged else ("Unknown", FUNCTION_UNAVAILABLE)
+        self.set("Synced", *status, message)
 
     def set_outcome(
         self, unsynced: Sequence[str], unready: Sequence[str], composite_ready: bool | None
     ) -> None:
-        """Say whether everything was applied, and whether everything is ready."""
+        """Set whether everything was applied, and whether everything is ready."""
         if unsynced:
             message = f"Unsynced resources: {several(unsynced)}"
             self.set("Synced", "False", RECONCILE_ERROR, message)
@@ -123,14 +121,9 @@ def several(names: Iterable[str]) -> str:
 
 
 def events_of_outcome(unsynced: Iterable[str], unready: Iterable[str]) -> list[Event]:
-    """Tell of each resource that is not there yet."""
+    """Make an event of each resource that is not there yet."""
     return [
-        *(
-            Event("Normal", COMPOSE, f'Composed resource "{each}" is not yet valid')
-            for each in unsynced
-        ),
-        *(
-            Event("Normal", COMPOSE, f'Composed resource "{each}" is not yet ready')
-            for each in unready
-        ),
+        Event("Normal", COMPOSE, f'Composed resource "{name}" is not yet {state}')
+        for names, state in ((unsynced, "valid"), (unready, "ready"))
+        for name in names
     ]

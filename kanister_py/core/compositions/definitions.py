@@ -1,22 +1,21 @@
-"""CompositeResourceDefinitions: the kinds that one makes, as a cluster sees them."""
+"""CompositeResourceDefinitions (XRDs), and the CRDs of the kinds they define."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from enum import StrEnum
 from typing import Any, Final
 
+from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.names import MAX_LABEL
 from kanister_py.core.objects.reading import mapping_of
-from kanister_py.core.revisions.policy import UpdatePolicy
 
 MACHINERY_KEY: Final = "crossplane"
 _GROUP: Final = "apiextensions.crossplane.io"
 
 
 class Scope(StrEnum):
-    """Where composite resources live; legacy ones have claims and mix machinery into `spec`."""
+    """Scope of composite resources; legacy ones have claims and mix machinery into `spec`."""
 
     NAMESPACED = "Namespaced"
     CLUSTER = "Cluster"
@@ -24,10 +23,10 @@ class Scope(StrEnum):
 
 
 def scope_of(definition: Mapping[str, Any]) -> Scope:
-    """Say where the resources of a definition live; what is not said depends on its version."""
-    said = mapping_of(definition.get("spec")).get("scope")
-    if said in tuple(Scope):
-        return Scope(said)
+    """Give the scope of a definition's resources; without one its version decides."""
+    scope = mapping_of(definition.get("spec")).get("scope")
+    if scope in tuple(Scope):
+        return Scope(scope)
     is_second = str(definition.get("apiVersion", "")).endswith("/v2")
     return Scope.NAMESPACED if is_second else Scope.LEGACY_CLUSTER
 
@@ -51,7 +50,7 @@ def target_version(definition: Mapping[str, Any]) -> str:
 
 
 def problems_of_definition(definition: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Say why no kind can be made of a definition, each with its path."""
+    """Find why no kind can be made of a definition, each with its path."""
     spec = mapping_of(definition.get("spec"))
     names = mapping_of(spec.get("names"))
     name = mapping_of(definition.get("metadata")).get("name")
@@ -71,7 +70,7 @@ def crd_of(definition: Mapping[str, Any]) -> dict[str, Any]:
     """Make the kind of composite resource that a definition describes."""
     spec = mapping_of(definition.get("spec"))
     scope = scope_of(definition)
-    names = deepcopy(dict(mapping_of(spec.get("names"))))
+    names = copy_json(dict(mapping_of(spec.get("names"))))
     names["categories"] = [*(names.get("categories") or ()), "composite"]
     return _crd(
         definition,
@@ -86,7 +85,7 @@ def crd_of(definition: Mapping[str, Any]) -> dict[str, Any]:
 def claim_crd_of(definition: Mapping[str, Any]) -> dict[str, Any] | None:
     """Make the kind of claim that a definition offers, if it offers one."""
     spec = mapping_of(definition.get("spec"))
-    names = deepcopy(dict(mapping_of(spec.get("claimNames"))))
+    names = copy_json(dict(mapping_of(spec.get("claimNames"))))
     if not names:
         return None
     names["categories"] = [*(names.get("categories") or ()), "claim"]
@@ -134,7 +133,7 @@ def _crd(
         if extra.get(key):
             made["metadata"][key] = dict(extra[key])
     if spec.get("conversion"):
-        made["spec"]["conversion"] = deepcopy(spec["conversion"])
+        made["spec"]["conversion"] = copy_json(spec["conversion"])
     return made
 
 
@@ -144,7 +143,7 @@ def _version(
     status: Mapping[str, Any],
     columns: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    theirs = deepcopy(dict(mapping_of(mapping_of(version.get("schema")).get("openAPIV3Schema"))))
+    theirs = copy_json(dict(mapping_of(mapping_of(version.get("schema")).get("openAPIV3Schema"))))
     properties = dict(mapping_of(theirs.get("properties")))
     schema = {
         **theirs,
@@ -165,14 +164,14 @@ def _version(
     subresources: dict[str, Any] = {"status": {}}
     scale = mapping_of(version.get("subresources")).get("scale")
     if scale:
-        subresources["scale"] = deepcopy(scale)
+        subresources["scale"] = copy_json(scale)
     made: dict[str, Any] = {
         "name": version.get("name"),
         "served": bool(version.get("served")),
         "storage": bool(version.get("referenceable")),
         "subresources": subresources,
         "additionalPrinterColumns": [
-            *deepcopy(list(version.get("additionalPrinterColumns") or ())),
+            *copy_json(list(version.get("additionalPrinterColumns") or ())),
             *columns,
         ],
         "schema": {"openAPIV3Schema": schema},
@@ -189,7 +188,7 @@ def _with_properties(theirs: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **schema,
         "type": "object",
-        "properties": {**mapping_of(schema.get("properties")), **deepcopy(dict(ours))},
+        "properties": {**mapping_of(schema.get("properties")), **copy_json(dict(ours))},
     }
 
 
@@ -218,7 +217,7 @@ _SELECTOR: Final[Mapping[str, Any]] = {
             ),
         },
     ),
-    # What nobody knows is pruned: a selector must not come to mean all by that.
+    # Unknown keys are pruned: a selector must not come to mean all by that.
     "x-kubernetes-validations": [
         {
             "rule": "has(self.matchLabels) || has(self.matchExpressions)",
@@ -229,6 +228,8 @@ _SELECTOR: Final[Mapping[str, Any]] = {
 
 
 def _selection(default_policy: str) -> dict[str, Any]:
+    from kanister_py.core.revisions.policy import UpdatePolicy
+
     policies = [str(each) for each in UpdatePolicy]
     return {
         "compositionRef": _object(("name",), name=_TEXT),
@@ -244,8 +245,8 @@ def _selection(default_policy: str) -> dict[str, Any]:
 
 
 def _default_policy(spec: Mapping[str, Any]) -> str:
-    said = spec.get("enforceCompositionUpdatePolicy") or spec.get("defaultCompositionUpdatePolicy")
-    return str(said or "")
+    enforced = spec.get("enforceCompositionUpdatePolicy")
+    return str(enforced or spec.get("defaultCompositionUpdatePolicy") or "")
 
 
 def _composite_spec(spec: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
@@ -290,7 +291,7 @@ def _claim_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _composite_status(scope: Scope | None) -> dict[str, Any]:
-    """Say which fields of the status are ours; a claim, which has no scope, has those of legacy."""
+    """Describe our fields of the status; a claim, which has no scope, has those of legacy."""
     condition = _object(
         ("type", "status", "reason", "lastTransitionTime"),
         type=_TEXT,

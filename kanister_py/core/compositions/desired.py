@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.naming import (
@@ -27,9 +27,16 @@ from kanister_py.core.compositions.pipeline import (
 from kanister_py.core.compositions.results import CustomCondition, Event
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.notices import Notice
-from kanister_py.core.objects.parts import labels_of, metadata_of, namespace_of, spec_of
+from kanister_py.core.objects.parts import (
+    controller_of,
+    controller_reference,
+    labels_of,
+    metadata_of,
+    namespace_of,
+    spec_of,
+)
 from kanister_py.core.objects.resources import group_version_of
-from kanister_py.core.revisions.owners import controller_of, controller_reference
+from kanister_py.values import NamedTuple
 
 
 class ComposedResourceRefused(UsageError):
@@ -46,21 +53,8 @@ class ComposedResourceRefused(UsageError):
         self.path = at
 
 
-class DeletionRefused(UsageError):
-    """A composed resource is no longer desired, and belongs to another owner."""
-
-    reason = "DeletionRefused"
-
-    def __init__(self, resource: str, owner: str) -> None:
-        super().__init__(
-            "cannot garbage collect composed resources that are no longer desired: refusing to "
-            f'delete composed resource "{resource}" that is controlled by {owner}'
-        )
-        self.resource = resource
-        self.owner = owner
-
-
 _NOTHING: Data = {}
+_OWNERS = "metadata.ownerReferences"
 
 
 class ComposedResource(NamedTuple):
@@ -80,7 +74,7 @@ class DeletedResource(NamedTuple):
 
 
 class Composed(NamedTuple):
-    """What a run of a pipeline decided. With an `error`, only what was gathered before it."""
+    """Result of a run of a pipeline. With an `error`, only what was gathered before it."""
 
     resources: tuple[ComposedResource, ...] = ()
     deleted: tuple[DeletedResource, ...] = ()
@@ -96,7 +90,7 @@ class Composed(NamedTuple):
     notices: tuple[Notice, ...] = ()
     ttl_seconds: float = 0.0
     requirements: Mapping[str, Data] = {}
-    """What each step asked for in the end: to watch, and to fetch beforehand next time."""
+    """The last requirements of each step: to watch, and to fetch beforehand next time."""
     error: KanisterError | None = None
 
     @property
@@ -105,12 +99,12 @@ class Composed(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What the surroundings of an XR decide."""
+    """Rules that come from the surroundings of an XR."""
 
     is_legacy: bool = False
     """Whether the XR keeps its machinery directly in `spec`."""
     is_namespaced: Callable[[str, str], bool] = lambda _api_version, _kind: True
-    """Says of an apiVersion and a kind whether its objects live in namespaces."""
+    """Whether the objects of an apiVersion and a kind live in namespaces."""
     allows_twins: bool = False
     """Whether resources that say the same may be one object: where nothing is applied."""
 
@@ -125,22 +119,22 @@ def observed_resources(
     uid = xr["metadata"].get("uid")
     found: dict[str, Data] = {}
     for obj in objects:
-        told = f"{obj.get('kind')} {(obj.get('metadata') or {}).get('name')}"
+        title = f"{obj.get('kind')} {metadata_of(obj).get('name')}"
         owner = controller_of(obj)
         if owner is not None and owner.get("uid") != uid:
             if not strict:
                 continue
             by = f"{owner.get('kind')} {owner.get('name')} (UID {owner.get('uid')})"
-            raise _observed_refused(f"{told} is controlled by {by}, not by this XR")
+            raise _observed_refused(f"{title} is controlled by {by}, not by this XR")
         name = resource_name_of(obj)
         if not name:
             raise _observed_refused(
-                f"{told} has no annotation {RESOURCE_NAME}: "
+                f"{title} has no annotation {RESOURCE_NAME}: "
                 "it does not say which composed resource it is"
             )
         if name in found:
             raise _observed_refused(
-                f"{told} says that it is the composed resource {name}, "
+                f"{title} says that it is the composed resource {name}, "
                 f"as {found[name].get('kind')} {found[name]['metadata'].get('name')} does"
             )
         found[name] = obj
@@ -204,7 +198,7 @@ def compose_state(observed: Observed, state: PipelineState, rules: Rules) -> Com
 
 
 class _Making:
-    """Makes objects of the final desired state, and notes what should be said of them."""
+    """Maker of the objects of the final desired state, with notices and events about them."""
 
     def __init__(self, observed: Observed, state: PipelineState, rules: Rules) -> None:
         xr = observed.composite
@@ -230,11 +224,11 @@ class _Making:
         for each in made:
             other = taken.setdefault(_identity(each.object), each)
             if other is not each:
-                self._tell_of_twins(other, each)
+                self._check_twins(other, each)
         return tuple(made)
 
-    def _tell_of_twins(self, one: ComposedResource, other: ComposedResource) -> None:
-        """Refuse two resources that would be one object, or only tell of them."""
+    def _check_twins(self, one: ComposedResource, other: ComposedResource) -> None:
+        """Refuse two resources that would be one object, or only warn of them."""
         kind, name = other.object["kind"], other.object["metadata"]["name"]
         message = (
             f'composed resources "{one.name}" and "{other.name}" are one object: '
@@ -246,7 +240,7 @@ class _Making:
         self._note("SameObject", refusal)
 
     def _note(self, reason: str, refusal: ComposedResourceRefused) -> None:
-        """Tell what another time would be refused."""
+        """Make a notice of what is refused where it would be applied."""
         facts = {"step": refusal.step, "path": refusal.path}
         self.notices.append(Notice(reason, refusal.message, function=refusal.function, facts=facts))
 
@@ -256,13 +250,16 @@ class _Making:
             message, resource=resource, path=f"resource.{path}", place=place
         )
 
+    def _cannot_apply(self, name: str, why: str, path: str) -> ComposedResourceRefused:
+        return self._refusal(f'cannot apply composed resource "{name}": {why}', name, path)
+
     def _resource(self, name: str, desired: Any) -> ComposedResource:
         given = desired.get("resource") if isinstance(desired, dict) else None
         if not isinstance(given, dict):
             raise self._refusal(f'composed resource "{name}" is no object', name, "")
         for key in ("apiVersion", "kind"):
             if not isinstance(given.get(key), str) or not given[key]:
-                raise self._refusal(f'cannot apply composed resource "{name}": no {key}', name, key)
+                raise self._cannot_apply(name, f"no {key}", key)
         obj = self.copy(given, f"desired.resources[{name}].resource")
         metadata = self._metadata(obj, name)
         for field in ("annotations", "labels"):
@@ -297,51 +294,36 @@ class _Making:
         found: Data = obj["metadata"]
         for key in ("name", "generateName", "namespace"):
             if found.get(key) is not None and not isinstance(found[key], str):
-                raise self._refusal(
-                    f'cannot apply composed resource "{name}": metadata.{key} is no text',
-                    name,
-                    f"metadata.{key}",
-                )
+                raise self._cannot_apply(name, f"metadata.{key} is no text", f"metadata.{key}")
         return found
 
     def _as_map(self, parent: Data, key: str, name: str, at: str = "metadata.") -> None:
         if parent.get(key) is None:
             parent[key] = {}
         if not isinstance(parent[key], dict):
-            raise self._refusal(
-                f'cannot apply composed resource "{name}": {at}{key} is no map', name, at + key
-            )
+            raise self._cannot_apply(name, f"{at}{key} is no map", at + key)
 
     def _texts(self, given: Data, field: str, name: str) -> Data:
         """Give annotations or labels as the original takes them: all are texts, or none counts."""
         for key, value in given.items():
             if not isinstance(value, str | None):
                 path = f"metadata.{field}[{key}]"
-                said = f'{field} of composed resource "{name}" are left out: {key} is no text'
-                self._note("NoText", self._refusal(said, name, path))
+                message = f'{field} of composed resource "{name}" are left out: {key} is no text'
+                self._note("NoText", self._refusal(message, name, path))
                 return {}
         return {key: value or "" for key, value in given.items()}
 
     def _own(self, metadata: Data, name: str) -> None:
         references = metadata.get("ownerReferences") or []
         if not isinstance(references, list):
-            raise self._refusal(
-                f'cannot apply composed resource "{name}": metadata.ownerReferences is no list',
-                name,
-                "metadata.ownerReferences",
-            )
+            raise self._cannot_apply(name, "metadata.ownerReferences is no list", _OWNERS)
         others = []
         for each in references:
-            is_ours = isinstance(each, dict) and each.get("uid") == self._uid
-            if is_ours:
+            if isinstance(each, dict) and each.get("uid") == self._uid:
                 continue
             if isinstance(each, dict) and each.get("controller"):
-                raise self._refusal(
-                    f'cannot apply composed resource "{name}": it is controlled by '
-                    f"{each.get('kind')} {each.get('name')} already",
-                    name,
-                    "metadata.ownerReferences",
-                )
+                other = f"{each.get('kind')} {each.get('name')}"
+                raise self._cannot_apply(name, f"it is controlled by {other} already", _OWNERS)
             others.append(each)
         metadata["ownerReferences"] = [*others, dict(self._owner)]
 
@@ -410,7 +392,12 @@ def _deleted(observed: Observed, kept: set[str]) -> Iterable[DeletedResource]:
         if owner is None:
             continue
         if owner.get("uid") != uid:
-            raise DeletionRefused(name, f'{owner.get("kind")} "{owner.get("name")}"')
+            raise UsageError(
+                "cannot garbage collect composed resources that are no longer desired: refusing "
+                f'to delete composed resource "{name}" that is controlled by '
+                f'{owner.get("kind")} "{owner.get("name")}"',
+                reason="DeletionRefused",
+            )
         yield DeletedResource(name, observed.resources[name])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.compositions.conditions import Conditions, events_of_outcome
 from kanister_py.core.compositions.definitions import machinery_of
@@ -25,16 +25,13 @@ from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.parts import conditions_of, metadata_of, spec_of, status_of
 from kanister_py.core.objects.resources import group_version_of
 from kanister_py.core.objects.selectors import label_selector_of
+from kanister_py.values import NamedTuple
 
 
 class CompositionMismatch(UsageError):
     """A composition is not meant for the composite resource it is given with."""
 
     reason = "CompositionMismatch"
-
-    def __init__(self, message: str, path: str = "") -> None:
-        super().__init__(message)
-        self.path = path
 
 
 ALWAYS = "2024-01-01T00:00:00Z"
@@ -43,7 +40,7 @@ _NOTHING: Data = {}
 
 
 class Rendered(NamedTuple):
-    """What came out. After an error, only what was gathered before it."""
+    """Result of a rendering. After an error, only what was gathered before it."""
 
     composite: Data
     resources: tuple[ComposedResource, ...] = ()
@@ -67,17 +64,14 @@ def check_definition(xr: Mapping[str, Any], xrd: Mapping[str, Any]) -> Mapping[s
     if (group, xr.get("kind")) != (spec.get("group"), kind):
         raise CompositionMismatch(
             f"the definition is of {kind} in {spec.get('group')}, "
-            f"not of the XR's {xr.get('kind')} in {group}",
-            "spec.names.kind",
+            f"not of the XR's {xr.get('kind')} in {group}"
         )
     for each in spec.get("versions") or ():
         if each.get("name") == version:
             schema: Mapping[str, Any] | None = (each.get("schema") or {}).get("openAPIV3Schema")
             return schema
     known = ", ".join(str(each.get("name")) for each in spec.get("versions") or ())
-    raise CompositionMismatch(
-        f"the definition has no version {version} of {kind}; it has {known}", "spec.versions"
-    )
+    raise CompositionMismatch(f"the definition has no version {version} of {kind}; it has {known}")
 
 
 def check_composition(xr: Mapping[str, Any], composition: Composition, *, legacy: bool) -> None:
@@ -91,18 +85,14 @@ def check_composition(xr: Mapping[str, Any], composition: Composition, *, legacy
     ):
         if ours != its:
             raise CompositionMismatch(
-                f"composition's compositeTypeRef.{key} ({ours}) does not match XR's {key} ({its})",
-                f"spec.compositeTypeRef.{key}",
+                f"composition's compositeTypeRef.{key} ({ours}) does not match XR's {key} ({its})"
             )
     machinery = machinery_of(xr, legacy=legacy)
     for wanted in label_selector_of(machinery.get("compositionSelector")).requirements:
         if not wanted.lets_through(composition.labels):
             found = composition.labels.get(wanted.key)
-            said = "the composition has no such label" if found is None else f"it has {found}"
-            raise CompositionMismatch(
-                f"XR's compositionSelector wants the label {wanted}: {said}",
-                f"metadata.labels[{wanted.key}]",
-            )
+            why = "the composition has no such label" if found is None else f"it has {found}"
+            raise CompositionMismatch(f"XR's compositionSelector wants the label {wanted}: {why}")
 
 
 def prepared(
@@ -115,7 +105,7 @@ def prepared(
     """
     metadata = dict(metadata_of(xr))
     if not metadata.get("name"):
-        raise CompositionMismatch("the XR has no name", "metadata.name")
+        raise CompositionMismatch("the XR has no name")
     if not metadata.get("uid"):
         metadata["uid"] = uid_of_rendered(xr)
     labels = dict(metadata.get("labels") or {})
@@ -185,8 +175,7 @@ def not_composed(xr: Data) -> Rendered | None:
     is_paused = (metadata.get("annotations") or {}).get(PAUSED) == "true"
     if not is_paused and not metadata.get("deletionTimestamp"):
         return None
-    conditions = Conditions(conditions_of(xr), ALWAYS, metadata.get("generation") or 0)
-    conditions.set("Responsive", "True", "WatchCircuitClosed")
+    conditions = _conditions_of(xr)
     events: tuple[Event, ...] = ()
     if is_paused:
         conditions.set("Synced", "False", "ReconcilePaused", _PAUSED_MESSAGE)
@@ -194,23 +183,29 @@ def not_composed(xr: Data) -> Rendered | None:
     else:
         conditions.set("Ready", "False", "Deleting")
         conditions.set("Synced", "True", "ReconcileSuccess")
-    listed = [{**each, "lastTransitionTime": ALWAYS} for each in conditions.as_list()]
-    status = {**status_of(xr), "conditions": listed}
+    status = {**status_of(xr), "conditions": _listed(conditions)}
     return Rendered({**_identity(xr), "status": status}, events=events)
+
+
+def _conditions_of(xr: Data) -> Conditions:
+    conditions = Conditions(conditions_of(xr), ALWAYS, metadata_of(xr).get("generation") or 0)
+    conditions.set("Responsive", "True", "WatchCircuitClosed")
+    return conditions
+
+
+def _listed(conditions: Conditions) -> list[Data]:
+    return [{**each, "lastTransitionTime": ALWAYS} for each in conditions.as_list()]
 
 
 def rendered(
     xr: Data, composition: Composition, composed: Composed, *, legacy: bool, was_selected: bool
 ) -> Rendered:
-    """Say what an XR, its conditions and its events are after a run of its pipeline."""
+    """Give an XR, its conditions and its events after a run of its pipeline."""
     events: list[Event] = []
     if was_selected:
-        said = f"Successfully selected composition: {composition.name}"
-        events.append(Event("Normal", "SelectComposition", said))
-    before = conditions_of(xr)
-    generation = xr["metadata"].get("generation") or 0
-    conditions = Conditions(before, ALWAYS, generation)
-    conditions.set("Responsive", "True", "WatchCircuitClosed")
+        message = f"Successfully selected composition: {composition.name}"
+        events.append(Event("Normal", "SelectComposition", message))
+    conditions = _conditions_of(xr)
     conditions.set_custom(composed.conditions)
     deprecations = conditions.set_deprecations(composed.notices)
     events += [Event("Warning", each.reason, each.message) for each in deprecations]
@@ -236,11 +231,10 @@ def rendered(
 
 def _composite(xr: Data, composed: Composed, conditions: Conditions, *, legacy: bool) -> Data:
     refs = {"resourceRefs": list(composed.refs)}
-    listed = [{**each, "lastTransitionTime": ALWAYS} for each in conditions.as_list()]
     return {
         **_identity(xr),
         "spec": refs if legacy else {"crossplane": refs},
-        "status": {**composed.status, "conditions": listed},
+        "status": {**composed.status, "conditions": _listed(conditions)},
     }
 
 
@@ -265,7 +259,7 @@ def merged_over(given: Any, made: Any) -> Any:
 
 
 class Shown(NamedTuple):
-    """What of a rendering is printed."""
+    """Parts of a rendering that are printed."""
 
     results: bool = False
     context: bool = False
@@ -280,16 +274,7 @@ def documents_of(result: Rendered, shown: Shown) -> list[Data]:
     documents = [composite, *(each.object for each in result.resources)]
     kind = {"apiVersion": "render.crossplane.io/v1beta1"}
     if shown.results:
-        documents += [
-            {
-                **kind,
-                "kind": "Result",
-                "severity": each.type,
-                "reason": each.reason,
-                "message": each.message,
-            }
-            for each in result.events
-        ]
+        documents += [{**kind, "kind": "Result", **each.as_dict()} for each in result.events]
     if shown.context:
         documents.append({**kind, "kind": "Context", "fields": result.context})
     return documents

@@ -1,4 +1,4 @@
-"""Endpoints: where a revision of a function answers, and over what.
+"""Endpoints: addresses of revisions of functions, for each way of calling one.
 
 dns:///function-auto-ready.crossplane-system:9443   gRPC; so is every other address
 ipv4:10.0.0.1:9443,10.0.0.2:9443#function-a.system  gRPC to pods, whose certificate bears a name
@@ -9,7 +9,6 @@ exec:./bucket --fast                                a program that reads stdin
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
 BUILTIN, PYTHON, EXEC, GRPC = "builtin", "python", "exec", "grpc"
@@ -24,6 +23,8 @@ def python_endpoint(target: str) -> str:
 
 
 def exec_endpoint(command: Sequence[str]) -> str:
+    import shlex
+
     return f"{EXEC}:{shlex.join(command)}"
 
 
@@ -40,4 +41,6 @@ def target_of(endpoint: str) -> str:
 
 def command_of(endpoint: str) -> list[str]:
     """Give the words of the program behind an endpoint; ValueError if a quote stays open."""
+    import shlex
+
     return shlex.split(target_of(endpoint))

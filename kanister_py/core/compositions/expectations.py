@@ -29,7 +29,7 @@ An object is as expected if it holds all that is written; lists must be equal in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.compositions.dry_run import Rendered
 from kanister_py.core.compositions.messages import Data
@@ -37,6 +37,7 @@ from kanister_py.core.compositions.naming import resource_name_of
 from kanister_py.core.objects.documents import Document, Path
 from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.objects.reading import Reader
+from kanister_py.values import NamedTuple
 
 API_VERSION = "kanister-py.io/v1alpha1"
 KIND = "RenderSuite"
@@ -95,7 +96,7 @@ def parse_suite(document: Document) -> Suite:
 
 
 def failures(expect: Mapping[str, Any], result: Rendered) -> Iterator[str]:
-    """Say everything that is not as expected."""
+    """Find everything that is not as expected."""
     wanted = expect.get("error")
     if wanted is not None:
         found = result.error.message if result.error is not None else ""
@@ -120,13 +121,10 @@ def failures(expect: Mapping[str, Any], result: Rendered) -> Iterator[str]:
         is_ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
         if is_ready is not expect["ready"]:
             yield f"ready: expected {_shown(expect['ready'])}, found {_shown(is_ready)}"
-    told = [
-        {"severity": each.type, "reason": each.reason, "message": each.message}
-        for each in result.events
-    ]
+    events = [each.as_dict() for each in result.events]
     for each in expect.get("events") or ():
-        if not any(_is_event(each, found) for found in told):
-            yield f"events: expected {_shown(each)}, found {_shown(told)}"
+        if not any(_is_event(each, found) for found in events):
+            yield f"events: expected {_shown(each)}, found {_shown(events)}"
 
 
 def _resource_failures(each: Mapping[str, Any], by_name: Mapping[str, Any]) -> Iterator[str]:
@@ -154,7 +152,7 @@ def _is_event(wanted: Mapping[str, Any], found: Mapping[str, str]) -> bool:
 
 
 def differences(wanted: Any, found: Any, path: str) -> Iterator[str]:
-    """Say where something does not hold all that is wanted."""
+    """Find where something does not hold all that is wanted."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         for key, each in wanted.items():
             if key in found:
@@ -182,8 +180,8 @@ def golden_failures(wanted: list[Data], found: list[Data]) -> Iterator[str]:
             yield f"golden: expected {len(left)} {what}, found {len(right)}"
         for index, (one, other) in enumerate(zip(left, right, strict=False)):
             if one != other:
-                told = [*differences(one, other, ""), *differences(other, one, "")]
-                yield f"golden: document {index + 1} differs at {told[0].lstrip('.')}"
+                places = [*differences(one, other, ""), *differences(other, one, "")]
+                yield f"golden: document {index + 1} differs at {places[0].lstrip('.')}"
 
 
 def _shown(value: Any) -> str:

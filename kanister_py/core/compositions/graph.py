@@ -1,10 +1,11 @@
-"""Graph of a pipeline: its steps in a row."""
+"""Graph of a pipeline, as Mermaid, DOT or data."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+from kanister_py.core.blueprints.graph import dot_text, mermaid_text
 from kanister_py.core.compositions.model import Composition, Step
 
 
@@ -30,29 +31,29 @@ class PipelineGraph:
 
     def mermaid(self) -> Iterator[str]:
         yield "---"
-        yield f'title: "{_quoted(self._composition.name)}"'
+        yield f'title: "{mermaid_text(self._composition.name)}"'
         yield "---"
         yield "flowchart LR"
-        yield f'  xr(["{_quoted(self._composition.kind)}"])'
+        yield f'  xr(["{mermaid_text(self._composition.kind)}"])'
         before = "xr"
         for index, step in enumerate(self._composition.steps):
-            lines = [f"<b>{_quoted(step.name)}</b>", *map(_quoted, _said(step))]
+            lines = [f"<b>{mermaid_text(step.name)}</b>", *map(mermaid_text, _label_of(step))]
             yield f'  s{index}["{"<br>".join(lines)}"]'
-            label = f'|"{_quoted(step.when)}"|' if step.when else ""
+            label = f'|"{mermaid_text(step.when)}"|' if step.when else ""
             yield f"  {before} -->{label} s{index}"
             before = f"s{index}"
         yield '  out(["composed resources"])'
         yield f"  {before} --> out"
 
     def dot(self) -> Iterator[str]:
-        yield f'digraph "{_escaped(self._composition.name)}" {{'
+        yield f'digraph "{dot_text(self._composition.name)}" {{'
         yield "  rankdir=LR"
-        yield f'  xr [shape=oval, label="{_escaped(self._composition.kind)}"]'
+        yield f'  xr [shape=oval, label="{dot_text(self._composition.kind)}"]'
         before = "xr"
         for index, step in enumerate(self._composition.steps):
-            label = "\\n".join(_escaped(each) for each in (step.name, *_said(step)))
+            label = "\\n".join(dot_text(each) for each in (step.name, *_label_of(step)))
             yield f'  s{index} [shape=box, label="{label}"]'
-            when = f' [label="{_escaped(step.when)}"]' if step.when else ""
+            when = f' [label="{dot_text(step.when)}"]' if step.when else ""
             yield f"  {before} -> s{index}{when}"
             before = f"s{index}"
         yield '  out [shape=oval, label="composed resources"]'
@@ -64,16 +65,6 @@ def _asked(step: Step) -> str:
     return str(step.revision) if any(step.revision) else ""
 
 
-def _said(step: Step) -> list[str]:
+def _label_of(step: Step) -> list[str]:
     asked = _asked(step)
     return [step.function, *([asked] if asked else [])]
-
-
-def _quoted(text: str) -> str:
-    for sign, entity in (("&", "&amp;"), ('"', "&quot;"), ("<", "&lt;"), (">", "&gt;")):
-        text = text.replace(sign, entity)
-    return text
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,22 +1,27 @@
-"""Installed functions: the revisions that manifests stand for, and what runs each."""
+"""Installed functions: the revisions in manifests and those built in, and what runs each."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from kanister_py.core.compositions.built_in import built_in_revisions, run_by, run_by_tag
-from kanister_py.core.compositions.endpoints import exec_endpoint, python_endpoint
-from kanister_py.core.errors import InvalidDocument, InvalidVersion
+from kanister_py.core.compositions.endpoints import builtin_endpoint, exec_endpoint, python_endpoint
+from kanister_py.core.errors import (
+    FunctionNotRegistered,
+    FunctionVersionNotFound,
+    FunctionVersionRemoved,
+    InvalidDocument,
+    InvalidVersion,
+)
 from kanister_py.core.notices import Notice, Severity
 from kanister_py.core.objects.documents import Document
-from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
+from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.reading import Reader
 from kanister_py.core.registry.entries import (
     DesiredState,
     FunctionEntry,
     FunctionRevision,
+    Origin,
     Registry,
     RegistryBuilder,
 )
@@ -25,6 +30,9 @@ from kanister_py.core.revisions.functions import (
     PACKAGE_TAG,
     RENDER_RUNTIME,
     Runtime,
+    package_name,
+    says_in_process,
+    tag_of_revision,
 )
 from kanister_py.core.revisions.functions import RUNTIME as OWN_RUNTIME
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
@@ -32,12 +40,16 @@ from kanister_py.core.revisions.lifecycles import LIFECYCLE, with_lifecycles
 from kanister_py.core.revisions.stand_ins import (
     OWNER,
     StandIn,
+    choose_built_in,
+    composition_families,
     own_function,
     repository_of,
     stand_in_for,
     tag_of,
 )
-from kanister_py.core.versions.semver import Version, parse_version
+from kanister_py.core.versions.deprecation import Support
+from kanister_py.core.versions.semver import Version, parse_version, version_or_none
+from kanister_py.values import NamedTuple
 
 RUNTIME = RENDER_RUNTIME
 TARGET = f"{RUNTIME}-development-target"
@@ -46,7 +58,7 @@ ENTRY_POINT = "kanister-py.io/runtime-entry-point"
 
 DEFAULT_TARGET = "localhost:9443"
 BUILT_IN_LEFT_OUT = "BuiltInLeftOut"
-"""Why it is said that a function is built in: it is to run elsewhere. Of use if it does not."""
+"""The reason of a notice that a function which is to run elsewhere is built in, too."""
 RUNTIMES = ("Development", "InProcess", "Process", "Python")
 _CONTAINER = "Docker"
 
@@ -146,7 +158,9 @@ class _Reader(Reader):
             self.note(("metadata", "name"), f"Another {kind} is called {name}")
         self._seen.add((revision.function, revision.name))
         tag = tag_of(package) or given.get(PACKAGE_TAG, "")
-        revision = revision._replace(version=_version_of(tag), lifecycle=given.get(LIFECYCLE, ""))
+        revision = revision._replace(
+            version=version_or_none(tag), lifecycle=given.get(LIFECYCLE, "")
+        )
         self._place(revision, package, tag, given)
 
     def _revision(
@@ -172,7 +186,7 @@ class _Reader(Reader):
         tag: str,
         annotations: Mapping[str, str],
     ) -> None:
-        """Say what runs a revision: what its annotations say, else what is built in."""
+        """Give a revision its endpoint: by its annotations, else what is built in."""
         runtime = annotations.get(RUNTIME, "")
         path = ("metadata", "annotations", RUNTIME)
         repository = repository_of(package)
@@ -186,13 +200,13 @@ class _Reader(Reader):
         if runtime == "Development":
             endpoint = annotations.get(TARGET) or DEFAULT_TARGET
             if own or other is not None:
-                self._say_left_out(revision, own, other, endpoint)
+                self._note_left_out(revision, own, other, endpoint)
         elif runtime == "InProcess":
             if own:
                 revision = self._run_by_tag(revision, own, tag, package)
             elif other is not None:
                 revision = run_by(revision, other.entry)
-                self._say_stand_in(revision, package, tag, other)
+                self._note_stand_in(revision, package, tag, other)
             else:
                 self.note(path, f"No function is built in for {package or 'it'}")
                 return
@@ -212,21 +226,29 @@ class _Reader(Reader):
         self.revisions.append(revision._replace(endpoint=endpoint, answer_limit_bytes=limit))
 
     def _answer_limit(self, annotations: Mapping[str, str]) -> int:
+        text = annotations.get(ANSWER_LIMIT)
+        if not text:
+            return 0
+        # With decimal numbers, which few have to be read for.
+        from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
+
         try:
-            return parse_size(annotations.get(ANSWER_LIMIT) or "0")
+            return parse_size(text)
         except InvalidQuantity as error:
             self.note(("metadata", "annotations", ANSWER_LIMIT), str(error))
             return 0
 
     def _command(self, annotations: Mapping[str, str]) -> str:
+        import shlex
+
         try:
             words = shlex.split(annotations.get(COMMAND, ""))
         except ValueError as error:
             self.note(("metadata", "annotations", COMMAND), f"No command: {error}")
             return ""
         if not words:
-            said = "Must hold the command of a function that runs as a process"
-            self.note(("metadata", "annotations", COMMAND), said)
+            message = "Must hold the command of a function that runs as a process"
+            self.note(("metadata", "annotations", COMMAND), message)
         return exec_endpoint(words)
 
     def _entry_point(self, annotations: Mapping[str, str]) -> str:
@@ -242,10 +264,10 @@ class _Reader(Reader):
     ) -> FunctionRevision:
         revision = run_by_tag(revision, self._entries, name, tag)
         if revision.endpoint:
-            self._say_stand_in(revision, package, tag, None)
+            self._note_stand_in(revision, package, tag, None)
         return revision
 
-    def _say_left_out(
+    def _note_left_out(
         self, revision: FunctionRevision, own: str, other: StandIn | None, target: str
     ) -> None:
         entry = other.entry if other is not None else self._entries.family(own).default
@@ -263,7 +285,7 @@ class _Reader(Reader):
             )
         )
 
-    def _say_stand_in(
+    def _note_stand_in(
         self, revision: FunctionRevision, package: str, tag: str, other: StandIn | None
     ) -> None:
         entry = revision.entry
@@ -287,15 +309,8 @@ class _Reader(Reader):
         )
 
 
-def _version_of(tag: str) -> Version | None:
-    try:
-        return parse_version(tag) if tag else None
-    except InvalidVersion:
-        return None
-
-
 def stand_ins_used(functions: Iterable[str]) -> Iterator[Notice]:
-    """Say of the names that a composition gives which function of ours each stands for."""
+    """Note of the names in a composition which function of ours each stands for."""
     for function in dict.fromkeys(functions):
         name = function.removeprefix(f"{OWNER}-")
         if name != function:
@@ -304,9 +319,70 @@ def stand_ins_used(functions: Iterable[str]) -> Iterator[Notice]:
 
 
 def _no_container(image: str) -> str:
-    """Say what works in place of the container that a manifest asks for."""
+    """Name what works in place of the container that a manifest asks for."""
     return (
         f"Needs a container of {image}, and none are started here; set {RUNTIME} to Development "
         f"and {TARGET} to where it listens, to Process and {COMMAND} to its program, to Python "
         f"and {ENTRY_POINT} to module:Class, or to InProcess where the function is built in"
     )
+
+
+# Built-in functions
+
+
+def run_by_tag(
+    revision: FunctionRevision, entries: Registry[FunctionEntry], function: str, tag: str
+) -> FunctionRevision:
+    """Have the version that a tag of ours names run a revision; without one it is not well.
+
+    What was removed keeps its place, so that the error for it can say so.
+    """
+    try:
+        return run_by(revision, choose_built_in(entries, function, tag).chosen)
+    except FunctionVersionRemoved as error:
+        gone = entries.family(function).by_identity[parse_version(error.version)]
+        return run_by(revision, gone)
+    except (FunctionNotRegistered, FunctionVersionNotFound, InvalidVersion) as error:
+        lost = revision._replace(is_healthy=False, endpoint="", trouble=error.message)
+        return lost._replace(origin=Origin.BUILT_IN)
+
+
+def run_by_package(
+    revision: FunctionRevision,
+    entries: Registry[FunctionEntry],
+    obj: Mapping[str, Any],
+    *,
+    strict: bool = False,
+) -> FunctionRevision:
+    """Have a FunctionRevision of a cluster run by what its package means in this process."""
+    image, tag = str(spec_of(obj).get("image") or ""), tag_of_revision(obj)
+    other = None if says_in_process(obj) else stand_in_for(entries, repository_of(image), tag)
+    if other is None:
+        return run_by_tag(revision, entries, package_name(obj), tag)
+    if strict and (doubt := other.doubt(tag)):
+        lost = revision._replace(is_healthy=False, endpoint="", trouble=doubt)
+        return lost._replace(origin=Origin.BUILT_IN)
+    return run_by(revision, other.entry)
+
+
+def _place(entry: FunctionEntry, default: FunctionEntry | None) -> tuple[bool, bool, Version]:
+    return entry is default, entry.support_at() is Support.SERVED, entry.version
+
+
+def run_by(revision: FunctionRevision, entry: FunctionEntry) -> FunctionRevision:
+    """Give a revision as run by a version that is here."""
+    return revision.run_by(entry, builtin_endpoint(entry.function, str(entry.version)))
+
+
+def built_in_revisions(entries: Registry[FunctionEntry]) -> Iterator[FunctionRevision]:
+    """Offer every composition function that is here, under its name and its upstream name."""
+    for family in composition_families(entries):
+        # The highest number is what a step gets: the default, and of a range what a phase would.
+        ordered = sorted(family, key=lambda each: _place(each, family.default))
+        for number, entry in enumerate(ordered, 1):
+            name = f"{entry.function}-{entry.version}"
+            made = run_by(FunctionRevision(entry.function, name, number, is_healthy=True), entry)
+            yield made
+            prefixed = f"{OWNER}-{entry.function}"
+            if prefixed not in entries:
+                yield made._replace(function=prefixed, name=f"{OWNER}-{name}")

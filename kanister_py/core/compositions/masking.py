@@ -1,4 +1,4 @@
-"""Masking of secret data in what a composition shows."""
+"""Masking of secret data in the output of a composition."""
 
 from __future__ import annotations
 

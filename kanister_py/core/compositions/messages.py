@@ -1,4 +1,4 @@
-"""What goes to a composition function and what comes back, in whichever form it was given.
+"""Messages of composition functions: requests and responses, in whichever form they came.
 
 The form that everything here understands is protobuf's own JSON: camelCase keys,
 enums by name, bytes in base64, durations as `60s`. Whole numbers are ints.
@@ -7,7 +7,9 @@ enums by name, bytes in base64, durations as `60s`. Whole numbers are ints.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
+
+from kanister_py.values import NamedTuple
 
 Data: TypeAlias = dict[str, Any]
 """A message as protobuf writes it in JSON."""
@@ -35,7 +37,7 @@ class Part:
         self._data = data
         self._read = read
         self.wire = wire
-        """What a transport made of the data, or the data was made from; only it looks inside."""
+        """The form of a transport, which alone looks inside."""
 
     @property
     def data(self) -> Data:
@@ -53,8 +55,22 @@ class Part:
 NOTHING = Part({})
 
 
+REQUEST_FIELDS: Final[Mapping[str, str]] = {
+    "meta": "meta",
+    "observed": "observed",
+    "desired": "desired",
+    "input": "input",
+    "context": "context",
+    "credentials": "credentials",
+    "requiredResources": "required_resources",
+    "extraResources": "extra_resources",
+    "requiredSchemas": "required_schemas",
+}
+"""The keys of a request in JSON, in their order, and the fields they stand for."""
+
+
 class FunctionRequest(NamedTuple):
-    """All that one call of a function is told.
+    """The request of one call of a function.
 
     A map of resources or schemas that is None was never asked for, which is not the
     same as one that was and is empty.
@@ -71,26 +87,22 @@ class FunctionRequest(NamedTuple):
     extra_resources: Mapping[str, Data] | None = None
     required_schemas: Mapping[str, Data] | None = None
 
-    def as_data(self) -> Data:
-        """Give the request as a function reads it. Its parts are shared, not copied."""
-        meta: Data = {}
-        if self.tag:
-            meta["tag"] = self.tag
+    @property
+    def meta(self) -> Data:
+        meta: Data = {"tag": self.tag} if self.tag else {}
         if self.capabilities:
             meta["capabilities"] = list(self.capabilities)
-        data: Data = {"meta": meta, "observed": self.observed.data, "desired": self.desired.data}
-        if self.input is not None:
-            data["input"] = self.input
-        data["context"] = self.context.data
-        for key, given in (
-            ("credentials", self.credentials),
-            ("requiredResources", self.required_resources),
-            ("extraResources", self.extra_resources),
-            ("requiredSchemas", self.required_schemas),
-        ):
-            if given is not None:
-                data[key] = dict(given)
-        return data
+        return meta
+
+    def value_of(self, key: str) -> Any:
+        """Give what the message holds under a key of its JSON; None if nothing."""
+        value = getattr(self, REQUEST_FIELDS[key])
+        return value.data if isinstance(value, Part) else value
+
+    def as_data(self) -> Data:
+        """Give the request as a function reads it. Its parts are shared, not copied."""
+        values = {key: self.value_of(key) for key in REQUEST_FIELDS}
+        return {key: each for key, each in values.items() if each is not None}
 
     @classmethod
     def of_data(cls, data: Mapping[str, Any]) -> FunctionRequest:
@@ -111,7 +123,7 @@ class FunctionRequest(NamedTuple):
 
 
 class FunctionResponse(NamedTuple):
-    """All that one call of a function answered."""
+    """The response of one call of a function."""
 
     desired: Part = NOTHING
     context: Part = NOTHING
@@ -120,7 +132,7 @@ class FunctionResponse(NamedTuple):
     conditions: tuple[Data, ...] = ()
     """Each with `type`, `status`, `reason` and, where given, `message` and `target`."""
     requirements: Data | None = None
-    """What it needs besides: `resources`, `extraResources`, `schemas`, each a map of selectors."""
+    """Needs of the function: `resources`, `extraResources`, `schemas`, each a map of selectors."""
     ttl_seconds: float = 0.0
     """How long the answer holds; zero forbids to keep it."""
     tag: str = ""

@@ -1,17 +1,16 @@
-"""Compositions as models: the steps of a pipeline.
+"""Models of Compositions: the steps of a pipeline.
 
 By hand, as everywhere: reading a composition must not cost more than running it. An
-API server lets unknown fields through; here each one is told, since a `when` that
-is misspelled changes what is composed.
+API server lets unknown fields through; here each one becomes a notice, since a `when`
+that is misspelled changes what is composed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from kanister_py.core.blueprints.model import Found
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.old_mode import (
     environment_configs_input,
@@ -38,6 +37,10 @@ from kanister_py.core.revisions.identity import (
     revision_name,
 )
 from kanister_py.core.versions.semver import parse_request
+from kanister_py.values import NamedTuple
+
+if TYPE_CHECKING:
+    from kanister_py.core.blueprints.model import Found
 
 GROUP = "apiextensions.crossplane.io"
 DEFAULT_ITERATIONS = 5
@@ -58,7 +61,7 @@ class Credential(NamedTuple):
 
 
 class AllowedResource(NamedTuple):
-    """Which resources a step's function may ask for; texts to match are RE2, over the whole."""
+    """Rule for resources that a step's function may ask for; patterns are RE2, anchored."""
 
     api_version: str
     kind: str
@@ -66,7 +69,7 @@ class AllowedResource(NamedTuple):
     match_labels: Mapping[str, str] | None = None
     namespace: str | None = None
     selector: LabelSelector = LabelSelector()
-    """What labels must be besides, which holds only where the request itself names them."""
+    """Further rules for labels, which hold only where the request itself names these."""
 
     def __str__(self) -> str:
         text = f"{self.kind} of {self.api_version}"
@@ -99,30 +102,30 @@ class Step(NamedTuple):
     timeout_seconds: float = 0.0
     retry: Retry | None = None
     ttl_seconds: float | None = None
-    """How long an answer holds, whatever the function says of that; None leaves it to it."""
+    """The time for which an answer holds; None leaves it to the function."""
     max_iterations: int = DEFAULT_ITERATIONS
     allowed: tuple[AllowedResource, ...] | None = None
     input_ref: InputRef | ArtifactRef | None = None
 
     @property
     def settings(self) -> Data:
-        """Say how the step wants to be run, as far as that is not as every step is."""
-        said: Data = {}
+        """How the step is to be run, as far as that differs from other steps."""
+        given: Data = {}
         if self.when:
-            said["when"] = self.when
+            given["when"] = self.when
         if self.timeout_seconds:
-            said["timeout"] = _duration(self.timeout_seconds)
+            given["timeout"] = _duration(self.timeout_seconds)
         if self.retry is not None:
-            said["retry"] = {
+            given["retry"] = {
                 key: list(each) if isinstance(each, tuple) else each
                 for key, each in self.retry._asdict().items()
                 if each != self.retry._field_defaults[key]
             }
         if self.ttl_seconds is not None:
-            said["ttl"] = _duration(self.ttl_seconds)
+            given["ttl"] = _duration(self.ttl_seconds)
         if self.max_iterations != DEFAULT_ITERATIONS:
-            said["maxIterations"] = self.max_iterations
-        return said
+            given["maxIterations"] = self.max_iterations
+        return given
 
 
 def _duration(seconds: float) -> str:
@@ -130,7 +133,7 @@ def _duration(seconds: float) -> str:
 
 
 class Composition(NamedTuple):
-    """What is composed for which kind of composite resource."""
+    """The pipeline for a kind of composite resource."""
 
     name: str
     api_version: str
@@ -145,7 +148,7 @@ class Composition(NamedTuple):
 
 
 def parse_composition(document: Document) -> Composition:
-    """Read a Composition, or a CompositionRevision, which says the same; or tell every problem."""
+    """Read a Composition or a CompositionRevision, or refuse it with every problem."""
     reader = _Reader()
     composition = reader.composition(document.value)
     reader.refuse_problems(document)
@@ -218,7 +221,7 @@ def _mode_of(spec: Mapping[str, Any]) -> str:
 
 
 def called_functions(spec: Mapping[str, Any]) -> set[str]:
-    """Name the functions that the spec of a composition calls, though it may not say so."""
+    """Name the functions that the spec of a composition calls, also by implication."""
     if _mode_of(spec) == "Resources":
         wants_environment = environment_configs_input(spec) is not None
         return {PATCH_AND_TRANSFORM, *((ENVIRONMENT_CONFIGS,) if wants_environment else ())}
@@ -386,7 +389,7 @@ class _Reader(Reader):
             for here in ((*path, "packagePullSecrets", index),)
         )
         text = self.wanted(found, "package", path)
-        # Only who names an artifact pays for what reads such names.
+        # Compositions without artifacts need no reader of their names.
         from kanister_py.core.revisions.package import (
             InvalidPackageReference,
             parse_package_reference,
@@ -458,7 +461,7 @@ class _Reader(Reader):
             return "true" if value else "false"
         text = self.text(data, "when", path)
         if text:
-            # Only who writes a condition pays for what reads it.
+            # Compositions without conditions need no parser of them.
             from kanister_py.core.objects.cel.expression import compile_cel
 
             try:
@@ -531,23 +534,14 @@ class _Reader(Reader):
         text = self.text(given, key, path)
         if text == "*":
             return ".*"
-        self.check_pattern(text, path)
-        return text
-
-    def check_pattern(self, text: str, path: Path) -> None:
         import re2
 
+        options = re2.Options()
+        # A wrong pattern is an error of ours, and no line on stderr as well.
+        options.log_errors = False
         try:
-            re2.compile(text, _quiet_patterns())
+            re2.compile(text, options)
         except re2.error as error:
-            told = error.args[0].decode() if isinstance(error.args[0], bytes) else error
-            self.note(path, f"{text!r} is no regular expression: {told}")
-
-
-def _quiet_patterns() -> Any:
-    """Have a wrong pattern answer with an error alone, and not on stderr as well."""
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
-    return options
+            why = error.args[0].decode() if isinstance(error.args[0], bytes) else error
+            self.note(path, f"{text!r} is no regular expression: {why}")
+        return text

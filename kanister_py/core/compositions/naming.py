@@ -1,11 +1,11 @@
-"""Names of composed resources, and the labels that say whose they are."""
+"""Names of composed resources, and the labels of their owners."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from typing import Any
 
+from kanister_py.core.objects.digests import sha1, sha256, uuid_of
 from kanister_py.core.objects.names import (
     MAX_LABEL,
     why_not_a_dns_subdomain,
@@ -19,7 +19,7 @@ COMPOSITE = "crossplane.io/composite"
 CLAIM_NAME = "crossplane.io/claim-name"
 CLAIM_NAMESPACE = "crossplane.io/claim-namespace"
 OWNED_LABELS = (COMPOSITE, CLAIM_NAME, CLAIM_NAMESPACE)
-"""What a composed resource loses when it is given up."""
+"""Labels that a composed resource loses when it is given up."""
 
 COMPOSITE_MANAGER = "apiextensions.crossplane.io/composite"
 COMPOSED_MANAGER = "apiextensions.crossplane.io/composed"
@@ -34,7 +34,7 @@ def child_name(generate_name: str, owner_uid: str, resource: str) -> str:
     A long prefix is cut so that the name stays a DNS label; whatever it ends in,
     one dash stands before the hash.
     """
-    digest = hashlib.sha256(f"{owner_uid}{resource}".encode()).hexdigest()[:_HASH_LENGTH]
+    digest = sha256(f"{owner_uid}{resource}".encode()).hexdigest()[:_HASH_LENGTH]
     prefix = generate_name.rstrip("-")[: MAX_LABEL - _HASH_LENGTH - 1].rstrip("-")
     return f"{prefix}-{digest}" if prefix else digest
 
@@ -50,11 +50,8 @@ def uid_of_rendered(xr: Mapping[str, Any]) -> str:
         )
     )
     # A UUID of version 5 in the namespace of all zeros.
-    raw = bytearray(hashlib.sha1(bytes(16) + name.encode(), usedforsecurity=False).digest()[:16])
-    raw[6] = raw[6] & 0x0F | 0x50
-    raw[8] = raw[8] & 0x3F | 0x80
-    text = raw.hex()
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    digest = sha1(bytes(16) + name.encode(), usedforsecurity=False).digest()
+    return uuid_of(digest[:16], 5)
 
 
 def composed_manager(xr: Mapping[str, Any]) -> str:
@@ -62,7 +59,7 @@ def composed_manager(xr: Mapping[str, Any]) -> str:
     group = group_version_of(str(xr.get("apiVersion")))[0]
     name = name_of(xr)
     text = f"{name}{xr.get('kind')}.{group}"
-    return f"{COMPOSED_MANAGER}/{hashlib.sha256(text.encode()).hexdigest()}"
+    return f"{COMPOSED_MANAGER}/{sha256(text.encode()).hexdigest()}"
 
 
 def is_valid_name(name: str, api_version: str, kind: str) -> bool:

@@ -1,7 +1,7 @@
 """Compositions of the mode Resources: the steps that they stand for, and the input of each.
 
 Its API server filled in what was not written: which kind a transform or a connection detail
-is. The functions take nothing for granted, so that is said here.
+is. The functions take nothing for granted, so it is written out here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MERGES: Mapping[tuple[bool, bool], str] = {
 
 
 def patch_and_transform_input(spec: Mapping[str, Any]) -> Data:
-    """Give what the spec of a composition says about its resources as a function's input."""
+    """Give the resources in the spec of a composition as a function's input."""
     given: Data = {"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources"}
     if "patchSets" in spec:
         given["patchSets"] = [_patching(each) for each in _items(spec["patchSets"])]
@@ -44,20 +44,20 @@ def patch_and_transform_input(spec: Mapping[str, Any]) -> Data:
 
 
 def environment_configs_input(spec: Mapping[str, Any]) -> Data | None:
-    """Give what the spec of a composition says about its environment; None: it wants none."""
+    """Give the environment in the spec of a composition as an input; None if it has none."""
     environment = mapping_of(spec.get("environment"))
-    said = {
+    given = {
         key: environment[key] for key in ("environmentConfigs", "defaultData") if key in environment
     }
-    if not said:
+    if not given:
         return None
     resolution = mapping_of(environment.get("policy")).get("resolution")
     if resolution:
-        said["policy"] = {"resolution": resolution}
+        given["policy"] = {"resolution": resolution}
     return {
         "apiVersion": "environmentconfigs.fn.crossplane.io/v1beta1",
         "kind": "Input",
-        "spec": said,
+        "spec": given,
     }
 
 

@@ -1,9 +1,9 @@
-"""Pipeline: the request of each step, and the state that its answer leaves behind."""
+"""Pipeline: step conditions (`when`, in CEL), requests, and the state after each answer."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.compositions.cache_keys import Digests, tag_of
 from kanister_py.core.compositions.messages import (
@@ -15,19 +15,21 @@ from kanister_py.core.compositions.messages import (
 )
 from kanister_py.core.compositions.model import Step
 from kanister_py.core.compositions.requirements import requirements_of
-from kanister_py.core.compositions.results import CustomCondition, Event, said_by
+from kanister_py.core.compositions.results import CustomCondition, Event, results_of
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.notices import Notice, Severity
+from kanister_py.core.objects.cel.errors import CelError
+from kanister_py.values import NamedTuple
 
 
 def blamed(function: str, revision: str, path: str = "") -> str:
-    """Name who is to blame, as far as it is known, at the end of a message."""
-    told = [f"function {function}"] if function else []
+    """Name the function to blame, as far as it is known, at the end of a message."""
+    parts = [f"function {function}"] if function else []
     if revision:
-        told.append(f"revision {revision}")
+        parts.append(f"revision {revision}")
     if path:
-        told.append(f"path {path}")
-    return f" ({', '.join(told)})" if told else ""
+        parts.append(f"path {path}")
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 class PipelineFatal(UsageError):
@@ -35,13 +37,13 @@ class PipelineFatal(UsageError):
 
     reason = "PipelineFatal"
 
-    def __init__(self, step: str, function: str, revision: str, said: str) -> None:
-        message = f'pipeline step "{step}" returned a fatal result: {said}'
+    def __init__(self, step: str, function: str, revision: str, result: str) -> None:
+        message = f'pipeline step "{step}" returned a fatal result: {result}'
         super().__init__(message + blamed(function, revision))
         self.step = step
         self.function = function
         self.revision = revision
-        self.said = said
+        self.result = result
 
 
 CAPABILITIES = (
@@ -55,7 +57,7 @@ EXACT = 2**53
 
 
 class Observed(NamedTuple):
-    """What is there when a pipeline starts: the XR, and what it composed before, by name."""
+    """State when a pipeline starts: the XR, and the resources it composed before, by name."""
 
     composite: Data
     resources: Mapping[str, Data] = {}
@@ -80,7 +82,7 @@ class Observed(NamedTuple):
 
 
 class StepOutcome(NamedTuple):
-    """How one step went."""
+    """Outcome of one step."""
 
     step: str
     function: str
@@ -91,7 +93,7 @@ class StepOutcome(NamedTuple):
     """Normal, Warning or Fatal; Error if it brought no answer."""
     is_cached: bool = False
     skipped: str = ""
-    """Why it was not run; empty if it was."""
+    """The reason why it was not run; empty if it was."""
 
     def as_dict(self) -> dict[str, Any]:
         data: dict[str, Any] = {"step": self.step, "function": self.function}
@@ -102,7 +104,7 @@ class StepOutcome(NamedTuple):
 
 
 class PipelineState(NamedTuple):
-    """Where a pipeline stands between two steps."""
+    """State of a pipeline between two steps."""
 
     observed: Part
     desired: Part = NOTHING
@@ -114,9 +116,9 @@ class PipelineState(NamedTuple):
     ttl_seconds: float = 0.0
     """The shortest time that any answer holds; zero if none says."""
     requirements: Mapping[str, Data] = {}
-    """What each step asked for in the end, to fetch beforehand another time."""
+    """The last requirements of each step, to fetch beforehand another time."""
     history: tuple[Part, ...] = ()
-    """What was desired after each step that has an outcome."""
+    """The desired state after each step that has an outcome."""
     error: KanisterError | None = None
 
 
@@ -135,7 +137,7 @@ def request_of(
     resources: Mapping[str, Data] | None = None,
     schemas: Mapping[str, Data] | None = None,
 ) -> FunctionRequest:
-    """Make what a step's function is told: state, and what was fetched for it beforehand."""
+    """Make the request of a step: the state, and what was fetched for it beforehand."""
     request = FunctionRequest(
         observed=state.observed,
         desired=state.desired,
@@ -157,12 +159,12 @@ def accept(
 ) -> PipelineState:
     """Take a step's answer: it replaces what was desired before, and the context.
 
-    After a fatal result the state holds an error, and what was said up to it.
+    After a fatal result the state holds an error, and the results up to it.
     """
-    said = said_by(step.name, response)
+    results = results_of(step.name, response)
     error: KanisterError | None = None
-    if said.fatal is not None:
-        error = PipelineFatal(step.name, step.function, outcome.revision, said.fatal)
+    if results.fatal is not None:
+        error = PipelineFatal(step.name, step.function, outcome.revision, results.fatal)
     times = [each for each in (state.ttl_seconds, ttl_seconds) if each > 0]
     requirements = state.requirements
     asked = requirements_of(response)
@@ -171,17 +173,44 @@ def accept(
     return state._replace(
         desired=response.desired,
         context=response.context,
-        events=(*state.events, *said.events),
-        conditions=(*state.conditions, *said.conditions),
+        events=(*state.events, *results.events),
+        conditions=(*state.conditions, *results.conditions),
         outcomes=(
             *state.outcomes,
-            outcome._replace(worst=said.worst, calls=response.calls, is_cached=response.calls == 0),
+            outcome._replace(
+                worst=results.worst, calls=response.calls, is_cached=response.calls == 0
+            ),
         ),
         ttl_seconds=min(times, default=0.0),
         requirements=requirements,
         history=(*state.history, response.desired),
         error=error,
     )
+
+
+def why_not_due(when: str, state: PipelineState) -> str:
+    """Say why a step is left out, by what CEL makes of its `when`; empty if its turn has come.
+
+    The expression sees `observed`, `desired` and `context` as a function would; maps of
+    resources in which there is nothing are there for it, and empty.
+    """
+    if not when or when == "true":
+        return ""
+    if when == "false":
+        return "its when is false"
+    # With an evaluator, which only conditions need.
+    from kanister_py.core.objects.cel.expression import compile_cel
+
+    is_due = compile_cel(when).evaluate(
+        {
+            "observed": {"resources": {}, **state.observed.data},
+            "desired": {"composite": {}, "resources": {}, **state.desired.data},
+            "context": state.context.data,
+        }
+    )
+    if not isinstance(is_due, bool):
+        raise CelError(when, f"it must say true or false, and says {is_due!r}")
+    return "" if is_due else f"its when is false: {when}"
 
 
 def skip(step: Step, state: PipelineState, why: str) -> PipelineState:
@@ -196,15 +225,15 @@ def skip(step: Step, state: PipelineState, why: str) -> PipelineState:
 
 
 def with_warnings(step: Step, state: PipelineState, notices: Iterable[Notice]) -> PipelineState:
-    """Take in what choosing the function of a step has to say."""
-    told = tuple(
+    """Take in the notices of the choice of a step's function."""
+    placed = tuple(
         each._replace(
             message=f'Pipeline step "{step.name}": {each.message}',
             facts={**each.facts, "step": step.name},
         )
         for each in notices
     )
-    return state._replace(notices=(*state.notices, *told))
+    return state._replace(notices=(*state.notices, *placed))
 
 
 def give_up(step: Step, state: PipelineState, revision: str, error: KanisterError) -> PipelineState:

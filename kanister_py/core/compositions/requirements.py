@@ -1,44 +1,20 @@
-"""Requirements of a step's function: what it asks for, and what it may ask for."""
+"""Requirements of a step's function: what it needs besides, and what it may ask for."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse
 from kanister_py.core.compositions.model import AllowedResource, Step
 from kanister_py.core.errors import UsageError
-
-
-class RequirementsUnsettled(UsageError):
-    """A function asks for something else in every round."""
-
-    reason = "RequirementsUnsettled"
-
-    def __init__(self, rounds: int, asked: Sequence[str], said: Sequence[str] = ()) -> None:
-        told = "; ".join(
-            f"{when} it asked for {what}"
-            for when, what in zip(
-                ("in the round before the last", "in the last"), asked, strict=False
-            )
-        )
-        message = (
-            "requirements didn't stabilize after the maximum number of iterations "
-            f"({rounds}): {told}"
-        )
-        if said:
-            message += f"; it said: {'; '.join(said)}"
-        super().__init__(message)
-        self.rounds = rounds
-        self.asked = tuple(asked)
-        self.said = tuple(said)
-
+from kanister_py.values import NamedTuple
 
 KINDS = ("resources", "extraResources", "schemas")
 
 
 class Fetched(NamedTuple):
-    """What was fetched for one call, under the names it was asked by."""
+    """Objects fetched for one call, under the names it asked by."""
 
     resources: Mapping[str, Data] = {}
     extra_resources: Mapping[str, Data] = {}
@@ -66,14 +42,22 @@ def with_fetched(
     )
 
 
-def unsettled(rounds: int, before: Data | None, last: FunctionResponse) -> RequirementsUnsettled:
-    """Say what a function asked for in its last two answers, and what it said."""
-    said = [str(each["message"]) for each in last.results if each.get("message")]
-    asked = [_told(each) for each in (before, requirements_of(last))]
-    return RequirementsUnsettled(rounds, asked, said)
+def unsettled(rounds: int, before: Data | None, last: FunctionResponse) -> UsageError:
+    """Give the error of a function that asks for more in every round, with its last requests."""
+    asked = (
+        f"in the round before the last it asked for {_text_of(before)}; "
+        f"in the last it asked for {_text_of(requirements_of(last))}"
+    )
+    messages = [str(each["message"]) for each in last.results if each.get("message")]
+    if messages:
+        asked += f"; it said: {'; '.join(messages)}"
+    return UsageError(
+        f"requirements didn't stabilize after the maximum number of iterations ({rounds}): {asked}",
+        reason="RequirementsUnsettled",
+    )
 
 
-def _told(asked: Data | None) -> str:
+def _text_of(asked: Data | None) -> str:
     if not asked:
         return "nothing"
     return ", ".join(

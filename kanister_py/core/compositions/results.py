@@ -1,10 +1,11 @@
-"""Results and conditions of a function, as the owner of an XR is told of them."""
+"""Results and conditions of a function, in the words that the owner of an XR reads."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.compositions.messages import Data, FunctionResponse
+from kanister_py.values import NamedTuple
 
 COMPOSE = "ComposeResources"
 _CLAIM_TOO = "TARGET_COMPOSITE_AND_CLAIM"
@@ -15,7 +16,7 @@ _SEVERITIES = ("Normal", "Warning", "Fatal")
 
 
 class Event(NamedTuple):
-    """Something that happened to an XR; `claim_message` is what its claim hears of it."""
+    """Something that happened to an XR; `claim_message` is the text of it on its claim."""
 
     type: str
     reason: str
@@ -25,6 +26,9 @@ class Event(NamedTuple):
     @property
     def is_for_claim(self) -> bool:
         return bool(self.claim_message)
+
+    def as_dict(self) -> dict[str, str]:
+        return {"severity": self.type, "reason": self.reason, "message": self.message}
 
 
 class CustomCondition(NamedTuple):
@@ -37,8 +41,8 @@ class CustomCondition(NamedTuple):
     is_for_claim: bool = False
 
 
-class Said(NamedTuple):
-    """What one answer says besides the state it desires."""
+class Results(NamedTuple):
+    """Events, conditions and severity of one answer."""
 
     events: tuple[Event, ...]
     conditions: tuple[CustomCondition, ...]
@@ -46,7 +50,7 @@ class Said(NamedTuple):
     worst: str = "Normal"
 
 
-def said_by(step: str, response: FunctionResponse) -> Said:
+def results_of(step: str, response: FunctionResponse) -> Results:
     """Read an answer's results, up to the first fatal one, and all of its conditions."""
     events: list[Event] = []
     worst = 0
@@ -60,13 +64,13 @@ def said_by(step: str, response: FunctionResponse) -> Said:
         worst = max(worst, 0 if severity == "SEVERITY_NORMAL" else 1)
         events.append(_event(step, str(severity), message, result))
     conditions = tuple(_condition(each) for each in response.conditions)
-    return Said(tuple(events), conditions, fatal, _SEVERITIES[worst])
+    return Results(tuple(events), conditions, fatal, _SEVERITIES[worst])
 
 
 def _event(step: str, severity: str, message: str, result: Data) -> Event:
     reason = result.get("reason") or COMPOSE
     if severity not in ("SEVERITY_NORMAL", "SEVERITY_WARNING"):
-        # Only the XR's owner is told: the claim's owner could do nothing.
+        # For the XR's owner alone: the claim's owner could do nothing.
         text = f'Pipeline step "{step}" returned a result of unknown severity (assuming warning): '
         return Event("Warning", reason, text + message)
     kind = "Normal" if severity == "SEVERITY_NORMAL" else "Warning"

@@ -1,21 +1,22 @@
-"""Inputs of steps that stand elsewhere: in a ConfigMap, or as an artifact in a registry."""
+"""Inputs of steps by reference: in a ConfigMap, or as an artifact in a registry."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.errors import InvalidDocument, UsageError
 from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.objects.reading import mapping_of
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from kanister_py.core.revisions.package import PackageReference
 
 
 class InputRef(NamedTuple):
-    """Where the input of a step stands.
+    """Reference to the input of a step in a ConfigMap.
 
     Without a namespace in that of the composite resource; without a key the ConfigMap has one.
     """
@@ -31,7 +32,7 @@ class InputRef(NamedTuple):
 
 
 class ArtifactRef(NamedTuple):
-    """Where the input of a step stands in a registry: its digest says for ever what it is."""
+    """Reference to the input of a step in a registry: its digest never means anything else."""
 
     package: PackageReference
     path: str = ""

@@ -1,9 +1,10 @@
-"""What does something do to a cluster: which verbs, on which objects, where?"""
+"""Accesses to a cluster: verbs, the objects they act on, and where."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from kanister_py.values import NamedTuple
 
 
 class Access(NamedTuple):
@@ -33,9 +34,9 @@ def merged(accesses: Iterable[Access]) -> list[Access]:
     What names an object goes into what names none, where that allows the verb already.
     """
     verbs: dict[tuple[str, str, str, bool, str], set[str]] = {}
-    for each in accesses:
-        key = (each.group, each.resource, each.namespace, each.is_cluster_wide, each.name)
-        verbs.setdefault(key, set()).update(each.verbs)
+    for group, resource, more, namespace, name, is_cluster_wide in accesses:
+        key = (group, resource, namespace, is_cluster_wide, name)
+        verbs.setdefault(key, set()).update(more)
     result = []
     for (group, resource, namespace, is_cluster_wide, name), found in sorted(verbs.items()):
         left = found

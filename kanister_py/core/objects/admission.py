@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from kanister_py.core.errors import BadRequest, Cause, Invalid
 from kanister_py.core.objects import names
+from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.parts import labels_of, metadata_of, spec_of
 from kanister_py.core.objects.resources import ResourceKind
 from kanister_py.core.objects.selectors import label_selector_of
@@ -25,9 +26,31 @@ KubeObject = dict[str, Any]
 
 def set_defaults(obj: KubeObject, kind: ResourceKind) -> None:
     """Fill in what the API server fills in for a built-in kind, in place."""
+    fields = _SPEC_DEFAULTS.get(kind.group_kind)
+    if fields is not None:
+        spec = obj.setdefault("spec", {})
+        _fill(spec, **copy_json(fields))
+        _default_template(spec)
     default = _DEFAULTS.get(kind.group_kind)
     if default is not None:
         default(obj)
+
+
+_SPEC_DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Namespace": {"finalizers": ["kubernetes"]},
+    "PersistentVolumeClaim": {"volumeMode": "Filesystem"},
+    "PersistentVolume": {"volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain"},
+    "Service": {"type": "ClusterIP", "sessionAffinity": "None"},
+    "Deployment.apps": {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600},
+    "StatefulSet.apps": {
+        "replicas": 1,
+        "podManagementPolicy": "OrderedReady",
+        "revisionHistoryLimit": 10,
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+    },
+    "ReplicaSet.apps": {"replicas": 1},
+    "Job.batch": {"backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False},
+}
 
 
 def set_first_status(obj: KubeObject, kind: ResourceKind) -> None:
@@ -55,11 +78,6 @@ def _default_secret(obj: KubeObject) -> None:
 def _default_namespace(obj: KubeObject) -> None:
     labels = obj["metadata"].setdefault("labels", {})
     labels["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
-    _fill(obj.setdefault("spec", {}), finalizers=["kubernetes"])
-
-
-def _default_pod(obj: KubeObject) -> None:
-    _default_pod_spec(obj.setdefault("spec", {}))
 
 
 def _default_pod_spec(spec: dict[str, Any]) -> None:
@@ -105,63 +123,30 @@ def _default_template(spec: dict[str, Any]) -> None:
 
 
 def _default_deployment(obj: KubeObject) -> None:
-    spec = obj.setdefault("spec", {})
-    _fill(spec, replicas=1, revisionHistoryLimit=10, progressDeadlineSeconds=600)
-    strategy = spec.setdefault("strategy", {})
+    strategy = obj["spec"].setdefault("strategy", {})
     _fill(strategy, type="RollingUpdate")
     if strategy["type"] == "RollingUpdate":
         rolling = strategy.get("rollingUpdate") or {}
         _fill(rolling, maxUnavailable="25%", maxSurge="25%")
         strategy["rollingUpdate"] = rolling
-    _default_template(spec)
 
 
 def _default_stateful_set(obj: KubeObject) -> None:
-    spec = obj.setdefault("spec", {})
-    _fill(
-        spec,
-        replicas=1,
-        podManagementPolicy="OrderedReady",
-        revisionHistoryLimit=10,
-        updateStrategy={"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
-    )
-    for claim in spec.get("volumeClaimTemplates") or ():
+    for claim in obj["spec"].get("volumeClaimTemplates") or ():
         if isinstance(claim, dict):
             _fill(claim, apiVersion="v1", kind="PersistentVolumeClaim")
             _fill(claim.setdefault("spec", {}), volumeMode="Filesystem")
-    _default_template(spec)
-
-
-def _default_replicas(obj: KubeObject) -> None:
-    spec = obj.setdefault("spec", {})
-    _fill(spec, replicas=1)
-    _default_template(spec)
 
 
 def _default_job(obj: KubeObject) -> None:
-    spec = obj.setdefault("spec", {})
+    spec = obj["spec"]
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec["completions"] = 1
-    _fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False)
-    _default_template(spec)
-
-
-def _default_claim(obj: KubeObject) -> None:
-    _fill(obj.setdefault("spec", {}), volumeMode="Filesystem")
-
-
-def _default_volume(obj: KubeObject) -> None:
-    _fill(
-        obj.setdefault("spec", {}),
-        volumeMode="Filesystem",
-        persistentVolumeReclaimPolicy="Retain",
-    )
+    _fill(spec, parallelism=1)
 
 
 def _default_service(obj: KubeObject) -> None:
-    spec = obj.setdefault("spec", {})
-    _fill(spec, type="ClusterIP", sessionAffinity="None")
-    for port in spec.get("ports") or ():
+    for port in obj["spec"].get("ports") or ():
         if isinstance(port, dict):
             _fill(port, protocol="TCP", targetPort=port.get("port"))
 
@@ -169,13 +154,10 @@ def _default_service(obj: KubeObject) -> None:
 _DEFAULTS: Final[Mapping[str, Callable[[KubeObject], None]]] = {
     "Secret": _default_secret,
     "Namespace": _default_namespace,
-    "Pod": _default_pod,
-    "PersistentVolumeClaim": _default_claim,
-    "PersistentVolume": _default_volume,
+    "Pod": lambda obj: _default_pod_spec(obj.setdefault("spec", {})),
     "Service": _default_service,
     "Deployment.apps": _default_deployment,
     "StatefulSet.apps": _default_stateful_set,
-    "ReplicaSet.apps": _default_replicas,
     "Job.batch": _default_job,
 }
 
@@ -265,8 +247,8 @@ def refuse(obj: Mapping[str, Any], kind: ResourceKind, causes: list[Cause]) -> N
     if not causes:
         return
     name = obj["metadata"].get("name") or obj["metadata"].get("generateName", "")
-    told = [str(cause) for cause in causes]
-    listed = told[0] if len(told) == 1 else f"[{', '.join(told)}]"
+    texts = [str(cause) for cause in causes]
+    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     raise Invalid(
         f'{kind.group_kind} "{name}" is invalid: {listed}',
         resource=kind.gvr.group_resource,
@@ -328,11 +310,11 @@ def _complaints_about_metadata(obj: KubeObject, kind: ResourceKind) -> list[Caus
     controllers = [each for each in metadata.get("ownerReferences") or () if each.get("controller")]
     if len(controllers) > 1:
         first, second = (each.get("name") for each in controllers[:2])
-        said = (
+        why = (
             "Only one reference can have Controller set to true. "
             f'Found "true" in references for {first} and {second}'
         )
-        causes.append(_wrong("metadata.ownerReferences", "", said))
+        causes.append(_wrong("metadata.ownerReferences", "", why))
     return causes
 
 
@@ -363,10 +345,6 @@ def _check_secret(obj: KubeObject) -> list[Cause]:
     return _check_data(obj)
 
 
-def _check_pod(obj: KubeObject) -> list[Cause]:
-    return _complaints_about_pod_spec(obj["spec"], "spec")
-
-
 def _complaints_about_pod_spec(spec: Mapping[str, Any], path: str) -> list[Cause]:
     containers = spec.get("containers")
     if not containers:
@@ -390,11 +368,10 @@ def _complaints_about_pod_spec(spec: Mapping[str, Any], path: str) -> list[Cause
                 causes.append(_missing(f"{place}.image"))
             for at, mount in enumerate(container.get("volumeMounts") or ()):
                 if mount.get("name") not in volumes:
-                    path, why = (
-                        f"{place}.volumeMounts[{at}].name",
-                        f'Not found: "{mount.get("name")}"',
+                    why = f'Not found: "{mount.get("name")}"'
+                    causes.append(
+                        Cause(f"{place}.volumeMounts[{at}].name", why, "FieldValueNotFound")
                     )
-                    causes.append(Cause(path, why, "FieldValueNotFound"))
     return causes
 
 
@@ -439,7 +416,7 @@ def _check_claim(obj: KubeObject) -> list[Cause]:
 _CHECKS: Final[Mapping[str, Callable[[KubeObject], list[Cause]]]] = {
     "ConfigMap": _check_data,
     "Secret": _check_secret,
-    "Pod": _check_pod,
+    "Pod": lambda obj: _complaints_about_pod_spec(obj["spec"], "spec"),
     "PersistentVolumeClaim": _check_claim,
     "Deployment.apps": _check_workload,
     "StatefulSet.apps": _check_workload,

@@ -1,16 +1,18 @@
-"""Which certificates must be made anew, and whom does one trust in between?"""
+"""Renewal of certificates, and of the authority that signs them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
+
+from kanister_py.values import NamedTuple
 
 # A certificate is renewed when a third of its life is left: time for a renewal that
 # fails for days.
 _LEFT_AT_RENEWAL: Final = 3
-# A new authority is known to everybody for so long before it signs anything.
+# A new authority is published for so long before it signs anything.
 STAGING: Final = timedelta(hours=24)
 
 
@@ -25,7 +27,7 @@ class KeyPair(NamedTuple):
 
 
 class CertificateFacts(NamedTuple):
-    """What a certificate says of itself."""
+    """Facts that a certificate states: its subject, issuer, times and names."""
 
     subject: str
     issuer: str
@@ -45,13 +47,13 @@ class CertificateFacts(NamedTuple):
 
 
 class AuthorityStep(StrEnum):
-    """What is to be done about an authority."""
+    """Next step for an authority."""
 
     CREATE = "create"
     """There is none yet."""
     KEEP = "keep"
     STAGE = "stage"
-    """A new one is made and told to everybody; the old one still signs."""
+    """A new one is made and published; the old one still signs."""
     PROMOTE = "promote"
     """The new one signs from now on; the old one is still trusted."""
     RETIRE = "retire"
@@ -69,9 +71,9 @@ class AuthorityFacts(NamedTuple):
 def next_authority_step(
     authority: AuthorityFacts, now: datetime, staging: timedelta = STAGING
 ) -> AuthorityStep:
-    """Say how an authority comes to its end without anybody being refused meanwhile.
+    """Choose the step by which one authority follows another with no refusal meanwhile.
 
-    One that is not near its end is never touched, whoever made it.
+    One that is not near its end is never touched, wherever it is from.
     """
     current, following = authority.current, authority.following
     if current is None:

@@ -1,4 +1,4 @@
-"""How to copy what JSON knows, fast."""
+"""Deep copies of JSON values, fast."""
 
 from __future__ import annotations
 

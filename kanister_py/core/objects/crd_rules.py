@@ -12,6 +12,7 @@ from typing import Any, Final
 from kanister_py.core.errors import Cause
 from kanister_py.core.objects.cel.errors import CelError
 from kanister_py.core.objects.cel.expression import compile_cel
+from kanister_py.core.objects.cel.parser import RESERVED
 from kanister_py.core.objects.cel.values import Optional
 
 RULES: Final = "x-kubernetes-validations"
@@ -23,13 +24,7 @@ _ESCAPES: Final = (
     ("-", "__dash__"),
     ("/", "__slash__"),
 )
-_KEYWORDS: Final = frozenset(
-    {
-        "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for",
-        "function", "if", "import", "let", "loop", "package", "namespace", "return", "var",
-        "void", "while",
-    }
-)  # fmt: skip
+_KEYWORDS: Final = RESERVED | {"true", "false", "null", "in"}
 
 
 def unreadable_rules(schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
@@ -63,14 +58,14 @@ def _broken(value: Any, old: Any, schema: Mapping[str, Any], path: str) -> Itera
             shown = schema.get("type", "object")
             reason = rule.get("reason") or "FieldValueInvalid"
             yield Cause(place.lstrip(".") or "<nil>", f'Invalid value: "{shown}": {why}', reason)
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
         for key, inside in value.items():
             of = properties.get(key, additional)
-            if isinstance(of, Mapping):
-                was = old.get(key, _NOTHING) if isinstance(old, Mapping) else _NOTHING
+            if isinstance(of, dict):
+                was = old.get(key, _NOTHING) if isinstance(old, dict) else _NOTHING
                 yield from _broken(inside, was, of, f"{path}.{key}" if path else key)
-    elif isinstance(value, list) and isinstance(schema.get("items"), Mapping):
+    elif isinstance(value, list) and isinstance(schema.get("items"), dict):
         olds = _by_keys(old, schema)
         for index, item in enumerate(value):
             was = olds.get(_keys_of(item, schema), _NOTHING)

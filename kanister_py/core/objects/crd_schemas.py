@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from kanister_py.core.errors import Cause
@@ -21,13 +21,13 @@ def prune(value: Any, schema: Mapping[str, Any], *, is_root: bool = False) -> No
             if key in properties:
                 if not (is_object and key == "metadata"):
                     prune(value[key], properties[key])
-            elif isinstance(additional, Mapping):
+            elif isinstance(additional, dict):
                 prune(value[key], additional)
             elif not keeps and not (is_object and key in _ALWAYS_KEPT):
                 del value[key]
     elif isinstance(value, list):
         items = schema.get("items")
-        if isinstance(items, Mapping):
+        if isinstance(items, dict):
             for item in value:
                 prune(item, items)
 
@@ -47,22 +47,22 @@ def complaints(value: Any, schema: Mapping[str, Any], path: str = "") -> list[Ca
         return [_wrong_type(value, path, wanted)]
     enum = schema.get("enum")
     if enum is not None and value not in enum:
-        told = ", ".join(f'"{allowed}"' for allowed in enum)
+        supported = ", ".join(f'"{allowed}"' for allowed in enum)
         found.append(
             Cause(
                 path or "<nil>",
-                f'Unsupported value: "{value}": supported values: {told}',
+                f'Unsupported value: "{value}": supported values: {supported}',
                 "FieldValueNotSupported",
             )
         )
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         found.extend(_complaints_of_object(value, schema, path))
     elif isinstance(value, list):
         found.extend(_complaints_of_list(value, schema, path))
     elif isinstance(value, str):
         found.extend(_complaints_of_text(value, schema, path))
     elif not isinstance(value, bool):
-        found.extend(_complaints_of_number(value, schema, path))
+        found.extend(_beyond(value, value, schema, path, ("minimum", "maximum")))
     return found
 
 
@@ -121,26 +121,18 @@ def _complaints_of_object(
     for key, inside in value.items():
         if key in properties:
             found.extend(complaints(inside, properties[key], _inside(path, key)))
-        elif isinstance(additional, Mapping):
+        elif isinstance(additional, dict):
             found.extend(complaints(inside, additional, _inside(path, key)))
-    limit = schema.get("maxProperties")
-    if limit is not None and len(value) > limit:
-        found.append(_invalid(path, len(value), f"must have at most {limit} properties"))
-    return found
+    return [*found, *_beyond(len(value), len(value), schema, path, ("maxProperties",))]
 
 
 def _complaints_of_list(value: list[Any], schema: Mapping[str, Any], path: str) -> list[Cause]:
     found: list[Cause] = []
     items = schema.get("items")
-    if isinstance(items, Mapping):
+    if isinstance(items, dict):
         for index, item in enumerate(value):
             found.extend(complaints(item, items, f"{path}[{index}]"))
-    if (limit := schema.get("maxItems")) is not None and len(value) > limit:
-        found.append(_invalid(path, len(value), f"must have at most {limit} items"))
-    if (limit := schema.get("minItems")) is not None and len(value) < limit:
-        found.append(
-            _invalid(path, len(value), f"{path} in body should have at least {limit} items")
-        )
+    found.extend(_beyond(len(value), len(value), schema, path, ("maxItems", "minItems")))
     keys = schema.get("x-kubernetes-list-map-keys")
     if keys and schema.get("x-kubernetes-list-type") == "map":
         seen: set[str] = set()
@@ -153,11 +145,7 @@ def _complaints_of_list(value: list[Any], schema: Mapping[str, Any], path: str) 
 
 
 def _complaints_of_text(value: str, schema: Mapping[str, Any], path: str) -> list[Cause]:
-    found: list[Cause] = []
-    if (limit := schema.get("maxLength")) is not None and len(value) > limit:
-        found.append(_invalid(path, value, f"may not be longer than {limit}"))
-    if (limit := schema.get("minLength")) is not None and len(value) < limit:
-        found.append(_invalid(path, value, f"{path} in body should be at least {limit} chars long"))
+    found = [*_beyond(value, len(value), schema, path, ("maxLength", "minLength"))]
     pattern = schema.get("pattern")
     if pattern and not _matches(pattern, value):
         found.append(_invalid(path, value, f"{path} in body should match '{pattern}'"))
@@ -171,17 +159,24 @@ def _matches(pattern: str, value: str) -> bool:
     return re2.search(pattern, value) is not None
 
 
-def _complaints_of_number(value: float, schema: Mapping[str, Any], path: str) -> list[Cause]:
-    found: list[Cause] = []
-    if (limit := schema.get("minimum")) is not None and value < limit:
-        found.append(
-            _invalid(path, value, f"{path} in body should be greater than or equal to {limit}")
-        )
-    if (limit := schema.get("maximum")) is not None and value > limit:
-        found.append(
-            _invalid(path, value, f"{path} in body should be less than or equal to {limit}")
-        )
-    return found
+_BOUNDS: Final[Mapping[str, str]] = {
+    "maxProperties": "must have at most {limit} properties",
+    "maxItems": "must have at most {limit} items",
+    "minItems": "{path} in body should have at least {limit} items",
+    "maxLength": "may not be longer than {limit}",
+    "minLength": "{path} in body should be at least {limit} chars long",
+    "minimum": "{path} in body should be greater than or equal to {limit}",
+    "maximum": "{path} in body should be less than or equal to {limit}",
+}
+
+
+def _beyond(
+    value: Any, size: float, schema: Mapping[str, Any], path: str, bounds: tuple[str, ...]
+) -> Iterator[Cause]:
+    for bound in bounds:
+        limit = schema.get(bound)
+        if limit is not None and (size > limit if bound.startswith("max") else size < limit):
+            yield _invalid(path, value, _BOUNDS[bound].format(path=path, limit=limit))
 
 
 def _invalid(path: str, value: Any, why: str) -> Cause:

@@ -1,12 +1,13 @@
-"""Where do two values of JSON differ?"""
+"""Differences between two values of JSON, by path."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.objects.documents import text_of_path
+from kanister_py.values import NamedTuple
 
 _ABSENT = object()
 _MOST_CHARACTERS = 60

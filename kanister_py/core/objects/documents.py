@@ -1,4 +1,4 @@
-"""What does this YAML say, and on which line does it say it?
+"""YAML documents: plain data, and the line and column of each part of it.
 
 Read as Kubernetes' own tools read it: `y n yes no on off` are booleans, dates and
 `12:30` stay text, whole numbers stay whole however they are written, and every
@@ -9,25 +9,14 @@ a short one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
-from difflib import get_close_matches
-from typing import Any, ClassVar, NamedTuple
-
-import yaml
-from yaml.events import (
-    AliasEvent,
-    DocumentEndEvent,
-    DocumentStartEvent,
-    MappingEndEvent,
-    MappingStartEvent,
-    ScalarEvent,
-    SequenceEndEvent,
-    SequenceStartEvent,
-)
+from typing import Any, ClassVar
 
 from kanister_py.core.errors import InvalidDocument, Problem
+from kanister_py.core.objects.pyyaml import yaml
 from kanister_py.core.objects.scalars import TAG, as_json, as_key, plain_value_of, resolved_scalar
+from kanister_py.patterns import pattern_of
+from kanister_py.values import NamedTuple
 
 # An API server takes objects of about 1.5 MiB; several of them may share a file.
 MAX_BYTES = 4 * 1024 * 1024
@@ -38,9 +27,11 @@ _MOST_PROBLEMS = 100
 
 Path = tuple[str | int, ...]
 
-# What YAML calls not printable, and halves of surrogate pairs.
-_NOT_IN_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_PLAIN_KEY = re.compile(r"[A-Za-z_$][A-Za-z0-9_$-]*\Z")
+# What YAML calls not printable, and halves of surrogate pairs. To name what is printable
+# instead would take twelve times as long to compile.
+_NOT_IN_YAML = pattern_of("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_NOT_IN_ASCII_YAML = pattern_of("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_PLAIN_KEY = pattern_of(r"[A-Za-z_$][A-Za-z0-9_$-]*\Z")
 
 
 def text_of_path(path: Sequence[str | int]) -> str:
@@ -56,10 +47,15 @@ def text_of_path(path: Sequence[str | int]) -> str:
     return text
 
 
-def nearest(word: str, known: Sequence[str], most: int = 3) -> tuple[str, ...]:
-    """Say which of the known words somebody may have meant; capitals do not count."""
+def nearest(
+    word: str, known: Sequence[str], most: int = 3, likeness: float = 0.6
+) -> tuple[str, ...]:
+    """Say which of the known words may be meant; capitals do not count."""
+    # Loaded for mistakes alone.
+    from difflib import get_close_matches
+
     by_folded = {each.casefold(): each for each in sorted(known, reverse=True)}
-    found = get_close_matches(word.casefold(), sorted(by_folded), n=most, cutoff=0.6)
+    found = get_close_matches(word.casefold(), sorted(by_folded), n=most, cutoff=likeness)
     return tuple(by_folded[each] for each in found)
 
 
@@ -145,9 +141,9 @@ def parse_documents(
         return [Document(file, root) for root in reader.documents() if root.value is not None]
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        said = error.problem or error.context or "it cannot be parsed"
+        why = error.problem or error.context or "it cannot be parsed"
         line, column = (mark.line + 1, mark.column + 1) if mark else (0, 0)
-        last = Problem(file, line, column, "", f"Not valid YAML: {said}")
+        last = Problem(file, line, column, "", f"Not valid YAML: {why}")
         raise InvalidDocument([*reader.problems, last]) from None
 
 
@@ -158,19 +154,13 @@ def parse_document(source: str | bytes, file: str = "") -> Document:
         raise _refusal(file, "Found nothing in it; one YAML document is wanted", 1, 1)
     if len(documents) > 1:
         place = documents[1].root.place
-        raise _refusal(
-            file,
-            f"Found {len(documents)} documents; one is wanted",
-            place.line,
-            place.column,
-        )
+        message = f"Found {len(documents)} documents; one is wanted"
+        raise _refusal(file, message, place.line, place.column)
     return documents[0]
 
 
-def _refusal(
-    file: str, message: str, line: int = 0, column: int = 0, path: str = ""
-) -> InvalidDocument:
-    return InvalidDocument([Problem(file, line, column, path, message)])
+def _refusal(file: str, message: str, line: int = 0, column: int = 0) -> InvalidDocument:
+    return InvalidDocument([Problem(file, line, column, "", message)])
 
 
 def _text_of(source: str | bytes, file: str) -> str:
@@ -183,17 +173,13 @@ def _text_of(source: str | bytes, file: str) -> str:
     except UnicodeDecodeError as error:
         line = source.count(b"\n", 0, error.start) + 1
         column = error.start - (source.rfind(b"\n", 0, error.start) + 1) + 1
-        raise _refusal(
-            file,
-            f"Not UTF-8: byte 0x{source[error.start]:02x} at offset {error.start}; "
-            "save the file as UTF-8",
-            line,
-            column,
-        ) from None
+        where = f"byte 0x{source[error.start]:02x} at offset {error.start}"
+        message = f"Not UTF-8: {where}; save the file as UTF-8"
+        raise _refusal(file, message, line, column) from None
 
 
 def _checked(text: str, file: str) -> str:
-    found = _NOT_IN_YAML.search(text)
+    found = (_NOT_IN_ASCII_YAML if text.isascii() else _NOT_IN_YAML).search(text)
     if found is None:
         return text
     line = text.count("\n", 0, found.start()) + 1
@@ -203,7 +189,7 @@ def _checked(text: str, file: str) -> str:
 
 
 def too_large(file: str) -> InvalidDocument:
-    """Refuse a file for its size alone, before anybody reads it."""
+    """Refuse a file for its size alone, before it is read."""
     return _refusal(
         file,
         f"Larger than {MAX_BYTES // (1024 * 1024)} MiB, the most that is read; "
@@ -211,7 +197,7 @@ def too_large(file: str) -> InvalidDocument:
     )
 
 
-# Shared by all scalars; nobody writes into a node.
+# Shared by all scalars; a node is never written into.
 _NO_CHILDREN: dict[str | int, Node] = {}
 _NO_KEYS: dict[str, Place] = {}
 
@@ -252,7 +238,7 @@ class _Reader:
             take = self._BY_EVENT.get(type(event))
             if take is not None:
                 take(self, event)
-            if isinstance(event, DocumentEndEvent) and self._root is not None:
+            if isinstance(event, yaml.DocumentEndEvent) and self._root is not None:
                 yield self._root
         if self.problems:
             raise InvalidDocument(self.problems)
@@ -267,7 +253,7 @@ class _Reader:
         if event.anchor:
             # Known but unfinished: an alias to it from inside would never end.
             self._anchors[event.anchor] = None
-        is_map = isinstance(event, MappingStartEvent)
+        is_map = isinstance(event, yaml.MappingStartEvent)
         self._stack.append(_Open(event.start_mark, event.anchor, is_map=is_map))
 
     def _close(self, event: Any) -> None:
@@ -285,16 +271,8 @@ class _Reader:
         if target is None:
             raise self._refused(event, f"The alias *{event.anchor} stands inside what it names")
         self._count(event, target.weight)
-        self._put(
-            Node(
-                target.value,
-                _place(event.start_mark, event.end_mark),
-                target.children,
-                target.keys,
-                target.weight,
-                "*",
-            )
-        )
+        place = _place(event.start_mark, event.end_mark)
+        self._put(target._replace(place=place, keys=target.keys, style="*"))
 
     def _scalar(self, event: Any) -> None:
         self._count(event, 1)
@@ -305,7 +283,8 @@ class _Reader:
             try:
                 value = self._value_of(event, text)
             except ValueError as error:
-                self._add(self._problem(event, str(error)))
+                here = _place(event.start_mark, event.end_mark)
+                self._add(here, self._path_here(), str(error))
                 value = text
         start, end = event.start_mark, event.end_mark
         place = Place(start.line + 1, start.column + 1, start.index, end.index)
@@ -348,16 +327,8 @@ class _Reader:
                 continue
             name = self._key(key)
             if name in keys and not self._repeated_keys_win:
-                first = keys[name]
-                self._add(
-                    Problem(
-                        self._file,
-                        key.place.line,
-                        key.place.column,
-                        self._path_here(name),
-                        f"The key {name!r} stands twice in one map, first on line {first.line}",
-                    )
-                )
+                what = f"The key {name!r} stands twice in one map, first on line {keys[name].line}"
+                self._add(key.place, self._path_here(name), what)
             children[name] = node
             keys[name] = key.place
         value = {name: node.value for name, node in children.items()}
@@ -370,10 +341,8 @@ class _Reader:
             if isinstance(source.value, dict):
                 merged.update(source.children)
                 continue
-            place = key.place
             what = "The merge key << wants a map or a list of maps"
-            path = self._path_here("<<")
-            self._add(Problem(self._file, place.line, place.column, path, what))
+            self._add(key.place, self._path_here("<<"), what)
         return merged
 
     def _key(self, key: Node) -> str:
@@ -382,19 +351,11 @@ class _Reader:
         if key.style == "*" and isinstance(key.value, bool | int | float):
             return str(as_key(key.value))
         what = "nothing" if key.value is None else kind_of(key.value)
-        self._add(
-            Problem(
-                self._file,
-                key.place.line,
-                key.place.column,
-                self._path_here(),
-                f"A key must be text, found {what}",
-            )
-        )
+        self._add(key.place, self._path_here(), f"A key must be text, found {what}")
         return str(key.value)
 
-    def _add(self, problem: Problem) -> None:
-        self.problems.append(problem)
+    def _add(self, place: Place, path: str, message: str) -> None:
+        self.problems.append(Problem(self._file, place.line, place.column, path, message))
         if len(self.problems) >= _MOST_PROBLEMS:
             raise InvalidDocument(self.problems)
 
@@ -410,14 +371,8 @@ class _Reader:
     def _count(self, event: Any, weight: int) -> None:
         self._nodes += weight
         if self._nodes > MAX_NODES:
-            raise self._refused(
-                event,
-                f"More than {MAX_NODES} values, aliases included: too many to be meant",
-            )
-
-    def _problem(self, event: Any, message: str) -> Problem:
-        mark = event.start_mark
-        return Problem(self._file, mark.line + 1, mark.column + 1, self._path_here(), message)
+            what = f"More than {MAX_NODES} values, aliases included: too many to be meant"
+            raise self._refused(event, what)
 
     def _refused(self, event: Any, message: str) -> InvalidDocument:
         mark = event.start_mark
@@ -425,13 +380,13 @@ class _Reader:
         return InvalidDocument([*self.problems, last])
 
     _BY_EVENT: ClassVar[dict[type, Callable[[_Reader, Any], None]]] = {
-        DocumentStartEvent: _start_document,
-        MappingStartEvent: _open,
-        SequenceStartEvent: _open,
-        MappingEndEvent: _close,
-        SequenceEndEvent: _close,
-        AliasEvent: _alias,
-        ScalarEvent: _scalar,
+        yaml.DocumentStartEvent: _start_document,
+        yaml.MappingStartEvent: _open,
+        yaml.SequenceStartEvent: _open,
+        yaml.MappingEndEvent: _close,
+        yaml.SequenceEndEvent: _close,
+        yaml.AliasEvent: _alias,
+        yaml.ScalarEvent: _scalar,
     }
 
 
@@ -474,6 +429,15 @@ def kind_of(value: object) -> str:
     )
 
 
+def shown(value: object) -> str:
+    """Write a value that was found as an error message does: cut, and without what is in it."""
+    if value is None or isinstance(value, dict | list):
+        return kind_of(value)
+    text = repr(value) if isinstance(value, str) else str(value)
+    text = text.lower() if isinstance(value, bool) else text
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
 _MERGE = object()
 
 
@@ -503,15 +467,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = None
-    if "\n" in text:
-        style = "|"
-    else:
-        try:
-            is_text = plain_value_of(text) == text and isinstance(plain_value_of(text), str)
-        except ValueError:
-            is_text = False
-        style = None if is_text else "'"
+    style = "|" if "\n" in text else None if isinstance(plain_value_of(text), str) else "'"
     return dumper.represent_scalar(f"{TAG}str", text, style=style)
 
 

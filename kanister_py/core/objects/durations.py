@@ -1,10 +1,11 @@
-"""How long something lasts, as Go reads and writes it."""
+"""Durations, as Go reads and writes them."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from kanister_py.core.errors import UsageError
+from kanister_py.patterns import pattern_of
 
 
 class InvalidDuration(UsageError):
@@ -35,30 +36,11 @@ _UNITS: Final = {
     "m": MINUTE,
     "h": HOUR,
 }
+# The digits before and behind a point, and everything up to the next number.
+_PART: Final = pattern_of(r"([0-9]*)(\.[0-9]*)?([^.0-9]*)")
 _LIMIT: Final = 1 << 63
 _DIGITS: Final = 19
 """More before the point are out of range, more behind it say nothing."""
-
-
-def _digits(text: str) -> tuple[str, str]:
-    """Split the digits off the start of a text."""
-    rest = text.lstrip("0123456789")
-    return text[: len(text) - len(rest)], rest
-
-
-def _number(text: str) -> tuple[str, str, str]:
-    """Split a number off the start: its digits before and behind the point, and the rest."""
-    whole, rest = _digits(text)
-    fraction = ""
-    if rest.startswith("."):
-        fraction, rest = _digits(rest[1:])
-    return whole.lstrip("0") or whole[:1], fraction[:_DIGITS], rest
-
-
-def _unit(text: str) -> tuple[str, str]:
-    """Split off everything up to the next number."""
-    end = next((at for at, sign in enumerate(text) if sign in ".0123456789"), len(text))
-    return text[:end], text[end:]
 
 
 def parse_duration(text: str) -> int:
@@ -71,12 +53,14 @@ def parse_duration(text: str) -> int:
         return 0
     if not rest:
         raise InvalidDuration(text, f"invalid duration {_quoted(text)}")
-    total = 0
-    while rest:
-        whole, fraction, rest = _number(rest)
+    total, at = 0, 0
+    while at < len(rest):
+        found = _PART.match(rest, at)
+        assert found is not None  # each of its groups may be empty
+        whole, fraction, unit = found.groups("")
+        whole, fraction = whole.lstrip("0") or whole[:1], fraction[1 : _DIGITS + 1]
         if len(whole) > _DIGITS or not (whole or fraction):
             raise InvalidDuration(text, f"invalid duration {_quoted(text)}")
-        unit, rest = _unit(rest)
         if not unit:
             raise InvalidDuration(text, f"missing unit in duration {_quoted(text)}")
         if unit not in _UNITS:
@@ -86,6 +70,7 @@ def parse_duration(text: str) -> int:
             total += int(fraction) * _UNITS[unit] // 10 ** len(fraction)
         if total > _LIMIT:
             raise InvalidDuration(text, f"invalid duration {_quoted(text)}")
+        at = found.end()
     if not is_negative and total == _LIMIT:
         raise InvalidDuration(text, f"invalid duration {_quoted(text)}")
     return -total if is_negative else total

@@ -1,16 +1,15 @@
-"""Where does a field path of a composition lead, what is there, and how is it written?
+"""Field paths of compositions: reading, writing and merging what is at one.
 
-These are the paths of compositions and their functions. What they do at the edges, and
-what they say when they fail, is part of what functions answer; where that does not
-matter, `paths` is the friendlier dialect.
+What they do at the edges, and what they say when they fail, is part of what functions answer.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kanister_py.core.errors import UsageError
+from kanister_py.values import NamedTuple
 
 # What these say is part of what functions answer on the wire, word for word: they begin
 # with the path, small letters included.
@@ -36,14 +35,14 @@ MAX_INDEX: Final = 1024
 """Nothing is written behind this index: a list is filled up to it."""
 
 _MAX_UINT32: Final = (1 << 32) - 1
-# Longer ones come from nobody's hand, and need not be remembered.
+# Longer ones are written by no hand, and need not be remembered.
 _MAX_CACHED_LENGTH: Final = 512
 # How many paths one path with wildcards may stand for.
 _MAX_EXPANDED: Final = 100_000
 
 
 class MergeOptions(NamedTuple):
-    """How a value meets one that is there already."""
+    """Options for merging a value with one that is there already."""
 
     keep_map_values: bool = False
     """In maps, what is there wins over what comes, unless it is empty."""
@@ -52,7 +51,7 @@ class MergeOptions(NamedTuple):
 
 
 class FieldPath:
-    """One path, read once.
+    """One field path, read once.
 
     `get` answers what the object itself holds; `set` puts the value itself there. Both
     expect an object of dicts and lists.
@@ -164,12 +163,6 @@ class FieldPath:
                 there.extend([None] * (following + 1 - len(there)))
             target = there
 
-    def merge(self, obj: dict[str, Any], value: Any, options: MergeOptions | None) -> None:
-        """Put a value at the path, merged with what is there; in its place without options."""
-        if options is not None:
-            value = merge_values(self.find(obj), value, options)
-        self.set(obj, value)
-
     def expand(self, obj: Any) -> list[FieldPath]:
         """Say which paths a path with wildcards stands for in an object.
 
@@ -184,7 +177,7 @@ class FieldPath:
                 f"cannot expand wildcards for segments: {_quoted(str(self))}: {error}"
             ) from error
         # Written and read again: a name that cannot be written as part of a path is an
-        # error here, as it is for whoever writes the path out.
+        # error here, as it is where the path is written out.
         return [parse_field_path(write_steps(each)) for each in expanded]
 
 
@@ -249,13 +242,13 @@ def _expand(
 
 def write_steps(steps: tuple[Step, ...]) -> str:
     """Write steps as a path."""
-    told = ""
+    text = ""
     for step in steps:
         if isinstance(step, int) or step == WILDCARD or "." in step:
-            told += f"[{step}]"
+            text += f"[{step}]"
         else:
-            told += f".{step}"
-    return told.removeprefix(".")
+            text += f".{step}"
+    return text.removeprefix(".")
 
 
 def parse_field_path(text: str) -> FieldPath:
@@ -334,26 +327,11 @@ def _field_or_index(text: str) -> Step:
     return text.strip("'\"")
 
 
-_ESCAPES: Final = {
-    '"': '\\"', "\\": "\\\\", "\a": "\\a", "\b": "\\b", "\f": "\\f",
-    "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v",
-}  # fmt: skip
-
-
 def _quoted(text: str) -> str:
-    """Write a text in double quotes, what does not show spelled out."""
-    return '"' + "".join(map(_spelled, text)) + '"'
+    # Loaded where it is needed: most paths lead somewhere.
+    from kanister_py.gotemplate.quoting import quote
 
-
-def _spelled(char: str) -> str:
-    if char in _ESCAPES:
-        return _ESCAPES[char]
-    if char.isprintable():
-        return char
-    code = ord(char)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return quote(text)
 
 
 # Merging
@@ -395,7 +373,7 @@ def _merge_maps(
                 there[key] = value
             if isinstance(old, list) and old:
                 continue
-        if overwrite or _is_empty(old):
+        if overwrite or not old:
             # Behind an empty list, or in place of something else, all that came stands.
             there[key] = value
 
@@ -404,24 +382,16 @@ def _appended(old: Any, value: list[Any]) -> list[Any]:
     if old is not None and not isinstance(old, list):
         raise FieldPathError(
             "failed to merge values: cannot append two slices with different type "
-            f"([]interface {{}}, {_go_type(old)})"
+            f"([]interface {{}}, {go_type(old)})"
         )
     return [*(old or ()), *value]
 
 
-def _is_empty(value: Any) -> bool:
-    """Say whether a value is the zero of its type, or has nothing in it."""
-    return not value
-
-
-def _go_type(value: Any) -> str:
+def go_type(value: Any) -> str:
+    """Name the type that Go has for a value of JSON that is no list."""
     if isinstance(value, dict):
         return "map[string]interface {}"
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, str):
-        return "string"
-    return "int64" if isinstance(value, int) else "float64"
+    return {bool: "bool", str: "string", int: "int64"}.get(type(value), "float64")
 
 
 def _is_same(one: Any, other: Any) -> bool:

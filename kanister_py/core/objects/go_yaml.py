@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cmp_to_key
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from yaml.emitter import Emitter
 from yaml.events import (
@@ -25,13 +25,23 @@ from yaml.events import (
     StreamStartEvent,
 )
 
+from kanister_py.patterns import pattern_of
+from kanister_py.values import NamedTuple
+
 _WIDTH: Final = 80
 _LONGEST_KEY_BYTES: Final = 128
-_NOT_TEXT: Final = re.compile(
+# Words and numbers of two versions of YAML. Most texts are told apart by their first sign.
+_NOT_TEXT_WORDS: Final = frozenset(
+    (
+        *("", "~", "null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE"),
+        *("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"),
+        *("n", "N", "no", "No", "NO", "off", "Off", "OFF"),
+    )
+)
+_NUMBER_STARTS: Final = "+-.0123456789"
+_NUMBER: Final = pattern_of(
     r"""(?:
-    |~|null|Null|NULL
-    |y|Y|yes|Yes|YES|on|On|ON|true|True|TRUE|n|N|no|No|NO|off|Off|OFF|false|False|FALSE
-    |[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)
+    [-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)
     |[-+]?(?:0[xX][0-9a-fA-F_]+|0[oO][0-7_]+|0[bB][01_]+|[0-9][0-9_]*)
     |[-+]?(?:\.[0-9][0-9_]*|[0-9][0-9_]*(?:\.[0-9_]*)?)(?:[eE][-+]?[0-9_]+)?
     |[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?
@@ -41,8 +51,9 @@ _NOT_TEXT: Final = re.compile(
     re.VERBOSE,
 )
 # Signs of more than three bytes are never written as they are.
-_UNSEEN: Final = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe-\U0010ffff]")
-_ESCAPED: Final = re.compile('["\\\\\n\u2028\u2029]|' + _UNSEEN.pattern)
+_UNSEEN_SIGNS: Final = "[\x00-\x09\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe-\U0010ffff]"
+_UNSEEN: Final = pattern_of(_UNSEEN_SIGNS)
+_ESCAPED: Final = pattern_of('["\\\\\n\u2028\u2029]|' + _UNSEEN_SIGNS)
 
 
 def dump_go_yaml(value: Any) -> str:
@@ -61,7 +72,7 @@ def dump_go_yaml(value: Any) -> str:
 
 
 class _Sink(NamedTuple):
-    """What the emitter takes for a stream."""
+    """Stream that the emitter writes to."""
 
     write: Callable[[str], object]
 
@@ -87,9 +98,9 @@ def _scalar(value: Any) -> ScalarEvent:
     if isinstance(value, str):
         if "\n" in value:
             style = "|"
-        elif _NOT_TEXT.match(value):
+        elif value in _NOT_TEXT_WORDS or (value[0] in _NUMBER_STARTS and _NUMBER.match(value)):
             style = '"'
-        if _UNSEEN.search(value):
+        if not (value.isascii() and value.isprintable()) and _UNSEEN.search(value):
             style = '"'
         text = value
     elif value is None or isinstance(value, bool):
@@ -157,8 +168,8 @@ def _compare_counts(one: str, other: str, at: int) -> int:
     return -1 if one[at] < other[at] else 1
 
 
-_DIGITS = re.compile(r"[0-9]+")
-_DIGITS_AT_END = re.compile(r"[0-9]+\Z")
+_DIGITS = pattern_of(r"[0-9]+")
+_DIGITS_AT_END = pattern_of(r"[0-9]+\Z")
 
 
 class _Emitter(Emitter):
@@ -182,8 +193,9 @@ class _Emitter(Emitter):
     def write_double_quoted(self, text: str, split: bool = True) -> None:
         self.write_indicator('"', True)
         has_spaces = False
+        is_plain = text.isascii() and text.isprintable()
         for at, sign in enumerate(text):
-            if _ESCAPED.match(sign):
+            if sign in '"\\' if is_plain else _ESCAPED.match(sign):
                 self._write(_escape(sign))
                 has_spaces = False
             elif sign == " ":

@@ -1,14 +1,17 @@
-"""What a JSONPath template of kubectl finds in an object: `{.spec.containers[*].image}`."""
+"""JSONPath templates of kubectl, such as `{.spec.containers[*].image}`."""
 
 from __future__ import annotations
 
 import json
+import operator
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.field_paths import go_type
+from kanister_py.values import NamedTuple
 
 
 class InvalidJSONPath(UsageError):
@@ -25,53 +28,15 @@ class InvalidJSONPath(UsageError):
 # What a template is made of
 
 
-class _Text(NamedTuple):
-    text: str
-
-
-class _Literal(NamedTuple):
-    value: int | float | bool
-
-
 class _Word(NamedTuple):
+    """A word of a template itself: `range` or `end`."""
+
     name: str
 
 
-class _Field(NamedTuple):
-    name: str
-
-
-class _Slice(NamedTuple):
-    """One index is a slice up to the next one, which is `derived` from it."""
-
-    start: int | None
-    end: int | None
-    step: int | None
-    is_derived: bool
-
-
-class _Wildcard(NamedTuple):
-    pass
-
-
-class _Descent(NamedTuple):
-    pass
-
-
-class _Union(NamedTuple):
-    parts: tuple[tuple[_Node, ...], ...]
-
-
-class _Filter(NamedTuple):
-    left: tuple[_Node, ...]
-    operator: str
-    right: tuple[_Node, ...]
-
-
-_Node: TypeAlias = (
-    _Text | _Literal | _Word | _Field | _Slice | _Wildcard | _Descent | _Union | _Filter
-)
-_Part: TypeAlias = tuple[_Node, ...] | str
+_Step: TypeAlias = "Callable[[_Search, list[Any]], Iterable[Any]]"
+_Node: TypeAlias = "_Step | _Word"
+_Part: TypeAlias = "tuple[_Node, ...] | str"
 """A template alternates between plain text and what stands in braces."""
 
 
@@ -121,9 +86,13 @@ def _expression(text: str) -> tuple[_Node, ...]:
     return tuple(_Reader(text, 0, is_inside_braces=False).read())
 
 
-_WORD_END: Final = frozenset(" \t\r\n.,[]$@{}")
+_WORD: Final = re.compile(r"[^ \t\r\n.,\[\]$@{}]*")
+_FIELD: Final = re.compile(r"(?:\\.|\\\Z|[^ \t\r\n.,\[\]$@{}\\])*", re.DOTALL)
+_NUMBER: Final = re.compile(r"[+-]?[\d.]*")
+_QUOTED: Final = re.compile(r"""(["'])[^\n]*?(?<!\\)\1""")
 _NAME_IN_BRACKETS: Final = re.compile(r"^'([^']*)'$")
 _SLICE: Final = re.compile(r"^(-?[0-9]*)(:-?[0-9]*)?(:-?[0-9]*)?$")
+_MOST_DIGITS: Final = 20  # of 64 bits, with a sign
 _COMPARISON: Final = re.compile(r"^([^!<>=]+)([!<>=]+)(.+?)$")
 
 
@@ -160,65 +129,51 @@ class _Reader:
         elif sign == "[":
             nodes.extend(self._brackets())
         elif sign in "\"'":
-            nodes.append(_Text(_unquoted(self.text, self._quoted())))
+            nodes.append(_constant(_unquoted(self.text, self._quoted())))
         elif sign == ".":
             self.at += 1
             nodes.append(self._field())
         elif sign in "+-" or sign.isdigit():
             nodes.append(self._number())
         elif sign == "_" or sign.isalpha():
-            word = self._word()
-            nodes.append(_Literal(word == "true") if word in {"true", "false"} else _Word(word))
+            word = self._take(_WORD)
+            nodes.append(_literal(word == "true") if word in {"true", "false"} else _Word(word))
         else:
             raise self.failure(f"unrecognized character in action: U+{ord(sign):04X} '{sign}'")
 
-    def _word(self) -> str:
-        start = self.at
-        while self.at < len(self.text) and self.text[self.at] not in _WORD_END:
-            self.at += 1
-        return self.text[start : self.at]
+    def _take(self, pattern: re.Pattern[str]) -> str:
+        """Take what a pattern finds here; nothing if it does not fit."""
+        found = pattern.match(self.text, self.at)
+        if found is None:
+            return ""
+        self.at = found.end()
+        return found[0]
 
     def _field(self) -> _Node:
-        start = self.at
-        while self.at < len(self.text) and self.text[self.at] not in _WORD_END:
-            self.at += 2 if self.text[self.at] == "\\" else 1
-        name = self.text[start : self.at]
-        return _Wildcard() if name == "*" else _Field(name.replace("\\", ""))
+        name = self._take(_FIELD)
+        return _all_inside if name == "*" else _field(name.replace("\\", ""))
 
     def _descent(self, nodes: list[_Node]) -> None:
-        if nodes and isinstance(nodes[-1], _Descent):
+        if nodes and nodes[-1] is _descent:
             raise self.failure("invalid multiple recursive descent")
         self.at += 2
-        nodes.append(_Descent())
+        nodes.append(_descent)
         follows = self.text[self.at : self.at + 1]
         if follows == "_" or follows.isalnum():
             nodes.append(self._field())
 
     def _number(self) -> _Node:
-        start = self.at
-        if self.text[self.at] in "+-":
-            self.at += 1
-        while self.at < len(self.text) and (
-            self.text[self.at] == "." or self.text[self.at].isdigit()
-        ):
-            self.at += 1
-        number = self.text[start : self.at]
+        number = self._take(_NUMBER)
         try:
-            return _Literal(float(number) if "." in number else int(number))
+            return _literal(float(number) if "." in number else int(number))
         except ValueError as error:
             raise self.failure(f"cannot parse number {number}") from error
 
     def _quoted(self) -> str:
-        start = self.at
-        quote = self.text[start]
-        self.at += 1
-        while True:
-            sign = self.text[self.at : self.at + 1]
-            if sign in {"", "\n"}:
-                raise self.failure("unterminated quoted string")
-            self.at += 1
-            if sign == quote and self.text[self.at - 2] != "\\":
-                return self.text[start : self.at]
+        quoted = self._take(_QUOTED)
+        if not quoted:
+            raise self.failure("unterminated quoted string")
+        return quoted
 
     def _brackets(self) -> Sequence[_Node]:
         end = self.text.find("]", self.at)
@@ -229,31 +184,31 @@ class _Reader:
         if inside == "*":
             inside = ":"
         if "," in inside:
-            return (
-                _Union(tuple(_expression(f"[{part.strip(' ')}]") for part in inside.split(","))),
-            )
+            return (_union([_expression(f"[{part.strip(' ')}]") for part in inside.split(",")]),)
         name = _NAME_IN_BRACKETS.match(inside)
         if name is not None:
             return _expression(f".{name[1]}")
         return (self._slice(inside),)
 
-    def _slice(self, inside: str) -> _Slice:
+    def _slice(self, inside: str) -> _Step:
         found = _SLICE.match(inside)
         if found is None:
             raise self.failure(f"invalid array index {inside}")
         numbers: list[int | None] = []
         for raw in found.groups():
-            said = (raw or "").lstrip(":")
-            if said == "-":
-                raise self.failure(f"array index {said} is not a number")
-            numbers.append(int(said) if said else None)
+            number = (raw or "").lstrip(":")
+            if number == "-" or len(number) > _MOST_DIGITS:
+                raise self.failure(f"array index {number} is not a number")
+            numbers.append(int(number) if number else None)
         start, end, step = numbers
         is_derived = not found[2]
         if is_derived:
             end = (start or 0) + 1
-        return _Slice(start, end, step, is_derived)
+        return lambda search, current: (
+            item for value in current for item in search.sliced(value, start, end, step, is_derived)
+        )
 
-    def _filter(self) -> _Filter:
+    def _filter(self) -> _Step:
         start = self.at + len("[?(")
         at = start
         quote, is_closed = "", False
@@ -275,9 +230,13 @@ class _Reader:
         self.at = at + 1
         comparison = _COMPARISON.match(inside)
         if comparison is None:
-            return _Filter(_expression(inside), "exists", ())
-        left, operator, right = comparison.groups()
-        return _Filter(_expression(left), operator, _expression(right))
+            left, sign, right = _expression(inside), "", _expression("")
+        else:
+            one, sign, other = comparison.groups()
+            left, right = _expression(one), _expression(other)
+        return lambda search, current: (
+            item for value in current for item in search.filtered(value, left, sign, right)
+        )
 
 
 _ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[0-7]{3}|.)|(.)", re.DOTALL)
@@ -308,6 +267,30 @@ def _unquoted(text: str, quoted: str) -> str:
 
 
 # Searching
+
+
+def _constant(value: str) -> _Step:
+    return lambda _search, _current: [value]
+
+
+def _literal(value: float | bool) -> _Step:  # a value as any other
+    return lambda _search, current: [value for _ in current]
+
+
+def _field(name: str) -> _Step:
+    return lambda search, current: search.field(name, current)
+
+
+def _all_inside(_search: _Search, current: list[Any]) -> Iterable[Any]:
+    return (inside for value in current for inside in _contents(value))
+
+
+def _descent(_search: _Search, current: list[Any]) -> Iterable[Any]:
+    return (found for value in current for found in _descendants(value))
+
+
+def _union(parts: list[tuple[_Node, ...]]) -> _Step:
+    return lambda search, current: (found for part in parts for found in search.walk(part, current))
 
 
 class _Search:
@@ -341,7 +324,7 @@ class _Search:
             if word == "range":
                 inner = [node for node in part if not isinstance(node, _Word)]
                 end = self._end_of_block(parts, at)
-                items = self._walk(inner, current)
+                items = self.walk(inner, current)
                 if not items:
                     # As kubectl does it: what the block asks for must exist even so.
                     self._block(parts, at, [None], depth + 1)
@@ -350,7 +333,7 @@ class _Search:
                     found.extend(inside)
                 at = end
                 continue
-            found.append(self._walk(part, current))
+            found.append(self.walk(part, current))
         return found, at
 
     def _end_of_block(self, parts: Sequence[_Part], at: int) -> int:
@@ -365,32 +348,14 @@ class _Search:
         # Nobody ended it: what follows is then asked of the outer object as well.
         return at
 
-    def _walk(self, nodes: Sequence[_Node], current: list[Any]) -> list[Any]:
+    def walk(self, nodes: Sequence[_Node], current: list[Any]) -> list[Any]:
         for node in nodes:
-            current = self._step(node, current)
+            if isinstance(node, _Word):
+                raise self.failure(f"unrecognized identifier {node.name}")
+            current = [*node(self, current)]
         return current
 
-    def _step(self, node: _Node, current: list[Any]) -> list[Any]:
-        match node:
-            case _Text(text):
-                return [text]
-            case _Literal(value):
-                return [value for _ in current]
-            case _Field(name):
-                return self._field(name, current)
-            case _Slice():
-                return [item for value in current for item in self._sliced(node, value)]
-            case _Wildcard():
-                return [inside for value in current for inside in _contents(value)]
-            case _Descent():
-                return [found for value in current for found in _descendants(value)]
-            case _Union(parts):
-                return [found for part in parts for found in self._walk(part, current)]
-            case _Filter():
-                return [item for value in current for item in self._filtered(node, value)]
-        raise self.failure(f"unrecognized identifier {node.name}")
-
-    def _field(self, name: str, current: list[Any]) -> list[Any]:
+    def field(self, name: str, current: list[Any]) -> list[Any]:
         if not current:
             return []
         found = [value[name] for value in current if isinstance(value, Mapping) and name in value]
@@ -398,17 +363,20 @@ class _Search:
             raise self.failure(f"{name} is not found")
         return found
 
-    def _sliced(self, part: _Slice, value: Any) -> Sequence[Any]:
+    def sliced(
+        self, value: Any, start: int | None, end: int | None, step: int | None, is_derived: bool
+    ) -> Sequence[Any]:
+        """Take a slice; that of one index ends at the next one, which is derived from it."""
         if value is None:
             return ()
         if not isinstance(value, list):
-            raise self.failure(f"{_go_type(value)} is not array or slice")
+            raise self.failure(f"{go_type(value)} is not array or slice")
         length = len(value)
-        start = part.start or 0
+        start = start or 0
         if start < 0:
             start += length
-        end = length if part.end is None else part.end
-        if end < 0 or (end == 0 and part.is_derived):
+        end = length if end is None else end
+        if end < 0 or (end == 0 and is_derived):
             end += length
         if start == end:
             return ()
@@ -418,52 +386,58 @@ class _Search:
             raise self.failure(f"array index out of bounds: index {end - 1}, length {length}")
         if start > end:
             raise self.failure(f"starting index {start} is greater than ending index {end}")
-        if part.step is not None and part.step <= 0:
+        if step is not None and step <= 0:
             raise self.failure("step must be > 0")
-        return value[start : end : part.step or 1]
+        return value[start : end : step or 1]
 
-    def _filtered(self, part: _Filter, value: Any) -> Iterator[Any]:
+    def filtered(
+        self, value: Any, left: Sequence[_Node], sign: str, right: Sequence[_Node]
+    ) -> Iterator[Any]:
+        """Give the items for which a comparison holds; without a sign, those that have `left`."""
         if not isinstance(value, list):
-            told = "<invalid reflect.Value>" if value is None else _go_text(value)
-            raise self.failure(f"{told} is not array or slice and cannot be filtered")
+            found = "<invalid reflect.Value>" if value is None else _go_text(value)
+            raise self.failure(f"{found} is not array or slice and cannot be filtered")
         for item in value:
-            if part.operator == "exists":
-                if self._exists(part.left, item):
+            if not sign:
+                if self._exists(left, item):
                     yield item
                 continue
-            lefts = self._walk(part.left, [item])
+            lefts = self.walk(left, [item])
             if not lefts:
                 continue
-            rights = self._walk(part.right, [item]) if len(lefts) == 1 else ()
+            rights = self.walk(right, [item]) if len(lefts) == 1 else ()
             if len(lefts) > 1 or len(rights) > 1:
                 raise self.failure("can only compare one element at a time")
-            if rights and self._compare(part.operator, lefts[0], rights[0]):
+            if rights and self._compare(sign, lefts[0], rights[0]):
                 yield item
 
     def _exists(self, nodes: Sequence[_Node], item: Any) -> bool:
         try:
-            return bool(self._walk(nodes, [item]))
+            return bool(self.walk(nodes, [item]))
         except InvalidJSONPath:
             return False
 
-    def _compare(self, operator: str, left: Any, right: Any) -> bool:
+    def _compare(self, sign: str, left: Any, right: Any) -> bool:
         kinds = {_basic_kind(left), _basic_kind(right)}
-        if operator not in _COMPARISONS:
-            raise self.failure(f"unrecognized filter operator {operator}")
+        if sign not in _COMPARISONS:
+            raise self.failure(f"unrecognized filter operator {sign}")
         if "" in kinds:
             raise self.failure("invalid type for comparison")
         if len(kinds) > 1:
             raise self.failure("incompatible types for comparison")
-        if kinds == {"bool"} and operator not in {"==", "!="}:
+        if kinds == {"bool"} and sign not in {"==", "!="}:
             raise self.failure("invalid type for comparison")
-        if operator in {"==", "!="}:
-            return bool(left == right) is (operator == "==")
-        if operator in {"<", "<="}:
-            return bool(left < right or (operator == "<=" and left == right))
-        return bool(left > right or (operator == ">=" and left == right))
+        return _COMPARISONS[sign](left, right)
 
 
-_COMPARISONS: Final = frozenset({"==", "!=", "<", ">", "<=", ">="})
+_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def _basic_kind(value: Any) -> str:
@@ -536,20 +510,8 @@ def _go_text(value: Any) -> str:
 
 
 def _go_float(value: float) -> str:
-    if value != value or value in {float("inf"), float("-inf")}:  # noqa: PLR0124 # NaN alone differs
-        return {"inf": "+Inf", "-inf": "-Inf"}.get(str(value), "NaN")
-    digits, _, exponent = f"{value!r}".partition("e")
-    if value and (abs(value) >= 1e21 or abs(value) < 1e-4):
-        if not exponent:
-            digits, _, exponent = f"{value:e}".partition("e")
-        power = int(exponent)
-        return f"{digits.removesuffix('.0')}e{'-' if power < 0 else '+'}{abs(power):02d}"
-    if exponent:
-        return f"{value:.0f}"
-    return digits.removesuffix(".0")
+    if not value or 1e-4 <= abs(value) < 1e21:
+        return f"{value:.0f}" if abs(value) >= 1e16 else repr(value).removesuffix(".0")
+    from kanister_py.gotemplate.numbers import format_float  # few answers hold such a number
 
-
-def _go_type(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "map[string]interface {}"
-    return {bool: "bool", int: "int64", float: "float64", str: "string"}.get(type(value), "nil")
+    return format_float(value, "e")

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Final
 
 from kanister_py.core.errors import UsageError
+from kanister_py.values import NamedTuple
 
 
 class InvalidProfile(UsageError):
@@ -30,9 +30,8 @@ class StoreKind(StrEnum):
     KOPIA = "kopia"
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
-    """What opens a bucket: an identity and its secret, whatever a store calls them.
+class Credential(NamedTuple):
+    """Credential of a bucket: an identity and its secret, whatever a store calls them.
 
     S3: access key, with a `role` to take on, or with a `token` as one that was taken on has.
     GCS: project and the JSON of a service account. Azure: storage account and key, or the
@@ -40,15 +39,19 @@ class Credential:
     """
 
     id: str = ""
-    secret: str = field(default="", repr=False)
+    secret: str = ""
     role: str = ""
-    token: str = field(default="", repr=False)
+    token: str = ""
     environment: str = ""
-    federated_token: str = field(default="", repr=False)
+    federated_token: str = ""
+
+    def __repr__(self) -> str:
+        shown = {"id": self.id, "role": self.role, "environment": self.environment}
+        inside = ", ".join(f"{name}={value!r}" for name, value in shown.items())
+        return f"Credential({inside})"
 
 
-@dataclass(frozen=True, slots=True)
-class Location:
+class Location(NamedTuple):
     """One bucket, or a folder in its place, and what stands before every path in it."""
 
     kind: StoreKind
@@ -66,11 +69,21 @@ class Location:
             raise InvalidProfile(f"Path {path!r} leads out of the location")
         return "/".join(parts)
 
+    @property
+    def folder(self) -> str:
+        """Say which folder of a machine the endpoint is, if the location is one."""
+        return self.endpoint.removeprefix("file://") if self.kind is StoreKind.FILE else ""
+
+    def before_writing(self) -> Location:
+        """Give what must be there before the first object: a folder for the bucket's need not."""
+        return self._replace(bucket="") if self.kind is StoreKind.FILE else self
+
     def in_folder(self, folder: str) -> Location:
-        """Give the folder below `folder` that stands in for the bucket."""
-        if self.kind is StoreKind.FILE:
+        """Give the folder below `folder` that stands in for the bucket; one that does, stays."""
+        base, _, kind = self.endpoint.rpartition("/")
+        if self.kind is StoreKind.FILE and base == folder and kind in _FOLDERS:
             return self
-        return replace(self, kind=StoreKind.FILE, endpoint=f"{folder}/{self.kind}")
+        return self._replace(kind=StoreKind.FILE, endpoint=f"{folder}/{self.kind}")
 
     def check_repository(self) -> None:
         """Raise unless restic can have a repository here."""
@@ -85,6 +98,7 @@ class Location:
         return f"{self.kind} bucket {self.bucket!r}{at}"
 
 
+_FOLDERS: Final = frozenset(StoreKind)
 _OF_RESTIC: Final = (StoreKind.S3, StoreKind.GCS, StoreKind.AZURE)
 _SECRET_KEYS: Final = {
     StoreKind.S3: ("aws_access_key_id", "aws_secret_access_key"),

@@ -1,4 +1,4 @@
-"""Who owns which field of an object, and what follows when somebody applies it.
+"""Field managers of server-side apply: ownership of fields, and what an apply makes of it.
 
 Sets of fields are kept as Kubernetes writes them (`FieldsV1`): a tree of dicts
 whose keys are `f:name`, `k:{"name":"web"}`, `v:"value"`. A node without
@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from kanister_py.core.errors import ApiError, Cause, UsageError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.merge_rules import MergeRule
+from kanister_py.values import NamedTuple
 
 
 class ApplyConflict(ApiError, UsageError):
@@ -30,7 +31,7 @@ class ApplyConflict(ApiError, UsageError):
     ) -> None:
         found = sorted(conflicts)
         managers = dict.fromkeys(manager for manager, _ in found)
-        told = "; ".join(
+        details = "; ".join(
             f'conflict with "{manager}": '
             + ", ".join(path for owner, path in found if owner == manager)
             for manager in managers
@@ -41,7 +42,7 @@ class ApplyConflict(ApiError, UsageError):
             for manager, path in found
         ]
         super().__init__(
-            f"Apply failed with {count}: {told}", resource=resource, name=name, causes=causes
+            f"Apply failed with {count}: {details}", resource=resource, name=name, causes=causes
         )
         self.conflicts = tuple(found)
 
@@ -52,15 +53,15 @@ _SELF: Final = "."
 _DEEP: Final = frozenset({dict, list})
 _MANY_UPDATES: Final = 10
 
-# What the cluster writes itself belongs to nobody.
-_NOBODYS_METADATA: Final = (
+# What the cluster writes itself belongs to no manager.
+_UNOWNED_METADATA: Final = (
     "f:name", "f:namespace", "f:creationTimestamp", "f:selfLink", "f:uid", "f:clusterName",
     "f:generation", "f:managedFields", "f:resourceVersion",
 )  # fmt: skip
 
 
 def _key_of_item(item: Any, rule: MergeRule) -> str | None:
-    """Name one item of a list that is merged; None if it cannot be told from others."""
+    """Name one item of a list that is merged; None if it cannot be distinguished."""
     if rule.is_set:
         return "v:" + json.dumps(item, separators=(",", ":"), ensure_ascii=False)
     if not isinstance(item, Mapping):
@@ -111,16 +112,16 @@ def fields_of(value: Any, rule: MergeRule) -> FieldSet:
 
 
 def fields_of_object(obj: Mapping[str, Any], rule: MergeRule) -> FieldSet:
-    """Say which fields of an object somebody can own."""
-    return _without_nobodys(fields_of(obj, rule))
+    """Say which fields of an object a manager can own."""
+    return _without_unowned(fields_of(obj, rule))
 
 
-def _without_nobodys(fields: FieldSet) -> FieldSet:
+def _without_unowned(fields: FieldSet) -> FieldSet:
     fields.pop("f:apiVersion", None)
     fields.pop("f:kind", None)
     metadata = fields.get("f:metadata")
     if metadata is not None:
-        for name in _NOBODYS_METADATA:
+        for name in _UNOWNED_METADATA:
             metadata.pop(name, None)
         if not metadata:
             del fields["f:metadata"]
@@ -198,13 +199,10 @@ def union(left: FieldSet, right: FieldSet) -> FieldSet:
 
 
 def _union_nodes(left: FieldSet, right: FieldSet) -> FieldSet:
-    if not left and not right:
-        return {}
-    if not left:
-        return {_SELF: {}, **right}
-    if not right:
-        return {_SELF: {}, **left}
-    return union(left, right)
+    if left and right:
+        return union(left, right)
+    # A field that is in its set itself, and has fields inside that are, too.
+    return {_SELF: {}, **left, **right} if left or right else {}
 
 
 def difference(left: FieldSet, right: FieldSet) -> FieldSet:
@@ -227,29 +225,10 @@ def difference(left: FieldSet, right: FieldSet) -> FieldSet:
     return kept
 
 
-def intersection(left: FieldSet, right: FieldSet) -> FieldSet:
-    """Say which fields are in both sets."""
-    kept: FieldSet = {}
-    for key, inside in left.items():
-        other = right.get(key)
-        if other is None:
-            continue
-        if key == _SELF:
-            kept[key] = {}
-        elif not inside or not other:
-            if (not inside or _SELF in inside) and (not other or _SELF in other):
-                kept[key] = {}
-        else:
-            both = intersection(inside, other)
-            if both:
-                kept[key] = {} if both.keys() == {_SELF} else both
-    return kept
-
-
 def covering(fields: FieldSet, changed: FieldSet) -> FieldSet:
     """Say which owned fields a change touches: the same, or one that holds what was changed.
 
-    Somebody may own a field whole (an empty map, a value that was plain) which
+    A manager may own a field whole (an empty map, a value that was plain) which
     now has fields of its own.
     """
     kept: FieldSet = {}
@@ -281,14 +260,14 @@ def paths_of(fields: FieldSet, prefix: str = "") -> Iterator[str]:
 
 
 def _path_element(key: str) -> str:
-    kind, _, said = key.partition(":")
+    kind, _, text = key.partition(":")
     if kind == "f":
-        return f".{said}"
+        return f".{text}"
     if kind == "v":
-        return f"[={said}]"
-    pairs: dict[str, Any] = json.loads(said)
-    told = ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(pairs.items()))
-    return f"[{told}]"
+        return f"[={text}]"
+    pairs: dict[str, Any] = json.loads(text)
+    keys = ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(pairs.items()))
+    return f"[{keys}]"
 
 
 # Managers
@@ -353,8 +332,8 @@ def after_update(
     if before is None:
         return {manager: (fields_of_object(after, rule), now)}
     changed, gone = changes_between(before, after, rule)
-    taken = _without_nobodys(changed or {})
-    lost = _without_nobodys(gone or {})
+    taken = _without_unowned(changed or {})
+    lost = _without_unowned(gone or {})
     result: Ownership = {}
     for owner, (fields, time) in ownership.items():
         kept = difference(fields, lost) if lost else fields
@@ -404,13 +383,13 @@ def apply_fields(
 
     Fields of other managers that would change are conflicts, unless forced:
     then they change hands. What the manager applied before and no longer wants
-    goes, if nobody else owns it.
+    goes, if no other manager owns it.
     """
     mine = fields_of_object(wanted, rule)
     before = dict(live or {})
     merged = _merged(before, wanted, rule) if live is not None else copy_json(wanted)
     changed, _ = changes_between(before, merged, rule)
-    taken = _without_nobodys(changed or {})
+    taken = _without_unowned(changed or {})
     others = {owner: held for owner, held in ownership.items() if owner != manager}
     conflicts = [
         (owner.name, path)
@@ -444,7 +423,7 @@ def _with_parents(fields: FieldSet) -> FieldSet:
 
 
 def _without_shared(dropped: FieldSet, held: FieldSet) -> FieldSet:
-    """Leave out what somebody else holds, and whatever holds something of somebody else's."""
+    """Leave out what other managers hold, and whatever holds something of theirs."""
     kept: FieldSet = {}
     for key, inside in dropped.items():
         other = held.get(key)
@@ -480,22 +459,20 @@ def _merged(before: Any, wanted: Any, rule: MergeRule) -> Any:
 
 def _merged_items(old: Mapping[str, Any], new: Mapping[str, Any], inside: MergeRule) -> list[Any]:
     """Merge two lists: items keep the places they have, new ones come after their neighbours."""
+
+    def merged_item(key: str) -> Any:
+        return _merged(old[key], new[key], inside) if key in old else copy_json(new[key])
+
     merged: list[Any] = []
     waiting = list(new)
     for key, item in old.items():
         if key not in new:
             merged.append(copy_json(item))
-            continue
-        if key in waiting:
+        elif key in waiting:
             upto = waiting.index(key) + 1
-            merged.extend(
-                _merged(old[k], new[k], inside) if k in old else copy_json(new[k])
-                for k in waiting[:upto]
-            )
+            merged.extend(map(merged_item, waiting[:upto]))
             del waiting[:upto]
-    merged.extend(
-        _merged(old[k], new[k], inside) if k in old else copy_json(new[k]) for k in waiting
-    )
+    merged.extend(map(merged_item, waiting))
     return merged
 
 

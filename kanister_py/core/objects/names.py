@@ -1,18 +1,15 @@
-"""Which names Kubernetes takes, and how we make our own."""
+"""Names: which ones Kubernetes takes, and how ours are made."""
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_LABEL_1035: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_QUALIFIED: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_VALUE: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-_DATA_KEY: Final = re.compile(r"[-._a-zA-Z0-9]+")
+from kanister_py.core.objects.digests import sha256
+from kanister_py.patterns import pattern_of
+
+if TYPE_CHECKING:
+    import re
 
 MAX_LABEL: Final = 63
 MAX_SUBDOMAIN: Final = 253
@@ -23,44 +20,70 @@ _MAX_GENERATED_BASE: Final = MAX_LABEL - _GENERATED_LENGTH
 SUFFIX_ALPHABET: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 
+def _form(pattern: str, most: int, wanted: str) -> tuple[re.Pattern[str], int, str]:
+    return pattern_of(pattern), most, f"{wanted}, regex used for validation is '{pattern}')"
+
+
+_LABEL: Final = _form(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?",
+    MAX_LABEL,
+    "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
+    "and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc'",
+)
+_LABEL_1035: Final = _form(
+    r"[a-z]([-a-z0-9]*[a-z0-9])?",
+    MAX_LABEL,
+    "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with "
+    "an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
+    "'abc-123'",
+)
+_SUBDOMAIN: Final = _form(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*",
+    MAX_SUBDOMAIN,
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' "
+    "or '.', and must start and end with an alphanumeric character (e.g. 'example.com'",
+)
+_QUALIFIED: Final = _form(
+    r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]",
+    MAX_LABEL,
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc'",
+)
+_VALUE: Final = _form(
+    r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?",
+    MAX_LABEL,
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' "
+    "or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or "
+    "'my_value',  or '12345'",
+)
+_DATA_KEY: Final = _form(
+    r"[-._a-zA-Z0-9]+",
+    MAX_SUBDOMAIN,
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
+    "'key.name',  or 'KEY_NAME',  or 'key-name'",
+)
+
+
+def _why_not(text: str, form: tuple[re.Pattern[str], int, str]) -> str:
+    pattern, most, wanted = form
+    if len(text) > most:
+        return f"must be no more than {most} characters"
+    return "" if pattern.fullmatch(text) else wanted
+
+
 def why_not_a_dns_label(name: str) -> str:
     """Say why a text is not a DNS label as RFC 1123 has it; empty if it is one."""
-    if len(name) > MAX_LABEL:
-        return f"must be no more than {MAX_LABEL} characters"
-    if _LABEL.fullmatch(name):
-        return ""
-    return (
-        "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', "
-        "and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', "
-        "regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"
-    )
+    return _why_not(name, _LABEL)
 
 
 def why_not_a_dns_1035_label(name: str) -> str:
     """Say why a text is not a DNS label as RFC 1035 has it; empty if it is one."""
-    if len(name) > MAX_LABEL:
-        return f"must be no more than {MAX_LABEL} characters"
-    if _LABEL_1035.fullmatch(name):
-        return ""
-    return (
-        "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with "
-        "an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or "
-        "'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')"
-    )
+    return _why_not(name, _LABEL_1035)
 
 
 def why_not_a_dns_subdomain(name: str) -> str:
     """Say why a text is not a DNS subdomain, as most objects' names are; empty if it is one."""
-    if len(name) > MAX_SUBDOMAIN:
-        return f"must be no more than {MAX_SUBDOMAIN} characters"
-    if _SUBDOMAIN.fullmatch(name):
-        return ""
-    return (
-        "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' "
-        "or '.', and must start and end with an alphanumeric character (e.g. 'example.com', "
-        "regex used for validation is "
-        r"'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
-    )
+    return _why_not(name, _SUBDOMAIN)
 
 
 def why_not_a_path_segment(name: str) -> str:
@@ -84,41 +107,19 @@ def why_not_a_label_key(key: str) -> str:
         return f"prefix part {why}"
     if not name:
         return "name part must be non-empty"
-    if len(name) > MAX_LABEL:
-        return f"name part must be no more than {MAX_LABEL} characters"
-    if _QUALIFIED.fullmatch(name):
-        return ""
-    return (
-        "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and "
-        "end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex "
-        "used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
-    )
+    why = _why_not(name, _QUALIFIED)
+    return f"name part {why}" if why else ""
 
 
 def why_not_a_label_value(value: str) -> str:
     """Say why a text cannot be the value of a label; empty if it can."""
-    if len(value) > MAX_LABEL:
-        return f"must be no more than {MAX_LABEL} characters"
-    if _VALUE.fullmatch(value):
-        return ""
-    return (
-        "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' "
-        "or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or "
-        "'my_value',  or '12345', regex used for validation is "
-        "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
-    )
+    return _why_not(value, _VALUE)
 
 
 def why_not_a_data_key(key: str) -> str:
     """Say why a text cannot be a key in a ConfigMap or Secret; empty if it can."""
-    if len(key) > MAX_SUBDOMAIN:
-        return f"must be no more than {MAX_SUBDOMAIN} characters"
-    if not _DATA_KEY.fullmatch(key):
-        return (
-            "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. "
-            "'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
-            "'[-._a-zA-Z0-9]+')"
-        )
+    if why := _why_not(key, _DATA_KEY):
+        return why
     if key == ".":
         return "must not be '.'"
     if key.startswith(".."):
@@ -138,7 +139,7 @@ def generate_name(prefix: str, choose: Callable[[str], str]) -> str:
 
 def short_hash(*parts: str, length: int = 8) -> str:
     """Hash parts to hex digits; no two different lists of parts are read as one text."""
-    digest = hashlib.sha256()
+    digest = sha256()
     for part in parts:
         raw = part.encode()
         digest.update(f"{len(raw)}:".encode())
@@ -156,4 +157,4 @@ def run_key(
     """
     place = "defer" if phase is None else str(phase)
     text = "/".join((actionset_uid, str(action), place, str(attempt), part))
-    return hashlib.sha256(text.encode()).hexdigest()[:20]
+    return sha256(text.encode()).hexdigest()[:20]

@@ -18,7 +18,7 @@ def schema_of_kind(
 
     Only a schema that is of this kind alone counts: options of deletion, say, belong to
     every group. Where a schema refers to itself there would be no end to it: there,
-    nothing is said.
+    it is empty.
     """
     group, version = group_version_of(api_version)
     wanted = [{"group": group, "version": version, "kind": kind}]
@@ -47,14 +47,14 @@ def _inlined(value: Any, schemas: Mapping[str, Any], above: tuple[str, ...]) -> 
 
 
 def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
-    """Copy a value, with what the schema says is meant where nothing is said."""
+    """Copy a value, with the defaults of the schema filled in."""
     copied = copy_json(value)
     set_defaults(copied, schema)
     return copied
 
 
 def set_defaults(value: Any, schema: Mapping[str, Any]) -> None:
-    """Fill in what the schema says is meant where nothing is said, in place."""
+    """Fill in the defaults of the schema, in place."""
     if isinstance(value, dict):
         for key, inside in (schema.get("properties") or {}).items():
             if key not in value or (value[key] is None and not inside.get("nullable")):

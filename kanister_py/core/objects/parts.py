@@ -45,3 +45,46 @@ def conditions_of(obj: Part) -> Sequence[Part]:
 
 def owners_of(obj: Part) -> Sequence[Part]:
     return (obj.get("metadata") or {}).get("ownerReferences") or ()
+
+
+# Controllers
+
+
+def controller_of(obj: Part) -> Part | None:
+    """Give the one owner that controls an object, if it has one."""
+    owners = owners_of(obj)
+    return next(
+        (each for each in owners if isinstance(each, dict) and each.get("controller")), None
+    )
+
+
+def is_controlled_by(obj: Part, owner: Part) -> bool:
+    found = controller_of(obj)
+    return found is not None and found.get("uid") == owner["metadata"]["uid"]
+
+
+def controller_reference(owner: Part) -> dict[str, Any]:
+    """Write the owner reference to the controller of an object."""
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": owner["metadata"]["uid"],
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def with_controller(obj: Part, owner: Part) -> dict[str, Any]:
+    """Give an object whose owner was lost to it again, beside its other owners.
+
+    A reference to an owner of the same name that is gone, as a backup restores it, makes way.
+    """
+    metadata = obj["metadata"]
+    kept = [
+        each
+        for each in metadata.get("ownerReferences") or ()
+        if (each.get("kind"), each.get("name")) != (owner["kind"], owner["metadata"]["name"])
+    ]
+    owners = [*kept, controller_reference(owner)]
+    return {**obj, "metadata": {**metadata, "ownerReferences": owners}}

@@ -1,4 +1,4 @@
-"""What an object looks like after a patch: merge (RFC 7386), JSON (RFC 6902), strategic."""
+"""Patches of objects: merge (RFC 7386), JSON (RFC 6902), strategic."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, Final
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.merge_rules import NO_RULE, MergeRule
+from kanister_py.patterns import pattern_of
 
 
 class InvalidPatch(UsageError):
@@ -30,22 +31,6 @@ def merge_patched(target: Any, patch: Any) -> Any:
         else:
             merged[key] = merge_patched(merged.get(key), value)
     return {key: copy_json(value) if key not in patch else value for key, value in merged.items()}
-
-
-def merge_patch_between(before: Any, after: Any) -> Any:
-    """Say which merge patch makes `after` out of `before`.
-
-    A null inside `after` cannot be said in a merge patch and reads as absent.
-    """
-    if not isinstance(before, Mapping) or not isinstance(after, Mapping):
-        return copy_json(after)
-    patch: dict[str, Any] = {key: None for key in before if key not in after}
-    for key, value in after.items():
-        if key not in before:
-            patch[key] = copy_json(value)
-        elif before[key] != value or type(before[key]) is not type(value):
-            patch[key] = merge_patch_between(before[key], value)
-    return patch
 
 
 # JSON patch
@@ -73,20 +58,25 @@ def json_patched(target: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
     document = copy_json(target)
     for index, operation in enumerate(operations):
         name = operation.get("op")
-        apply = _OPERATIONS.get(str(name))
-        if apply is None:
+        if str(name) not in _OPERATIONS:
             raise InvalidPatch(f"JSON patch: operation {index} is of unknown kind {name!r}")
-        for needed in _NEEDS[str(name)]:
+        apply, needs = _OPERATIONS[str(name)]
+        for needed in needs:
             if needed not in operation:
                 raise InvalidPatch(f"JSON patch: operation {index} ({name}) has no {needed!r}")
+            if needed != "value" and not isinstance(operation[needed], str):
+                raise InvalidPatch(f"JSON patch: {needed!r} of operation {index} is no text")
         document = apply(document, operation)
     return document
+
+
+_INDEX: Final = pattern_of(r"0|[1-9][0-9]{0,17}")
 
 
 def _array_index(array: Sequence[Any], step: str, pointer: str, *, may_append: bool) -> int:
     if step == "-" and may_append:
         return len(array)
-    if not step.isascii() or not step.isdigit() or (len(step) > 1 and step[0] == "0"):
+    if not _INDEX.fullmatch(step):
         raise InvalidPatch(f"JSON patch: {pointer!r} names no index of the array there")
     index = int(step)
     if index > len(array) or (index == len(array) and not may_append):
@@ -130,10 +120,7 @@ def _remove(document: Any, pointer: str) -> tuple[Any, Any]:
         return None, document
     parent, last = _parent(document, pointer)
     removed = _step(parent, last, pointer)
-    if isinstance(parent, dict):
-        del parent[last]
-    else:
-        del parent[int(last)]
+    del parent[last if isinstance(parent, dict) else int(last)]
     return document, removed
 
 
@@ -146,15 +133,12 @@ def _operation_remove(document: Any, operation: Mapping[str, Any]) -> Any:
 
 
 def _operation_replace(document: Any, operation: Mapping[str, Any]) -> Any:
-    pointer = operation["path"]
+    pointer, value = operation["path"], copy_json(operation["value"])
     if not pointer:
-        return copy_json(operation["value"])
+        return value
     parent, last = _parent(document, pointer)
     _step(parent, last, pointer)
-    if isinstance(parent, dict):
-        parent[last] = copy_json(operation["value"])
-    else:
-        parent[int(last)] = copy_json(operation["value"])
+    parent[last if isinstance(parent, dict) else int(last)] = value
     return document
 
 
@@ -187,22 +171,16 @@ def _is_same(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
-_OPERATIONS: Final[Mapping[str, Callable[[Any, Mapping[str, Any]], Any]]] = {
-    "add": _operation_add,
-    "remove": _operation_remove,
-    "replace": _operation_replace,
-    "move": _operation_move,
-    "copy": _operation_copy,
-    "test": _operation_test,
+_Operation = Callable[[Any, Mapping[str, Any]], Any]
+_OPERATIONS: Final[Mapping[str, tuple[_Operation, tuple[str, ...]]]] = {
+    "add": (_operation_add, ("path", "value")),
+    "remove": (_operation_remove, ("path",)),
+    "replace": (_operation_replace, ("path", "value")),
+    "move": (_operation_move, ("from", "path")),
+    "copy": (_operation_copy, ("from", "path")),
+    "test": (_operation_test, ("path", "value")),
 }
-_NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "add": ("path", "value"),
-    "remove": ("path",),
-    "replace": ("path", "value"),
-    "move": ("from", "path"),
-    "copy": ("from", "path"),
-    "test": ("path", "value"),
-}
+"""What each operation does, and what it needs."""
 
 # Strategic merge patch
 
@@ -210,6 +188,7 @@ _DIRECTIVE: Final = "$patch"
 _RETAIN: Final = "$retainKeys"
 _ORDER: Final = "$setElementOrder/"
 _DELETE_FROM: Final = "$deleteFromPrimitiveList/"
+_WORDS: Final = (_DIRECTIVE, _RETAIN, _ORDER, _DELETE_FROM)
 
 
 def strategic_patched(
@@ -373,8 +352,7 @@ def _put_new(original: dict[str, Any], key: str, value: Any) -> None:
 def _plain_map(value: dict[str, Any]) -> dict[str, Any]:
     plain: dict[str, Any] = {}
     for key, inside in value.items():
-        is_word = key.startswith((_DIRECTIVE, _RETAIN, _ORDER, _DELETE_FROM))
-        if inside is not None and not is_word:
+        if inside is not None and not key.startswith(_WORDS):
             _put_new(plain, key, inside)
     return plain
 
@@ -385,8 +363,7 @@ def _literal(value: Any) -> Any:
         return {
             key: _literal(inside)
             for key, inside in value.items()
-            if inside is not None
-            and not key.startswith((_DIRECTIVE, _RETAIN, _ORDER, _DELETE_FROM))
+            if inside is not None and not key.startswith(_WORDS)
         }
     if isinstance(value, list):
         return [_literal(item) for item in value]
@@ -410,21 +387,18 @@ def _in_order(items: list[Any], wanted: list[Any], server: list[Any], key: str) 
 
     Between the two the order of the live list decides, where it knows both.
     """
-    identity = (lambda item: item.get(key) if isinstance(item, dict) else item) if key else None
+
+    def identity(item: Any) -> Any:
+        return item.get(key) if key and isinstance(item, dict) else item
 
     def place(item: Any, order: list[Any]) -> int:
-        mine = identity(item) if identity else item
-        for index, other in enumerate(order):
-            if (identity(other) if identity else other) == mine:
-                return index
-        return -1
+        mine = identity(item)
+        return next((at for at, other in enumerate(order) if identity(other) == mine), -1)
 
-    named = sorted(
-        (item for item in items if place(item, wanted) >= 0), key=lambda item: place(item, wanted)
-    )
-    rest = sorted(
-        (item for item in items if place(item, wanted) < 0), key=lambda item: place(item, server)
-    )
+    named = [item for item in items if place(item, wanted) >= 0]
+    named.sort(key=lambda item: place(item, wanted))
+    rest = [item for item in items if place(item, wanted) < 0]
+    rest.sort(key=lambda item: place(item, server))
     ordered: list[Any] = []
     for item in named:
         here = place(item, server)

@@ -1,12 +1,12 @@
-"""How much of something: Kubernetes quantities such as `100m`, `1.5Gi`, `2e3`."""
+"""Quantities of Kubernetes, such as `100m`, `1.5Gi`, `2e3`."""
 
 from __future__ import annotations
 
-import re
 from decimal import ROUND_UP, Context, Decimal, localcontext
 from typing import Final
 
 from kanister_py.core.errors import UsageError
+from kanister_py.patterns import pattern_of
 
 
 class InvalidQuantity(UsageError):
@@ -31,13 +31,14 @@ _BINARY: Final = {
 _DECIMAL: Final = {
     "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
 }  # fmt: skip
-_TEXT: Final = re.compile(
+_TEXT: Final = pattern_of(
     r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+|)"
 )
 _BIG: Final = Decimal(2**63 - 1)
 _SMALLEST: Final = Decimal("1e-9")
+_MOST_CHARACTERS: Final = 256
 # More digits than any quantity has: arithmetic is exact.
-_EXACT: Final = Context(prec=100)
+_EXACT: Final = Context(prec=1300)
 
 
 class Quantity:
@@ -74,6 +75,8 @@ def parse_quantity(text: str) -> Quantity:
     """
     if not text:
         raise InvalidQuantity(text, "it is empty")
+    if len(text) > _MOST_CHARACTERS:
+        raise InvalidQuantity(f"{text[:32]}...", f"longer than {_MOST_CHARACTERS} characters")
     found = _TEXT.fullmatch(text)
     if found is None:
         raise InvalidQuantity(

@@ -1,4 +1,4 @@
-"""Reader: plain data becomes values with types, or every problem in it is said.
+"""Reader: plain data becomes values with types, or every problem in it is noted.
 
 By hand: every command that reads a resource waits for this module, and a library
 for models takes longer to load than all the rest.
@@ -7,10 +7,12 @@ for models takes longer to load than all the rest.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from itertools import repeat
+from typing import Any
 
 from kanister_py.core.errors import InvalidDocument, Problem, did_you_mean
-from kanister_py.core.objects.documents import Document, Path, kind_of, nearest
+from kanister_py.core.objects.documents import Document, Path, nearest, shown
+from kanister_py.values import NamedTuple
 
 
 def mapping_of(value: Any) -> Mapping[str, Any]:
@@ -31,7 +33,7 @@ class UnknownKey(NamedTuple):
 
 
 class Reader:
-    """Takes plain data apart and keeps every problem, so that all are told at once.
+    """Takes plain data apart and keeps every problem, so that all are raised at once.
 
     What all resources and files of our own are read with. A field that is null is one
     that is left out.
@@ -45,7 +47,7 @@ class Reader:
         """Note that something else was wanted at a path."""
         is_bare = wanted == "text" and isinstance(found, bool | int | float)
         hint = "; put it in quotes if that is what it says" if is_bare else ""
-        self.note(path, f"Must be {wanted}, found {_shown(found)}{hint}")
+        self.note(path, f"Must be {wanted}, found {shown(found)}{hint}")
 
     def note(self, path: Path, problem: str) -> None:
         """Note what is wrong at a path."""
@@ -53,7 +55,7 @@ class Reader:
 
     def problems_in(self, document: Document, path: Path = ()) -> list[Problem]:
         """Give the problems with their places, `path` leading to what was read."""
-        return [document.problem((*path, *inside), said) for inside, said in self.problems]
+        return [document.problem((*path, *inside), problem) for inside, problem in self.problems]
 
     def refuse_problems(self, document: Document, path: Path = ()) -> None:
         """Refuse a document with every problem that was noted, if there is any."""
@@ -107,7 +109,7 @@ class Reader:
 
     def all_texts(self, data: Mapping[str, Any], keys: Sequence[str], path: Path) -> list[str]:
         """Read texts under keys."""
-        found = [data.get(key, "") for key in keys]
+        found = [*map(data.get, keys, repeat(""))]
         if {*map(type, found)} <= {str}:
             return found
         return [self.text(data, key, path) for key in keys]
@@ -122,7 +124,10 @@ class Reader:
 
     def texts(self, data: Mapping[str, Any], key: str, path: Path) -> dict[str, str]:
         """Read a map of texts under a key."""
-        found = self.mapping(data.get(key), (*path, key))
+        value = data.get(key)
+        if value is None:
+            return {}
+        found = self.mapping(value, (*path, key))
         return {name: self.text(found, name, (*path, key)) for name in found}
 
     def names(self, data: Mapping[str, Any], key: str, path: Path) -> tuple[str, ...]:
@@ -157,10 +162,3 @@ class Reader:
         if value < least:
             self.refuse((*path, key), f"at least {least}", value)
         return value
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, dict | list) or value is None:
-        return kind_of(value)
-    text = repr(value) if isinstance(value, str) else str(value).lower()
-    return text if len(text) <= 60 else f"{text[:57]}..."

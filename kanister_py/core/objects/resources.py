@@ -1,13 +1,14 @@
-"""Which kinds a cluster knows from the start, and how they are addressed."""
+"""Resource kinds: those that a cluster knows from the start, and how kinds are addressed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final
+
+from kanister_py.values import NamedTuple
 
 
 class GroupVersionResource(NamedTuple):
-    """Where objects of one kind live: group (empty for core), version, plural."""
+    """Address of the objects of a kind: group (empty for core), version, plural."""
 
     group: str
     version: str
@@ -26,9 +27,8 @@ class GroupVersionResource(NamedTuple):
         return f"{self.api_version}/{self.resource}"
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceKind:
-    """What a cluster says about one resource when asked what it serves."""
+class ResourceKind(NamedTuple):
+    """One resource that a cluster serves, as discovery describes it."""
 
     gvr: GroupVersionResource
     kind: str
@@ -36,7 +36,14 @@ class ResourceKind:
     has_status: bool = False
     has_scale: bool = False
     short_names: tuple[str, ...] = ()
-    is_builtin: bool = field(default=True, compare=False)
+    is_builtin: bool = True
+
+    def __eq__(self, other: object) -> bool:
+        # Where a kind is known from makes it no other one.
+        return isinstance(other, ResourceKind) and self[:-1] == other[:-1]
+
+    def __hash__(self) -> int:
+        return hash(self[:-1])
 
     @property
     def group_kind(self) -> str:
@@ -154,7 +161,6 @@ REPLICATION_CONTROLLERS: Final = GroupVersionResource("", "v1", "replicationcont
 SECRETS: Final = GroupVersionResource("", "v1", "secrets")
 SERVICE_ACCOUNTS: Final = GroupVersionResource("", "v1", "serviceaccounts")
 SERVICES: Final = GroupVersionResource("", "v1", "services")
-DAEMON_SETS: Final = GroupVersionResource("apps", "v1", "daemonsets")
 DEPLOYMENTS: Final = GroupVersionResource("apps", "v1", "deployments")
 REPLICA_SETS: Final = GroupVersionResource("apps", "v1", "replicasets")
 STATEFUL_SETS: Final = GroupVersionResource("apps", "v1", "statefulsets")

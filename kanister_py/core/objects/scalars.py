@@ -10,9 +10,10 @@ import re
 import struct
 from base64 import b64decode
 from binascii import Error as Base64Error
-from decimal import Decimal
-from math import inf, isfinite, isnan
+from math import inf, isfinite
 from typing import Any
+
+from kanister_py.patterns import pattern_of
 
 _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -22,11 +23,11 @@ _WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 _NUMBER_STARTS = "+-.0123456789"
-_PLAIN_NUMBER = re.compile(r"(0|[1-9][0-9]{0,17})\Z")
-_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
-_FLOAT_FROM_POINT = re.compile(r"\.[0-9]+(_[0-9]+)*([eE][-+]?[0-9]+(_[0-9]+)*)?\Z")
-_INTEGER = re.compile(
+_PLAIN_NUMBER = pattern_of(r"(0|[1-9][0-9]{0,17})\Z")
+_NOT_FINITE = pattern_of(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+_FLOAT = pattern_of(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_FLOAT_FROM_POINT = pattern_of(r"\.[0-9]+(_[0-9]+)*([eE][-+]?[0-9]+(_[0-9]+)*)?\Z")
+_INTEGER = pattern_of(
     r"(?P<sign>[-+]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<bin>[01]+)"
     r"|0[oO]?(?P<oct>[0-7]+)|(?P<dec>0|[1-9][0-9]*))\Z"
 )
@@ -35,7 +36,7 @@ _MOST_DIGITS = 64  # of an unsigned 64-bit number in base two
 _INT64_MIN, _INT64_MAX, _UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
 
 TAG = "tag:yaml.org,2002:"
-_TIMESTAMP = re.compile(
+_TIMESTAMP = pattern_of(
     r"\d{4}-\d{1,2}-\d{1,2}"
     r"([Tt ]\d{1,2}:\d{1,2}:\d{1,2}(\.\d+)?(Z|[-+]\d{2}:\d{2})?)?\Z",
     re.ASCII,
@@ -125,6 +126,8 @@ def as_json(value: Any, text: str) -> Any:
         if not value.is_integer() or abs(value) >= 1e19:
             return value
         # A whole number has lost its point, and its digits beyond the shortest ones are zeros.
+        from decimal import Decimal
+
         whole = int(Decimal(repr(value)))
         return whole if _INT64_MIN <= whole <= _INT64_MAX else value
     if isinstance(value, int) and value > _INT64_MAX:
@@ -144,20 +147,13 @@ def as_key(value: Any) -> Any:
 
 
 def _short_float(number: float) -> str:
-    """Write a number with the fewest digits that tell it from other 32-bit floats."""
-    if isnan(number):
-        return ".nan"
+    """Write a number with the fewest digits that distinguish it from other 32-bit floats."""
+    # Templates' own library, which few keys need.
+    from kanister_py.gotemplate.numbers import format_float
+
     try:
         short = struct.unpack("f", struct.pack("f", number))[0]
     except OverflowError:
         short = inf if number > 0 else -inf
-    if not isfinite(short):
-        return ".inf" if short > 0 else "-.inf"
-    for digits in range(9):
-        text = f"{short:.{digits}e}"
-        if struct.unpack("f", struct.pack("f", float(text)))[0] == short:
-            break
-    exponent = int(text.partition("e")[2])
-    if exponent < -4 or exponent >= 6:
-        return text
-    return f"{float(text):.{max(digits - exponent, 0)}f}"
+    text = format_float(short, bits=32)
+    return {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}.get(text, text)

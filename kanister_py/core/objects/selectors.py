@@ -1,14 +1,16 @@
-"""Which objects a label or field selector lets through."""
+"""Label and field selectors."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.names import why_not_a_label_key, why_not_a_label_value
+from kanister_py.patterns import pattern_of
+from kanister_py.values import NamedTuple
 
 
 class InvalidSelector(UsageError):
@@ -31,14 +33,10 @@ class Requirement(NamedTuple):
 
     def lets_through(self, labels: Mapping[str, str]) -> bool:
         value = labels.get(self.key)
-        if self.operator == "in":
-            return value is not None and value in self.values
-        if self.operator == "notin":
-            return value is None or value not in self.values
-        if self.operator == "exists":
-            return value is not None
-        if self.operator == "!exists":
-            return value is None
+        if self.operator in {"in", "notin"}:
+            return (value in self.values) is (self.operator == "in")
+        if self.operator in {"exists", "!exists"}:
+            return (value is not None) is (self.operator == "exists")
         if value is None or not _INTEGER.fullmatch(value):
             return False
         bound = int(self.values[0])
@@ -56,7 +54,7 @@ class Requirement(NamedTuple):
         return f"{self.key} {self.operator} ({','.join(sorted(self.values))})"
 
 
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_INTEGER: Final = pattern_of(r"[+-]?[0-9]{1,63}")
 
 
 class LabelSelector(NamedTuple):
@@ -72,7 +70,7 @@ class LabelSelector(NamedTuple):
         return ",".join(str(requirement) for requirement in self.requirements)
 
 
-_TOKEN: Final = re.compile(r"\s*(==|=|!=|!|>|<|\(|\)|,|[^\s=!><(),]+)")
+_TOKEN: Final = pattern_of(r"\s*(==|=|!=|!|>|<|\(|\)|,|[^\s=!><(),]+)")
 
 
 @lru_cache(maxsize=1024)
@@ -166,23 +164,21 @@ class _LabelParser:
         if found != want:
             raise InvalidSelector(self.text, f"found '{found}', expected: '{want}'")
 
+    def _word(self, what: str, why_not: Callable[[str], str]) -> str:
+        word = self._next()
+        if word in _SIGNS:
+            raise InvalidSelector(self.text, f"found '{word}', expected: identifier")
+        if why := why_not(word):
+            raise InvalidSelector(self.text, f"{what}: Invalid value: {word!r}: {why}")
+        return word
+
     def _key(self) -> str:
-        key = self._next()
-        if not key or key in _SIGNS:
-            raise InvalidSelector(self.text, f"found '{key}', expected: identifier")
-        why = why_not_a_label_key(key)
-        if why:
-            raise InvalidSelector(self.text, f"key: Invalid value: {key!r}: {why}")
-        return key
+        if not self._peek():
+            raise InvalidSelector(self.text, "found '', expected: identifier")
+        return self._word("key", why_not_a_label_key)
 
     def _value(self) -> str:
-        value = self._next()
-        if value in _SIGNS:
-            raise InvalidSelector(self.text, f"found '{value}', expected: identifier")
-        why = why_not_a_label_value(value)
-        if why:
-            raise InvalidSelector(self.text, f"values: Invalid value: {value!r}: {why}")
-        return value
+        return self._word("values", why_not_a_label_value)
 
     def _requirement(self) -> Requirement:
         if self._peek() == "!":
@@ -266,7 +262,7 @@ def parse_field_selector(text: str) -> FieldSelector:
     return FieldSelector(tuple(terms))
 
 
-_FIELD_TERM: Final = re.compile(r"((?:[^=!\\]|\\.|!(?!=))*)(!=|==|=)(.*)", re.DOTALL)
+_FIELD_TERM: Final = pattern_of(r"((?:[^=!\\]|\\.|!(?!=))*)(!=|==|=)(.*)", re.DOTALL)
 
 
 def _split_terms(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""How do loosely written args become what a function takes?
+"""Decoding of args: loosely written ones become what a function takes.
 
 Blueprints are written loosely: a list of one is written without its brackets, a
 number in quotes, the key of a map in other capitals. What has always been accepted
@@ -11,16 +11,14 @@ import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from decimal import Decimal
 from enum import Enum
 from math import isfinite
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
-
-from pydantic import BaseModel, ValidationError
-from pydantic.fields import FieldInfo
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from kanister_py.core.errors import UsageError, did_you_mean
-from kanister_py.core.objects.documents import kind_of, nearest, text_of_path
+from kanister_py.core.objects.documents import nearest, shown, text_of_path
+from kanister_py.patterns import pattern_of
+from kanister_py.values import NamedTuple
 
 
 class ArgProblem(NamedTuple):
@@ -48,27 +46,31 @@ class InvalidArgs(UsageError):
     def __init__(self, function: str, problems: Sequence[ArgProblem]) -> None:
         self.function = function
         self.problems = tuple(problems)
-        told = "; ".join(problem.message for problem in self.problems)
-        super().__init__(f"Args of {function or 'the function'} are refused: {told}")
+        messages = "; ".join(problem.message for problem in self.problems)
+        super().__init__(f"Args of {function or 'the function'} are refused: {messages}")
 
 
-M = TypeVar("M", bound=BaseModel)
+Model: TypeAlias = Any
+"""A declaration of fields: a class of ours, or a model of pydantic."""
+M = TypeVar("M")
 Path = tuple[str | int, ...]
 
 
 def decode_args(model: type[M], args: Mapping[str, Any], function: str = "") -> M:
     """Read rendered args as a function's model, or refuse them with every problem there is."""
-    decoded, problems = _decode(model, args, lambda _: False)
+    declared: Model = model
+    decoded, problems = _decode(declared, args, lambda _: False)
     if not problems:
         try:
-            return model.model_validate(decoded)
-        except ValidationError as error:
-            problems = list(_refused_by(model, error))
+            read: M = declared.model_validate(decoded)
+            return read
+        except ValueError as error:
+            problems = list(_refused_by(declared, error))
     raise InvalidArgs(function, problems)
 
 
 def problems_of_args(
-    model: type[BaseModel],
+    model: Model,
     args: Mapping[str, Any],
     is_open: Callable[[object], bool] = lambda _: False,
 ) -> list[ArgProblem]:
@@ -87,15 +89,23 @@ def problems_of_args(
     decoded, problems = _decode(model, args, note)
     if problems:
         return problems
-    known = {name: each for name, each in decoded.items() if not _holds(each, is_open)}
+    known = known_args(decoded, is_open)
+    takes = getattr(model, "takes", None)
+    if seen_open and takes is not None and takes(known):
+        return []
     try:
         model.model_validate(known)
-    except ValidationError as error:
+    except ValueError as error:
         problems = list(_refused_by(model, error))
     if not seen_open:
         return problems
     # What is left out here is there, and rules about several args may be kept with it.
     return [each for each in problems if each.path and each.kind != "missing"]
+
+
+def known_args(args: Mapping[str, Any], is_open: Callable[[object], bool]) -> dict[str, Any]:
+    """Give the args of which every part is known."""
+    return {name: each for name, each in args.items() if not _holds(each, is_open)}
 
 
 def _holds(value: object, is_open: Callable[[object], bool]) -> bool:
@@ -107,7 +117,7 @@ def _holds(value: object, is_open: Callable[[object], bool]) -> bool:
     return is_open(value)
 
 
-def _name_of(name: str, info: FieldInfo) -> str:
+def _name_of(name: str, info: Any) -> str:
     alias = info.validation_alias
     return alias if isinstance(alias, str) else info.alias or name
 
@@ -123,8 +133,8 @@ class _Decoder:
         self.problems: list[ArgProblem] = []
 
     def wrong(self, path: Path, wanted: str, found: object) -> None:
-        shown = _shown(found)
-        self.problems.append(_mistyped(path, f"expected {wanted}, found {shown}", wanted, shown))
+        text = shown(_plain(found))
+        self.problems.append(_mistyped(path, f"expected {wanted}, found {text}", wanted, text))
 
     def value(self, annotation: Any, value: Any, path: Path) -> Any:
         """Turn a value into what an annotation wants, as far as the rules allow."""
@@ -145,7 +155,7 @@ class _Decoder:
             return value
         if container in _SCALARS:
             return self._scalar(container, value, path)
-        if issubclass(container, BaseModel):
+        if hasattr(container, "model_fields"):
             return self._model(container, value, path)
         if issubclass(container, Enum):
             return self._scalar(str, value, path) if issubclass(container, str) else value
@@ -202,7 +212,7 @@ class _Decoder:
         self.wrong(path, "a map", value)
         return None
 
-    def _model(self, model: type[BaseModel], value: Any, path: Path) -> Any:
+    def _model(self, model: Model, value: Any, path: Path) -> Any:
         if isinstance(value, model):
             return value
         if not isinstance(value, Mapping):
@@ -220,6 +230,12 @@ class _Decoder:
                 decoded[known] = self.value(info.annotation, each, (*path, key))
         if model.model_config.get("extra") == "allow":
             decoded.update(left)
+        elif model.model_config.get("strict"):
+            # Others have always been read past what they do not know.
+            known_names = [_name_of(name, info) for name, info in model.model_fields.items()]
+            self.problems += (
+                _unknown(name, known_names, path) for name in left if not self.is_open(name)
+            )
         return decoded
 
 
@@ -228,7 +244,7 @@ def _at(arguments: Sequence[Any], index: int) -> Any:
 
 
 def _key_for(known: str, given: Mapping[Any, Any]) -> Any:
-    """Which key of a map means a field? The same word in other capitals does, too."""
+    """Find the key of a map that means a field; the same word in other capitals does, too."""
     if known in given:
         return known
     folded = known.casefold()
@@ -246,7 +262,7 @@ def _takes_none(annotation: Any) -> bool:
 
 
 def _decode(
-    model: type[BaseModel], args: Mapping[str, Any], is_open: Callable[[object], bool]
+    model: Model, args: Mapping[str, Any], is_open: Callable[[object], bool]
 ) -> tuple[dict[str, Any], list[ArgProblem]]:
     known = {_name_of(name, info): info for name, info in model.model_fields.items()}
     # A null says no more than an arg that is left out.
@@ -270,17 +286,16 @@ def _decode(
         elif takes_others:
             decoded[name] = each
         elif not is_open(name):
-            problems.append(_unknown(name, known))
+            problems.append(_unknown(name, [*known]))
     return decoded, problems + decoder.problems
 
 
-def _unknown(name: str, known: Mapping[str, FieldInfo]) -> ArgProblem:
-    near = nearest(name, list(known))
-    hint = did_you_mean(near)
-    return ArgProblem(str(name), f"argument {name} is not supported{hint}", "unknown")
+def _unknown(name: str, known: Sequence[str], inside: Path = ()) -> ArgProblem:
+    hint, where = did_you_mean(nearest(str(name), known)), text_of_path((*inside, name))
+    return ArgProblem(where, f"argument {where} is not supported{hint}", "unknown")
 
 
-def _refused_by(model: type[BaseModel], error: ValidationError) -> Iterator[ArgProblem]:
+def _refused_by(model: Model, error: Any) -> Iterator[ArgProblem]:
     """Say what a model's own rules find wrong with args of the right types."""
     known = {name: _name_of(name, info) for name, info in model.model_fields.items()}
     for detail in error.errors(include_url=False):
@@ -291,24 +306,21 @@ def _refused_by(model: type[BaseModel], error: ValidationError) -> Iterator[ArgP
             yield ArgProblem(text_of_path(path), message, "missing")
             continue
         why = str(detail.get("ctx", {}).get("error") or detail["msg"])
-        shown = _shown(detail.get("input"))
+        found = shown(_plain(detail.get("input")))
         if path:
-            yield _mistyped(path, f"{why[:1].lower()}{why[1:]}, found {shown}", why, shown)
+            yield _mistyped(path, f"{why[:1].lower()}{why[1:]}, found {found}", why, found)
         else:
-            yield ArgProblem("", why, "type", why, shown)
+            yield ArgProblem("", why, "type", why, found)
+
+
+def _plain(value: object) -> object:
+    """Give the map or list that a value of another class stands for."""
+    return {} if isinstance(value, Mapping) else [] if isinstance(value, tuple) else value
 
 
 def _mistyped(path: Path, why: str, wanted: str, found: str) -> ArgProblem:
     where = text_of_path(path)
     return ArgProblem(where, f"Failed to decode arg `{where}`: {why}", "type", wanted, found)
-
-
-def _shown(value: object) -> str:
-    if value is None or isinstance(value, Mapping | list | tuple):
-        return kind_of(list(value) if isinstance(value, tuple) else value)
-    text = repr(value) if isinstance(value, str) else str(value)
-    text = text.lower() if isinstance(value, bool) else text
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 # Scalars, as Go reads and writes them
@@ -323,6 +335,8 @@ def _text(value: str | float) -> str:
         return str(value)
     if not isfinite(value):
         return {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}[str(value)]
+    from decimal import Decimal
+
     text = format(Decimal(repr(value)), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -341,7 +355,7 @@ def _truth(value: str | float) -> bool:
     raise ValueError(value)
 
 
-_INTEGER = re.compile(
+_INTEGER = pattern_of(
     r"[+-]?(0[xX](_?[0-9a-fA-F])+|0[bB](_?[01])+|0[oO]?(_?[0-7])+|0|[1-9](_?[0-9])*)\Z"
 )
 _LARGEST = 1 << 63
@@ -369,7 +383,7 @@ def _parsed(text: str) -> int:
     return int(sign + digits, 0)
 
 
-_FLOAT = re.compile(
+_FLOAT = pattern_of(
     r"[+-]?(\d[\d_]*\.?\d*|\.\d+)([eE][+-]?\d+)?\Z|[+-]?(inf|infinity|nan)\Z", re.IGNORECASE
 )
 
@@ -396,12 +410,12 @@ _WORDS = {str: "text", bool: "true or false", int: "a whole number", float: "a n
 
 
 def _zero_of(annotation: Any) -> Any:
-    """What does a null become where no null can be?"""
+    """Give what a null becomes where no null can be."""
     container = get_origin(annotation) or annotation
     if container in _SCALARS:
         return container()
     if isinstance(container, type):
-        if issubclass(container, BaseModel | Mapping):
+        if hasattr(container, "model_fields") or issubclass(container, Mapping):
             return {}
         if issubclass(container, Sequence | AbstractSet):
             return []

@@ -1,1 +1,1 @@
-"""Which functions there are, and which version or revision of one answers a request."""
+"""Registry of functions, and the choice of a version or a revision that answers a request."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from kanister_py.core.errors import FunctionVersionNotFound, FunctionVersionRemoved, UsageError
 from kanister_py.core.notices import Notice
@@ -27,6 +27,7 @@ from kanister_py.core.versions.semver import (
     parse_request,
     parse_version,
 )
+from kanister_py.values import NamedTuple
 
 
 class FunctionOfAnotherKind(UsageError):
@@ -80,9 +81,9 @@ class PassedOver(NamedTuple, Generic[T]):
 
 
 class Choice(Generic[T]):
-    """What was chosen, why, and what a user should hear.
+    """Outcome of a choice: what was chosen, why, and the notices for users.
 
-    The account of what was passed over is made when somebody asks for it: most
+    The account of what was passed over is made when it is asked for: most
     runs want only the answer.
     """
 
@@ -174,7 +175,7 @@ def _removed(
 
 
 class Asked(NamedTuple):
-    """What is asked for, and who asks. No text: whatever is the default."""
+    """Requested version or range, and the field that requests it. No text: the default."""
 
     text: str = ""
     by: str = ""
@@ -368,7 +369,7 @@ def _standing(entry: FunctionEntry, at: Mapping[str, Version]) -> str:
 
 
 class RevisionRequest(NamedTuple):
-    """Which revision a pipeline step asks for. A name wins over labels."""
+    """Request of a pipeline step for a revision. A name wins over labels."""
 
     name: str = ""
     labels: Mapping[str, str] | None = None

@@ -1,4 +1,4 @@
-"""What does a function say of itself, and may it be registered so?
+"""Declarations of functions: the entries of what an author wrote, or why it is refused.
 
 Works on what the author wrote: a class with a name and `exec`, or one with a
 stable version and a mapping of versions besides.
@@ -209,7 +209,7 @@ def catalogued_entries(
     """Join the record with the code: one list of entries for each function of the record.
 
     `targets` says where the code of each version is. Where the two disagree, all of it
-    is said; no code is loaded for that.
+    is in the error; no code is loaded for that.
     """
     unlisted = {name: dict(versions) for name, versions in targets.items()}
     families = []

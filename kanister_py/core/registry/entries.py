@@ -1,16 +1,17 @@
-"""Which functions are there? Built once, then frozen, and safe to read from any thread."""
+"""Registry of functions: built once, then frozen, and safe to read from any thread."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from kanister_py.core.errors import FunctionNotRegistered, UsageError
 from kanister_py.core.objects.documents import nearest
 from kanister_py.core.versions.deprecation import Listing, Release, Support, support_of
 from kanister_py.core.versions.semver import DEFAULT_VERSION, Version
+from kanister_py.values import NamedTuple
 
 
 class RegistrationRefused(UsageError):
@@ -25,7 +26,7 @@ class RegistrationRefused(UsageError):
 
 
 class FunctionKind(StrEnum):
-    """Which engine calls a function."""
+    """Kind of a function: the engine that calls it."""
 
     BLUEPRINT = "Blueprint"
     COMPOSITION = "Composition"
@@ -42,7 +43,7 @@ class FunctionKind(StrEnum):
 
 
 class Source(NamedTuple):
-    """Who brings a function: a package, its releases, and the one that is installed."""
+    """Source of a function: a package, its releases, and the one that is installed."""
 
     name: str
     release: Version
@@ -53,40 +54,8 @@ class Source(NamedTuple):
         return next((each for each in self.releases if each.version == version), None)
 
 
-class Candidate(Protocol):
-    """What may answer a request for a function."""
-
-    @property
-    def function(self) -> str: ...
-
-    @property
-    def listing(self) -> Listing:
-        """What the record says of its version."""
-
-    @property
-    def source(self) -> Source: ...
-
-    def support_at(self, release: Version | None = None) -> Support:
-        """Say how a release treats it: the installed one, if none is named."""
-
-    @property
-    def identity(self) -> Hashable:
-        """What makes it the same candidate, in whatever spelling."""
-
-    @property
-    def rank(self) -> Any:
-        """Its place among its kin: the highest comes first."""
-
-    @property
-    def title(self) -> str:
-        """How it is called in a sentence."""
-
-
-T = TypeVar("T", bound=Candidate)
-
-
 class Origin(StrEnum):
-    """Where the code of a version comes from."""
+    """Origin of the code of a version."""
 
     BUILT_IN = "built in"
     PLUGIN = "plugin"
@@ -97,7 +66,7 @@ class FunctionEntry(NamedTuple):
     """One version of a function: where its code is, and what the record says of it.
 
     A removed version has no code. `target` is a class, or `module:Class` for one
-    that is loaded when somebody needs it.
+    that is loaded when it is needed.
     """
 
     function: str
@@ -130,7 +99,7 @@ class FunctionEntry(NamedTuple):
 
 
 class DesiredState(StrEnum):
-    """Whether a revision is meant to serve."""
+    """State that a revision is meant to be in."""
 
     ACTIVE = "Active"
     INACTIVE = "Inactive"
@@ -145,7 +114,7 @@ class FunctionRevision(NamedTuple):
     `version` is that of the code that it runs: of a package, its tag if that is SemVer. A
     revision without one answers no request for a version. What the version is worth says
     `listing`, counted in the releases of `source`; without a record it is served.
-    `capabilities` are what its package is made for; without any, nobody has said.
+    `capabilities` are what its package is made for; none if that is not known.
     """
 
     function: str
@@ -214,6 +183,12 @@ class FunctionRevision(NamedTuple):
         return ""
 
 
+Candidate: TypeAlias = FunctionEntry | FunctionRevision
+"""What may answer a request for a function; the highest rank comes first."""
+
+T = TypeVar("T", bound=Candidate)
+
+
 class Family(Generic[T]):
     """All candidates of one function, the highest first.
 
@@ -266,7 +241,7 @@ class Registry(Generic[T]):
 
 
 class RegistryBuilder(Generic[T]):
-    """Collects candidates. What is refused leaves no trace."""
+    """Builder of a registry. What is refused leaves no trace."""
 
     def __init__(self, registry: Registry[T] | None = None) -> None:
         self._families: dict[str, Family[T]] = (

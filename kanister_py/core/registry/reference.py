@@ -1,4 +1,4 @@
-"""What should a reader know of a function, its versions and their arguments?
+"""Reference of functions: their versions, arguments and outputs, and how two versions differ.
 
 Plain data, ready for JSON: the command line, the endpoint and the page all show this.
 """
@@ -6,6 +6,7 @@ Plain data, ready for JSON: the command line, the endpoint and the page all show
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from kanister_py.core.registry.entries import (
@@ -282,6 +283,9 @@ def _change(what: str, name: str, message: str, *, breaking: bool = False) -> di
     return {"what": what, "name": name, "breaking": breaking, "message": message}
 
 
+_breaking = partial(_change, breaking=True)
+
+
 def _argument_changes(
     old: Mapping[str, Mapping[str, Any]],
     new: Mapping[str, Mapping[str, Any]],
@@ -291,22 +295,19 @@ def _argument_changes(
         if name in new:
             yield from _argument_change(name, argument, new[name])
         elif renamed.get(name) in new:
-            yield _change(
+            yield _breaking(
                 "argument-renamed",
                 name,
                 f"Argument {name} is now {renamed[name]}; `kanister-py upgrade` renames it",
-                breaking=True,
             )
             yield from _argument_change(renamed[name], argument, new[renamed[name]])
         else:
-            yield _change("argument-removed", name, f"Argument {name} is gone", breaking=True)
+            yield _breaking("argument-removed", name, f"Argument {name} is gone")
     for name, argument in new.items():
         if name in old or name in renamed.values():
             continue
         if argument["required"]:
-            yield _change(
-                "argument-required", name, f"Argument {name} is new and required", breaking=True
-            )
+            yield _breaking("argument-required", name, f"Argument {name} is new and required")
         else:
             default = f"; left out, it is {_shown(argument)}" if "default" in argument else ""
             yield _change("argument-added", name, f"Argument {name} is new{default}")
@@ -324,15 +325,14 @@ def _argument_change(
             breaking=old["type"] not in new["type"].partition(" of ")[0].split(" or "),
         )
     if new["required"] and not old["required"]:
-        yield _change("argument-required", name, f"Argument {name} is now required", breaking=True)
+        yield _breaking("argument-required", name, f"Argument {name} is now required")
     elif old["required"] and not new["required"]:
         yield _change("argument-optional", name, f"Argument {name} may be left out now")
     elif old.get("default") != new.get("default"):
-        yield _change(
+        yield _breaking(
             "default-changed",
             name,
             f"Argument {name} was {_shown(old)} when left out, is {_shown(new)}",
-            breaking=True,
         )
 
 
@@ -345,18 +345,15 @@ def _output_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterable[
     for name, output in before.items():
         if name not in after:
             if not new.get("freeOutputs"):
-                yield _change("output-removed", name, f"Output {name} is gone", breaking=True)
+                yield _breaking("output-removed", name, f"Output {name} is gone")
         elif output["type"] != after[name]["type"]:
-            yield _change(
+            yield _breaking(
                 "output-changed",
                 name,
                 f"Output {name} was {output['type']}, is {after[name]['type']}",
-                breaking=True,
             )
     if old.get("freeOutputs") and not new.get("freeOutputs"):
-        yield _change(
-            "outputs-closed", "outputs", "Only the declared outputs are given", breaking=True
-        )
+        yield _breaking("outputs-closed", "outputs", "Only the declared outputs are given")
     for name in after:
         if name not in before:
             yield _change("output-added", name, f"Output {name} is new")

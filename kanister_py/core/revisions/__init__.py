@@ -1,1 +1,1 @@
-"""What makes a revision new, which ones stay active, and which may be collected."""
+"""Revisions of compositions and functions: identity, numbers, activation, policy, collection."""

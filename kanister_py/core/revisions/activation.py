@@ -1,26 +1,26 @@
-"""Which revisions of a function are meant to serve?"""
+"""Activation: the revisions of a function that are meant to serve."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
-from typing import NamedTuple
 
 from kanister_py.core.registry.entries import DesiredState, FunctionRevision
+from kanister_py.values import NamedTuple
 
 DEFAULT_ACTIVE_LIMIT = 1
 DEFAULT_HISTORY_LIMIT = 1
 
 
 class ActivationPolicy(StrEnum):
-    """Who decides which revisions are active."""
+    """Whether the active revisions are chosen by us or by people."""
 
     AUTOMATIC = "Automatic"
     MANUAL = "Manual"
 
 
 class Activation(NamedTuple):
-    """Which revisions change, and which are kept beyond the limit until the newest serves."""
+    """Revisions that change, and those kept beyond the limit until the newest serves."""
 
     activate: tuple[str, ...] = ()
     deactivate: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ def history_limit_of(history_limit: int | None, active_limit: int | None) -> int
 def problems_of_limits(
     active_limit: int | None, history_limit: int | None, *, is_function: bool = True
 ) -> Iterator[tuple[str, str]]:
-    """Say what is wrong with the limits of a package, each with its field.
+    """Find what is wrong with the limits of a package, each with its field.
 
     A history limit of 0 keeps all revisions, and so bounds nothing.
     """
@@ -77,5 +77,5 @@ def problems_of_limits(
         yield "activeRevisionLimit", f"Must be 1 for anything but a Function, not {active}"
     elif 0 < history < active:
         way_out = f"set revisionHistoryLimit to {active} or more, or leave it out"
-        told = f"Must be no more than revisionHistoryLimit, which is {history}, not {active}"
-        yield "activeRevisionLimit", f"{told}; {way_out}"
+        problem = f"Must be no more than revisionHistoryLimit, which is {history}, not {active}"
+        yield "activeRevisionLimit", f"{problem}; {way_out}"

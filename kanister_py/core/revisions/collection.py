@@ -1,9 +1,13 @@
-"""Which old revisions may go, and why do the others stay?"""
+"""Garbage collection of revisions: those that may go, and why the others stay."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
+from typing import Final
+
+from kanister_py.values import NamedTuple
+
+_SHOWN: Final = 3
 
 
 class Kept(NamedTuple):
@@ -14,7 +18,7 @@ class Kept(NamedTuple):
 
 
 class Collected(NamedTuple):
-    """What goes, the oldest first, and what stays, the newest first."""
+    """Revisions that go, the oldest first, and those that stay, the newest first."""
 
     removed: tuple[str, ...]
     kept: tuple[Kept, ...]
@@ -56,13 +60,13 @@ def plan_collection(revisions: Sequence[Revision], limit: int) -> Collected:
     return Collected(tuple(reversed(removed)), tuple(kept))
 
 
-def words_for_uses(users: Mapping[str, Collection[str]], shown: int = 3) -> tuple[str, ...]:
-    """Say who uses a revision, in a line for each way of using it."""
+def words_for_uses(users: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+    """Name the users of a revision, in a line for each way of using it."""
     lines = []
     for way, names in sorted(users.items()):
         ordered = sorted(names)
         if not ordered:
             continue
-        more = f" and {len(ordered) - shown} more" if len(ordered) > shown else ""
-        lines.append(f"{way} {', '.join(ordered[:shown])}{more}")
+        more = f" and {len(ordered) - _SHOWN} more" if len(ordered) > _SHOWN else ""
+        lines.append(f"{way} {', '.join(ordered[:_SHOWN])}{more}")
     return tuple(lines)

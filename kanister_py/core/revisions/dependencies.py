@@ -1,21 +1,21 @@
-"""Dependencies of packages: which Function answers one, and which package would be installed."""
+"""Dependencies of packages: Functions that meet one, and packages to install for one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
-from kanister_py.core.errors import InvalidVersion, UsageError
+from kanister_py.core.errors import UsageError
 from kanister_py.core.revisions.package import (
     Dependency,
     PackageReference,
     parse_package_reference,
 )
-from kanister_py.core.versions.semver import Version, parse_range, parse_version
+from kanister_py.core.versions.semver import parse_range, version_or_none
+from kanister_py.values import NamedTuple
 
 
 class DependencyUnresolved(UsageError):
-    """What a package needs is not there, and cannot be installed beside what is."""
+    """A dependency is not there, and cannot be installed beside what is."""
 
     reason = "DependencyUnresolved"
 
@@ -60,12 +60,7 @@ def package_for(dependency: Dependency, tags: Sequence[str]) -> str:
     if dependency.versions.startswith("sha256:"):
         return f"{source}@{dependency.versions}"
     wanted = parse_range(dependency.versions or ">=0.0.0")
-    known: dict[Version, str] = {}
-    for tag in tags:
-        try:
-            known[parse_version(tag)] = tag
-        except InvalidVersion:
-            continue
+    known = {version: tag for tag in tags if (version := version_or_none(tag)) is not None}
     fitting = [each for each in known if each in wanted]
     if not fitting:
         there = ", ".join(known[each] for each in sorted(known)[-5:]) or "none"

@@ -1,4 +1,4 @@
-"""What does a FunctionRevision of a cluster say about a revision that may be called?"""
+"""FunctionRevisions of a cluster, read as revisions that may be called."""
 
 from __future__ import annotations
 
@@ -6,24 +6,22 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from kanister_py.core.errors import InvalidVersion
 from kanister_py.core.objects.parts import annotations_of, conditions_of, spec_of, status_of
-from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
 from kanister_py.core.registry.entries import DesiredState, FunctionRevision
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
 from kanister_py.core.revisions.lifecycles import LIFECYCLE
-from kanister_py.core.versions.semver import Version, parse_version
+from kanister_py.core.versions.semver import Version, version_or_none
 
 PACKAGE_TAG: Final = "kanister-py.io/package-tag"
-"""What the package was called when the revision was made: its image is named by digest."""
+"""The tag of the package when the revision was made: its image is named by digest."""
 RUNTIME: Final = "kanister-py.io/runtime"
 RENDER_RUNTIME: Final = "render.crossplane.io/runtime"
 ANSWER_LIMIT: Final = "kanister-py.io/max-answer-size"
-"""How large an answer of a function may be: a quantity such as 32Mi."""
+"""The most that an answer of a function may take: a quantity such as 32Mi."""
 
 
 class Runtime(StrEnum):
-    """Who runs a function."""
+    """The ways in which a function runs."""
 
     DEPLOYMENT = "Deployment"
     IN_PROCESS = "InProcess"
@@ -31,9 +29,9 @@ class Runtime(StrEnum):
 
 
 def runtime_of(obj: Mapping[str, Any], default: Runtime = Runtime.DEPLOYMENT) -> Runtime:
-    """Say who runs a function or a revision of it; its annotation decides."""
-    said = annotations_of(obj).get(RUNTIME)
-    return Runtime(said) if said in tuple(Runtime) else default
+    """Give what runs a function or a revision of it; its annotation decides."""
+    runtime = annotations_of(obj).get(RUNTIME)
+    return Runtime(runtime) if runtime in tuple(Runtime) else default
 
 
 def says_in_process(obj: Mapping[str, Any]) -> bool:
@@ -45,6 +43,7 @@ def revision_of(obj: Mapping[str, Any]) -> FunctionRevision:
     """Read a FunctionRevision as far as choosing it goes."""
     metadata, spec, status = obj["metadata"], spec_of(obj), status_of(obj)
     labels = metadata.get("labels") or {}
+    is_well = is_healthy(obj)
     is_active = spec.get("desiredState") == DesiredState.ACTIVE
     return FunctionRevision(
         str(labels.get(PACKAGE_LABEL) or ""),
@@ -52,40 +51,39 @@ def revision_of(obj: Mapping[str, Any]) -> FunctionRevision:
         int(spec.get("revision") or 0),
         labels,
         DesiredState.ACTIVE if is_active else DesiredState.INACTIVE,
-        is_healthy(obj),
+        is_well,
         str(status.get("endpoint") or ""),
         digest_of_revision(obj),
         version_of_revision(obj),
         tuple(str(each) for each in status.get("capabilities") or ()),
         _answer_limit_of(obj),
-        trouble=_trouble_of(obj),
+        trouble="" if is_well else str(_health_of(obj).get("message") or ""),
         lifecycle=str(annotations_of(obj).get(LIFECYCLE) or ""),
     )
 
 
 def _answer_limit_of(obj: Mapping[str, Any]) -> int:
-    """Read how large an answer may be; what cannot be read raises nothing beyond the default."""
+    """Read how large an answer may be; what cannot be read leaves the default."""
+    text = annotations_of(obj).get(ANSWER_LIMIT)
+    if not text:
+        return 0
+    # With decimal numbers, which few have to be read for.
+    from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
+
     try:
-        return parse_size(annotations_of(obj).get(ANSWER_LIMIT) or "0")
+        return parse_size(text)
     except InvalidQuantity:
         return 0
 
 
-def _trouble_of(obj: Mapping[str, Any]) -> str:
-    """Say what keeps a revision from being well, as its condition has it."""
-    for each in conditions_of(obj):
-        if each.get("type") == "RuntimeHealthy" and each.get("status") != "True":
-            return str(each.get("message") or "")
-    return ""
+def _health_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = (each for each in conditions_of(obj) if each.get("type") == "RuntimeHealthy")
+    return next(found, {})
 
 
 def is_healthy(obj: Mapping[str, Any]) -> bool:
-    """Say whether what runs a revision is well; who runs none of ours says so by an endpoint."""
-    status = status_of(obj)
-    found = [
-        each for each in status.get("conditions") or () if each.get("type") == "RuntimeHealthy"
-    ]
-    return all(each.get("status") == "True" for each in found) if found else False
+    """Say whether what runs a revision is well, as its condition has it."""
+    return _health_of(obj).get("status") == "True"
 
 
 def digest_of_revision(obj: Mapping[str, Any]) -> str:
@@ -108,7 +106,4 @@ def tag_of_revision(obj: Mapping[str, Any]) -> str:
 
 def version_of_revision(obj: Mapping[str, Any]) -> Version | None:
     """Give the version that the package of a revision was called, if it was called by one."""
-    try:
-        return parse_version(tag_of_revision(obj))
-    except InvalidVersion:
-        return None
+    return version_or_none(tag_of_revision(obj))

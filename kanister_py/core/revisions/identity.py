@@ -1,13 +1,15 @@
-"""What makes a revision of a composition or of a function a new one? Its content and its labels."""
+"""Identity of revisions: hashes of content and labels; and their names and numbers."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, Final
 
+from kanister_py.core.objects.digests import sha256
 from kanister_py.core.objects.names import MAX_LABEL, MAX_SUBDOMAIN
+from kanister_py.values import NamedTuple
 
 COMPOSITION_NAME_LABEL: Final = "crossplane.io/composition-name"
 COMPOSITION_HASH_LABEL: Final = "crossplane.io/composition-hash"
@@ -31,7 +33,7 @@ def labels_that_count(labels: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def composition_identity(spec: Mapping[str, Any], labels: Mapping[str, str] | None) -> str:
-    """Hash what a composition says, the order of its keys aside.
+    """Hash the content of a composition, the order of its keys aside.
 
     The spec of a revision may be given as well: its number is no content.
     """
@@ -44,7 +46,7 @@ def composition_spec_hash(spec: Mapping[str, Any]) -> str:
 
 
 def function_identity(digest: str, labels: Mapping[str, str] | None) -> str:
-    """Hash which package a function is, and how whoever installed it labelled it."""
+    """Hash which package a function is, and how it was labelled when it was installed."""
     return _hash({"digest": digest, "labels": labels_that_count(labels)})
 
 
@@ -76,7 +78,7 @@ def _content(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 def _hash(content: Any) -> str:
     text = json.dumps(_plain(content), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _plain(value: Any) -> Any:
@@ -88,3 +90,54 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value
+
+
+# Numbers
+
+
+class Numbered(NamedTuple):
+    """A revision that exists. One that was `orphaned` by a restore has lost its owner."""
+
+    name: str
+    number: int
+    identity: str
+    is_orphaned: bool = False
+
+
+class Change(StrEnum):
+    """Change that puts the wanted revision in force."""
+
+    NONE = "none"
+    RAISE = "raise"
+    CREATE = "create"
+
+
+class Numbering(NamedTuple):
+    """The revision in force, its number, and what is to be written for that.
+
+    `adopted` are those whose owner must be written on them again.
+    """
+
+    change: Change
+    number: int
+    name: str = ""
+    adopted: tuple[str, ...] = ()
+
+
+def number_revision(identity: str, existing: Sequence[Numbered]) -> Numbering:
+    """Find or number the revision of what the owner says now.
+
+    Numbers only rise. Content that was there before keeps its revision, which gets the
+    next number. Of two with one content the higher one counts, so that nothing is
+    written again and again.
+    """
+    adopted = tuple(sorted(each.name for each in existing if each.is_orphaned))
+    latest = max((each.number for each in existing), default=0)
+    same = [each for each in existing if each.identity == identity]
+    if not same:
+        return Numbering(Change.CREATE, latest + 1, "", adopted)
+    found = max(same, key=lambda each: (each.number, each.name))
+    rivals = [each for each in existing if each.number >= found.number and each is not found]
+    if rivals:
+        return Numbering(Change.RAISE, latest + 1, found.name, adopted)
+    return Numbering(Change.NONE, found.number, found.name, adopted)

@@ -1,4 +1,4 @@
-"""Where do compositions, functions and their revisions live in a cluster?"""
+"""Resources of compositions, functions and their revisions in a cluster."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Lifecycles that packages bring: what the newest one says of the versions before it.
+"""Lifecycles that packages bring: support of all versions, as the newest package has it.
 
 A package may carry the record of its versions as an annotation, in the words of
 versions.yaml, or as such a file. It is counted in the package's own releases, which are
-its versions: the newest that is installed says what each of them is worth. Without one
+its versions: the newest that is installed counts for each of them. Without one
 all are served.
 """
 
@@ -46,7 +46,7 @@ def _unread(read: Read) -> Listing | None:
 
 
 def with_lifecycles(revisions: Iterable[FunctionRevision]) -> list[FunctionRevision]:
-    """Say of the revisions of one function what their versions are worth."""
+    """Give the revisions of one function with the support of their versions."""
     every = list(revisions)
     judging = _newest_with_record(every)
     if judging is None:
@@ -73,5 +73,5 @@ def _newest_with_record(
         try:
             return each, read_lifecycle(each.lifecycle)
         except InvalidDocument:
-            continue  # whoever installs such a package hears so
+            continue  # an error where such a package is installed
     return None

@@ -1,17 +1,18 @@
-"""What does the package of a function say, and where does it come from?"""
+"""Packages of functions: references to them, and what their authors declare."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from kanister_py.core.errors import InvalidVersion, UsageError
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.lifecycles import LIFECYCLE
-from kanister_py.core.versions.semver import Version, parse_version
+from kanister_py.core.versions.semver import Version, version_or_none
+from kanister_py.patterns import pattern_of
+from kanister_py.values import NamedTuple
 
 
 class InvalidPackageReference(UsageError):
@@ -28,7 +29,7 @@ class InvalidPackageReference(UsageError):
 
 
 class InvalidPackage(UsageError):
-    """What was found is no package of a function."""
+    """A file or an image is no package of a function."""
 
     reason = "InvalidPackage"
 
@@ -40,17 +41,17 @@ class InvalidPackage(UsageError):
 
 META_GROUP: Final = "meta.pkg.crossplane.io"
 RECORD: Final = ("kanister-py.io/v1alpha1", "FunctionVersions")
-"""What a file is that says what the versions of a package are worth."""
+"""The record of a package's versions, as a file of its own."""
 COMPOSITION: Final = "composition"
 DEFAULT_CAPABILITIES: Final = (COMPOSITION,)
 
-_PATH: Final = re.compile(r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*")
-_TAG: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_PATH: Final = pattern_of(r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*")
+_TAG: Final = pattern_of(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_DIGEST: Final = pattern_of(r"sha256:[0-9a-f]{64}")
 
 
 class PackageReference(NamedTuple):
-    """Where a package is: a digest names its content, a tag what it is called today."""
+    """Address of a package: a digest names its content, a tag what it is called today."""
 
     registry: str
     repository: str
@@ -70,13 +71,10 @@ class PackageReference(NamedTuple):
     @property
     def version(self) -> Version | None:
         """The version that the tag is, if it is one."""
-        try:
-            return parse_version(self.tag)
-        except InvalidVersion:
-            return None
+        return version_or_none(self.tag)
 
     def pinned(self, digest: str) -> str:
-        """Name the content itself, so that nobody can move it."""
+        """Name the content itself, which cannot be moved."""
         return f"{self.source}@{digest}"
 
 
@@ -113,7 +111,7 @@ class Dependency(NamedTuple):
 
 
 class FunctionPackage(NamedTuple):
-    """What the author of a package says about it."""
+    """A package as its author describes it."""
 
     name: str
     labels: Mapping[str, str]
@@ -121,11 +119,11 @@ class FunctionPackage(NamedTuple):
     capabilities: tuple[str, ...]
     dependencies: tuple[Dependency, ...] = ()
     constraint: str = ""
-    """Which releases of Crossplane it is made for."""
+    """The releases of Crossplane it is made for."""
 
 
 def has_capability(capabilities: Iterable[str], wanted: str) -> bool:
-    """Say whether a package is made for something, however its author spells that."""
+    """Say whether a package has a capability, however its author spells that."""
     plain = _plain(wanted)
     return any(_plain(each) == plain for each in capabilities)
 
@@ -189,11 +187,11 @@ def _texts(value: Any) -> dict[str, str]:
 
 def _dependency(value: Any) -> Dependency:
     """Read a dependency and its versions; packages know four ways to write one."""
-    said = mapping_of(value)
-    versions = str(said.get("version") or "")
+    given = mapping_of(value)
+    versions = str(given.get("version") or "")
     for key in ("function", "provider", "configuration"):
-        if said.get(key):
-            return Dependency(str(said[key]), versions, key.capitalize())
+        if given.get(key):
+            return Dependency(str(given[key]), versions, key.capitalize())
     return Dependency(
-        str(said.get("package") or "?"), versions, str(said.get("kind") or "Function")
+        str(given.get("package") or "?"), versions, str(given.get("kind") or "Function")
     )

@@ -1,81 +1,14 @@
-"""Which Composition, and which revision of it, does a composite resource hold?"""
+"""Composition policy: which Composition, and which revision of it, a composite resource holds."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.selectors import InvalidSelector, LabelSelector, label_selector_of
-
-
-def _selected(wanted: LabelSelector) -> str:
-    pairs = ", ".join(map(str, wanted.requirements))
-    return f" with the labels {pairs}" if pairs else ""
-
-
-class CompositionNotSelected(UsageError):
-    """No Composition is there for a kind of composite resource."""
-
-    reason = "CompositionNotSelected"
-
-    def __init__(self, kind: str, wanted: LabelSelector, others: Sequence[str]) -> None:
-        found = f"; without them there is {', '.join(sorted(others))}" if others else ""
-        super().__init__(f"No Composition for {kind}{_selected(wanted)}{found}")
-        self.kind = kind
-        self.others = tuple(others)
-
-
-class CompositionNotCompatible(UsageError):
-    """A Composition is meant for another kind than the resource that names it."""
-
-    reason = "CompositionNotCompatible"
-
-    def __init__(
-        self, composition: str, api_version: str, kind: str, of_api_version: str, of_kind: str
-    ) -> None:
-        super().__init__(
-            f"Composition {composition} is for {api_version} {kind}, not for "
-            f"{of_api_version} {of_kind}"
-        )
-        self.composition = composition
-
-
-class CompositionRevisionNotFound(UsageError):
-    """No revision of a Composition is what a composite resource asks for."""
-
-    reason = "CompositionRevisionNotFound"
-
-    def __init__(
-        self,
-        composition: str,
-        wanted: LabelSelector,
-        others: Sequence[str],
-        name: str = "",
-    ) -> None:
-        nothing = ": there is no such Composition, or its first revision is still to be made"
-        found = f": there is {', '.join(others)}" if others else nothing
-        asked = f" called {name}" if name else _selected(wanted)
-        super().__init__(f"Composition {composition} has no revision{asked}{found}")
-        self.composition = composition
-        self.others = tuple(others)
-        self.name = name
-
-
-class RevisionOfAnotherComposition(UsageError):
-    """A composite resource holds a revision that is not of its Composition."""
-
-    reason = "RevisionOfAnotherComposition"
-
-    def __init__(self, revision: str, its_composition: str, composition: str) -> None:
-        super().__init__(
-            f"compositionRevisionRef names {revision}, a revision of {its_composition}, but the "
-            f"composition is {composition}; name one of its revisions, or remove the reference"
-        )
-        self.revision = revision
-        self.composition = composition
-
+from kanister_py.values import NamedTuple
 
 Labels = Mapping[str, str]
 Selector = Mapping[str, Any]
@@ -90,7 +23,7 @@ class UpdatePolicy(StrEnum):
 
 
 class Wishes(NamedTuple):
-    """What a composite resource says about its composition. A selector of None selects nothing."""
+    """Wishes of a composite resource for its composition. A selector of None selects nothing."""
 
     composition: str = ""
     selector: Selector | None = None
@@ -100,9 +33,9 @@ class Wishes(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What the definition of a composite resource says where it says nothing itself.
+    """Rules of a definition for composite resources that have no wishes.
 
-    What is enforced overrules it.
+    What is enforced overrules wishes.
     """
 
     default_composition: str = ""
@@ -130,17 +63,25 @@ class RevisionFacts(NamedTuple):
     labels: Labels
 
 
-NO_WISHES: Final = Wishes()
+WISHES: Final = (
+    "compositionRef",
+    "compositionSelector",
+    "compositionRevisionRef",
+    "compositionRevisionSelector",
+    "compositionUpdatePolicy",
+)
+"""Where a composite resource says them."""
 
 
 def wishes_of(machinery: Mapping[str, Any]) -> Wishes:
     """Read what a composite resource says: `spec.crossplane` of it, or `spec` of a legacy one."""
+    composition, selector, revision, revision_selector, policy = map(machinery.get, WISHES)
     return Wishes(
-        _name(machinery.get("compositionRef")),
-        _selector(machinery.get("compositionSelector")),
-        _name(machinery.get("compositionRevisionRef")),
-        _selector(machinery.get("compositionRevisionSelector")),
-        str(machinery.get("compositionUpdatePolicy") or ""),
+        _name(composition),
+        _selector(selector),
+        _name(revision),
+        _selector(revision_selector),
+        str(policy or ""),
     )
 
 
@@ -181,7 +122,11 @@ def choose_composition(
     if chosen:
         found = next((each for each in compositions if each.name == chosen), None)
         if found is not None and (found.api_version, found.kind) != (api_version, kind):
-            raise CompositionNotCompatible(chosen, found.api_version, found.kind, api_version, kind)
+            raise UsageError(
+                f"Composition {chosen} is for {found.api_version} {found.kind}, not for "
+                f"{api_version} {kind}",
+                reason="CompositionNotCompatible",
+            )
         return chosen
     for_this = [
         each for each in compositions if (each.api_version, each.kind) == (api_version, kind)
@@ -189,8 +134,18 @@ def choose_composition(
     wanted = label_selector_of(wishes.selector)
     fitting = [each.name for each in for_this if wanted.lets_through(each.labels)]
     if not fitting:
-        raise CompositionNotSelected(f"{api_version} {kind}", wanted, [e.name for e in for_this])
+        names = ", ".join(sorted(each.name for each in for_this))
+        others = f"; without them there is {names}" if names else ""
+        raise UsageError(
+            f"No Composition for {api_version} {kind}{_selected(wanted)}{others}",
+            reason="CompositionNotSelected",
+        )
     return min(fitting)
+
+
+def _selected(wanted: LabelSelector) -> str:
+    pairs = ", ".join(map(str, wanted.requirements))
+    return f" with the labels {pairs}" if pairs else ""
 
 
 class Held(NamedTuple):
@@ -206,8 +161,8 @@ class Held(NamedTuple):
 
 def policy_of(wishes: Wishes, rules: Rules) -> UpdatePolicy:
     """Say whether a composite resource follows: what is enforced counts before its own word."""
-    said = rules.enforced_policy or wishes.policy or rules.default_policy
-    return UpdatePolicy.MANUAL if said == UpdatePolicy.MANUAL else UpdatePolicy.AUTOMATIC
+    policy = rules.enforced_policy or wishes.policy or rules.default_policy
+    return UpdatePolicy.MANUAL if policy == UpdatePolicy.MANUAL else UpdatePolicy.AUTOMATIC
 
 
 def choose_composition_revision(
@@ -221,37 +176,50 @@ def choose_composition_revision(
     policy = policy_of(wishes, rules)
     if policy is UpdatePolicy.MANUAL and wishes.revision:
         return _kept(wishes, composition, revisions)
-    selector, taken_over = wishes.revision_selector, None
-    if selector is None and not wishes.revision:
-        selector = taken_over = rules.default_revision_selector
+    selector = _revision_selector(wishes, rules)
     of_this = [each for each in revisions if each.composition == composition]
     wanted = label_selector_of(selector)
     fitting = [each for each in of_this if wanted.lets_through(each.labels)]
     if not fitting:
         names = [each.name for each in sorted(of_this, key=lambda each: each.number)]
-        raise CompositionRevisionNotFound(composition, wanted, names)
+        raise _not_found(composition, _selected(wanted), names)
     highest = max(fitting, key=lambda each: (each.number, each.name))
-    return Held(highest.name, policy, taken_over)
+    return Held(highest.name, policy, selector if wishes.revision_selector is None else None)
+
+
+def _revision_selector(wishes: Wishes, rules: Rules) -> Selector | None:
+    is_open = wishes.revision_selector is None and not wishes.revision
+    return rules.default_revision_selector if is_open else wishes.revision_selector
 
 
 def _kept(wishes: Wishes, composition: str, revisions: Sequence[RevisionFacts]) -> Held:
     found = next((each for each in revisions if each.name == wishes.revision), None)
     if found is None:
         names = sorted(each.name for each in revisions if each.composition == composition)
-        raise CompositionRevisionNotFound(composition, LabelSelector(), names, wishes.revision)
+        raise _not_found(composition, f" called {wishes.revision}", names)
     if found.composition != composition:
-        raise RevisionOfAnotherComposition(found.name, found.composition, composition)
+        raise UsageError(
+            f"compositionRevisionRef names {found.name}, a revision of {found.composition}, but "
+            f"the composition is {composition}; name one of its revisions, or remove the reference",
+            reason="RevisionOfAnotherComposition",
+        )
     return Held(found.name, UpdatePolicy.MANUAL)
+
+
+def _not_found(composition: str, asked: str, others: Sequence[str]) -> UsageError:
+    nothing = ": there is no such Composition, or its first revision is still to be made"
+    found = f": there is {', '.join(others)}" if others else nothing
+    return UsageError(
+        f"Composition {composition} has no revision{asked}{found}",
+        reason="CompositionRevisionNotFound",
+    )
 
 
 def follows(wishes: Wishes, rules: Rules, composition: str, revision: RevisionFacts) -> bool:
     """Say whether a new revision concerns a composite resource that uses a composition."""
     if revision.composition != composition or policy_of(wishes, rules) is UpdatePolicy.MANUAL:
         return False
-    selector = wishes.revision_selector
-    if selector is None and not wishes.revision:
-        selector = rules.default_revision_selector
     try:
-        return label_selector_of(selector).lets_through(revision.labels)
+        return label_selector_of(_revision_selector(wishes, rules)).lets_through(revision.labels)
     except InvalidSelector:
         return True  # its next look says so

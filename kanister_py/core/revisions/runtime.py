@@ -1,4 +1,4 @@
-"""Which objects run a revision of a function in a cluster, and is it well?"""
+"""Runtime of a revision of a function: its Deployment, Service and account, and their health."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kanister_py.core.objects.merge_rules import NO_RULE, merge_rules_of
-from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.objects.parts import controller_reference, spec_of
 from kanister_py.core.objects.patches import strategic_patched
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
-from kanister_py.core.revisions.owners import controller_reference
 
 GRPC_PORT: Final = 9443
 METRICS_PORT: Final = 8080
@@ -23,17 +22,17 @@ _USER: Final = 2000
 
 
 def service_names(name: str, namespace: str) -> list[str]:
-    """Say under which names the Service of a revision is reached."""
+    """Give the names under which the Service of a revision is reached."""
     return [name, f"{name}.{namespace}", f"{name}.{namespace}.svc"]
 
 
 def service_endpoint(name: str, namespace: str) -> str:
-    """Say where people find a revision; the engine itself asks the EndpointSlices."""
+    """Give the address of a revision for people; the engine itself asks the EndpointSlices."""
     return f"dns:///{name}.{namespace}:{GRPC_PORT}"
 
 
 def server_name(name: str, namespace: str) -> str:
-    """Say which name the certificate of a revision must bear."""
+    """Give the name that the certificate of a revision must bear."""
     return f"{name}.{namespace}"
 
 
@@ -57,11 +56,10 @@ def service_of(
     revision: Mapping[str, Any], namespace: str, config: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Make the Service under which one revision is found, and no other."""
-    metadata = _laid_over(_metadata(revision, namespace), config.get("serviceTemplate"))
     return {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": metadata,
+        "metadata": _laid_over(_metadata(revision, namespace), config.get("serviceTemplate")),
         "spec": {
             "clusterIP": "None",
             "selector": selector_of(revision),
@@ -82,11 +80,11 @@ def service_account_of(
     revision: Mapping[str, Any], namespace: str, config: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Make the account that the pods of a revision act as: it may do nothing."""
-    metadata = _laid_over(_metadata(revision, namespace), config.get("serviceAccountTemplate"))
+    template = config.get("serviceAccountTemplate")
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": metadata,
+        "metadata": _laid_over(_metadata(revision, namespace), template),
         "automountServiceAccountToken": False,
     }
 
@@ -154,8 +152,8 @@ def deployment_of(
 
 
 def server_secret_of(revision: Mapping[str, Any]) -> str:
-    said = spec_of(revision).get("tlsServerSecretName")
-    return str(said or f"{revision['metadata']['name']}-tls-server")
+    name = spec_of(revision).get("tlsServerSecretName")
+    return str(name or f"{revision['metadata']['name']}-tls-server")
 
 
 def _container(revision: Mapping[str, Any]) -> dict[str, Any]:

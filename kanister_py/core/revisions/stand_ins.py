@@ -1,7 +1,7 @@
-"""Stand-ins: which version here answers for the package of a Function, and whose numbers it speaks.
+"""Stand-ins: versions here that answer for packages, by our numbers or by those of others.
 
-Of a Function that runs in this process, of packages of ours and of plugins, a tag speaks our
-numbers. Packages of others keep their own: the record says which of their releases a
+The tag of a Function that runs in this process, of packages of ours and of plugins is one of
+our versions. Packages of others keep their own: the record has the releases of theirs that a
 version stands for.
 """
 
@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Final, NamedTuple
+from typing import Final
 
-from kanister_py.core.errors import FunctionVersionRemoved, InvalidVersion, UsageError
+from kanister_py.core.errors import FunctionVersionRemoved, UsageError
 from kanister_py.core.notices import Notice, Severity
 from kanister_py.core.registry.choose import Asked, Choice, choose_version
 from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind, Registry
 from kanister_py.core.versions.deprecation import Support
-from kanister_py.core.versions.semver import Range, parse_request, parse_version
+from kanister_py.core.versions.semver import Range, parse_request, version_or_none
+from kanister_py.values import NamedTuple
 
 OWNER: Final = "crossplane-contrib"
 OURS: Final = "kanister-py"
 NO_TAGS: Final = ("", "latest")
-"""What follows the stable version."""
+"""Tags that follow the stable version."""
 
 
 def repository_of(package: str) -> str:
@@ -51,7 +52,7 @@ def named_here(entries: Registry[FunctionEntry], repository: str) -> str:
 def own_function(
     entries: Registry[FunctionEntry], function: str, repository: str, *, is_ours: bool
 ) -> str:
-    """Say which function here a package is that speaks our numbers; empty if it does not.
+    """Name the function here that a package with our version numbers is; empty if it is none.
 
     `is_ours`: it is to run in this process. Without a repository, the Function's name tells.
     """
@@ -92,7 +93,7 @@ class StandIn(NamedTuple):
     ranges: tuple[str, ...] = ()
 
     def doubt(self, tag: str) -> str:
-        """Say that nobody has held it to a release, unless the record says that it was."""
+        """Doubt that it is like a release, unless the record says so; empty without doubt."""
         return (
             "" if self.is_stated else f"it answers for {' and '.join(self.ranges)}, not for {tag}"
         )
@@ -113,8 +114,8 @@ def choose_for_package(
         return choose_built_in(entries, repository.rpartition("/")[2], tag)
     entry, doubt = other.entry, other.doubt(tag)
     if doubt and strict:
-        said = f"No version of {entry.function} stands in for {repository} {tag}: {doubt}"
-        raise UsageError(said, reason="NoStandIn")
+        refusal = f"No version of {entry.function} stands in for {repository} {tag}: {doubt}"
+        raise UsageError(refusal, reason="NoStandIn")
     message = f"{entry.function} {entry.version} stands in for {repository} {tag}; {doubt}"
     notice = Notice("BuiltInStandsIn", message, Severity.INFO, entry.function, str(entry.version))
     return Choice(entry, f"stands in for {repository}", (notice,) if doubt else ())
@@ -151,9 +152,7 @@ def _preferred(family: Family[FunctionEntry]) -> list[FunctionEntry]:
 def _is_inside(tag: str, wanted: str) -> bool:
     if tag in NO_TAGS:
         return True
-    try:
-        version = parse_version(tag)
-    except InvalidVersion:
+    version, request = version_or_none(tag), parse_request(wanted)
+    if version is None:
         return False
-    request = parse_request(wanted)
     return version in request if isinstance(request, Range) else version == request

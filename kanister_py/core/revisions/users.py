@@ -1,22 +1,23 @@
-"""Who needs a revision, and in which way?"""
+"""Users of revisions: composite resources and pipelines, by their way of using one."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.selectors import InvalidSelector, label_selector_of
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.core.revisions.policy import RevisionFacts, Rules, Wishes
+from kanister_py.values import NamedTuple
 
 HELD: Final = "is held by"
 SELECTED: Final = "is selected by"
 REFERENCED: Final = "is referenced by"
 
 Users = Mapping[str, Mapping[str, set[str]]]
-"""By the name of a revision and the way of using it: who does."""
+"""By the name of a revision and the way of using it: the users."""
 
 
 class Holder(NamedTuple):
@@ -44,7 +45,7 @@ def pipeline_of(obj: Mapping[str, Any]) -> Pipeline:
 def users_of_composition(
     composition: str, revisions: Sequence[RevisionFacts], holders: Iterable[Holder]
 ) -> Users:
-    """Say which resources hold a revision of a composition, or would pick it by its labels."""
+    """Find the resources that hold a revision of a composition, or would pick it by its labels."""
     users: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     of_this = [each for each in revisions if each.composition == composition]
     names = {each.name for each in of_this}
@@ -58,7 +59,7 @@ def users_of_composition(
         try:
             wanted = label_selector_of(selector)
         except InvalidSelector:
-            continue  # whoever looks at the resource hears so
+            continue  # an error where the resource is composed
         fitting = [each for each in of_this if wanted.lets_through(each.labels)]
         if fitting and wanted.requirements:
             highest = max(fitting, key=lambda each: (each.number, each.name))
@@ -69,7 +70,7 @@ def users_of_composition(
 def users_of_function(
     function: str, revisions: Sequence[FunctionRevision], pipelines: Iterable[Pipeline]
 ) -> Users:
-    """Say which compositions name a revision of a function, or would pick it by its labels."""
+    """Find the compositions that name a revision of a function, or would pick it by its labels."""
     users: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     for pipeline in pipelines:
         for step in pipeline.steps:
@@ -83,7 +84,7 @@ def users_of_function(
                 try:
                     wanted = label_selector_of(selector)
                 except InvalidSelector:
-                    continue  # whoever composes with it hears so
+                    continue  # an error where the pipeline runs
                 fitting = [each for each in revisions if wanted.lets_through(each.labels)]
                 if fitting:
                     highest = max(fitting, key=lambda each: each.rank)

@@ -1,4 +1,4 @@
-"""Admission of Schedules: one that never comes, or that nobody can read, is refused."""
+"""Admission of Schedules: one that never comes, or cannot be read, is refused."""
 
 from __future__ import annotations
 
@@ -14,16 +14,9 @@ from kanister_py.core.actionsets.admission import (
 )
 from kanister_py.core.actionsets.model import read_what_can_be_read as read_action_set
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.blueprints.model import Found
-from kanister_py.core.errors import Problem
 from kanister_py.core.objects.parts import spec_of
-from kanister_py.core.objects.reading import UnknownKey, mapping_of
-from kanister_py.core.schedules.model import read_what_can_be_read
-
-
-def read_schedule(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
-    """Read a found object as a Schedule: the keys that nothing reads, and what is none."""
-    return read_what_can_be_read(found.document, found.path)
+from kanister_py.core.objects.reading import mapping_of
+from kanister_py.core.schedules.model import read_what_can_be_read as read_schedule
 
 
 def template_in(schedule: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -37,10 +30,10 @@ def judge_schedule(
     context: Context,
 ) -> Verdict:
     """Judge a Schedule beside the Blueprints it names; None stands for one that is not there."""
-    context = context._replace(read_schedule=read_schedule, read_action_set=read_action_set)
+    context = context._replace(readers={"Schedule": read_schedule, "ActionSet": read_action_set})
     there = {name: each for name, each in blueprints.items() if each is not None}
     verdict = verdict_of(findings_in(schedule, there, context))
     if not verdict.is_allowed:
         return verdict
-    told = warnings_of_blueprints(template_in(schedule), blueprints, context)
-    return Verdict((), bounded([*verdict.warnings, *told]))
+    warnings = warnings_of_blueprints(template_in(schedule), blueprints, context)
+    return Verdict((), bounded([*verdict.warnings, *warnings]))

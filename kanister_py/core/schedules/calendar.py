@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta, tzinfo
 from itertools import takewhile
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.actionsets.overview import RunRow
-from kanister_py.core.objects.parts import metadata_of, spec_of
-from kanister_py.core.schedules.decisions import Situation, next_starts
+from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.schedules.decisions import next_starts
 from kanister_py.core.schedules.model import parse_schedule
-from kanister_py.core.schedules.status import created_at, memory_of
+from kanister_py.core.schedules.status import situation_of
 from kanister_py.core.schedules.times import zone_of
+from kanister_py.values import NamedTuple
 
 _WEEKS_BEFORE: Final = 4
 _WEEKS_AFTER: Final = 4
@@ -30,12 +31,7 @@ class Day(NamedTuple):
 
 def planned_starts(obj: Mapping[str, Any], now: datetime) -> Iterator[datetime]:
     """Say when a Schedule starts next, one after the other."""
-    schedule = parse_schedule(obj)
-    memory = memory_of(obj, schedule, now)
-    uid = str(metadata_of(obj).get("uid") or "")
-    made = created_at(obj, now)
-    situation = Situation(schedule, uid, made, memory, is_running=False, now=now)
-    return next_starts(situation, _MOST_TIMES)
+    return next_starts(situation_of(obj, parse_schedule(obj), now), _MOST_TIMES)
 
 
 def calendar_of(

@@ -1,4 +1,4 @@
-"""What is to be done about a schedule now: one decision out of what it says and what was done.
+"""Decisions about a schedule: run, wait, skip or cancel, from its spec and what was done.
 
 Exactly one run for each time rests on three things: the ActionSet of a time has a name that
 follows from schedule and time, so that to create it is to take a lock; the time is noted
@@ -11,17 +11,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final
 
 from kanister_py.core.schedules.model import ConcurrencyPolicy, Schedule
 from kanister_py.core.schedules.times import free_at, jitter_of, last_until
+from kanister_py.values import NamedTuple
 
 _MOST_REMEMBERED: Final = 10
 _NEXT_TIMES: Final = 3
 
 
 class Act(StrEnum):
-    """What is to be done."""
+    """Acts that a pass over a schedule may come to."""
 
     REST = "Rest"
     START = "Start"
@@ -34,7 +35,7 @@ class Act(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why that and nothing else."""
+    """Reasons for an act."""
 
     SUSPENDED = "Suspended"
     NOTHING_DUE = "NothingDue"
@@ -46,7 +47,7 @@ class Reason(StrEnum):
 
 
 class Memory(NamedTuple):
-    """What was done about a schedule, as its status keeps it."""
+    """Memory of a schedule, as its status keeps it."""
 
     since: datetime
     """Times count from here on: its creation, the last change of its timing, or a resumption."""
@@ -65,7 +66,7 @@ class Memory(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """What to do, about which time, and when to look again if nothing happens before."""
+    """An act, its time, and when to look again if nothing happens before."""
 
     act: Act
     reason: Reason

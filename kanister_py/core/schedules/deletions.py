@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta, tzinfo
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.actionsets.creation import PARENT, Order, new_actionset
-from kanister_py.core.blueprints.model import Blueprint
-from kanister_py.core.blueprints.targets import target_of
+from kanister_py.core.blueprints.model import Action, Blueprint
+from kanister_py.core.blueprints.reads import engine_of, reads_of_action
 from kanister_py.core.objects.names import MAX_LABEL, short_hash
 from kanister_py.core.objects.parts import annotations_of, metadata_of, spec_of, status_of
 from kanister_py.core.schedules.retention import Backup, Keep, Verdict, judge_backups
-from kanister_py.core.schedules.runs import RETENTION_LABEL, Run
+from kanister_py.core.schedules.runs import RETENTION_LABEL, Run, backups_among
+from kanister_py.core.templates.facts import SEEN_AS
+from kanister_py.values import NamedTuple
 
 ACTION: Final = "delete"
 _MOST_AT_ONCE: Final = 3
@@ -34,18 +36,18 @@ class Deletion(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name its ActionSet: the same whoever makes it."""
+        """Name its ActionSet: the same for every maker."""
         end = f"-{ACTION}-{short_hash(self.backup.uid, self.after)}"
         return f"{self.backup.name[: MAX_LABEL - len(end)]}{end}"
 
 
 class Plan(NamedTuple):
-    """What is to be done about the backups of a schedule."""
+    """Plan for the backups of a schedule."""
 
     verdicts: Sequence[Verdict] = ()
     begin: Sequence[Deletion] = ()
     held: Sequence[Deletion] = ()
-    """Deletions that are made, and wait until nobody reads their backups."""
+    """Deletions that are made, and wait until no run reads their backups."""
     done: Sequence[Run] = ()
     """Backups whose deletion is complete, which is not noted on them yet."""
     failed: Sequence[Run] = ()
@@ -57,15 +59,10 @@ class Plan(NamedTuple):
         return sum(each.stays for each in self.verdicts)
 
 
-def backups_among(runs: Iterable[Run]) -> list[Run]:
-    """Give the runs that are backups: complete, and their artifacts exist."""
-    return [each for each in runs if each.holds_artifacts and not each.is_deleted]
-
-
 def plan_deletions(
     runs: Iterable[Run], deletions: Iterable[Run], keep: Keep, zone: tzinfo, now: datetime
 ) -> Plan:
-    """Say what is to be done now."""
+    """Decide what is to be done now."""
     tries: dict[str, list[Run]] = {}
     for each in sorted(deletions, key=lambda each: (each.created, each.name)):
         tries.setdefault(each.parent, []).append(each)
@@ -81,7 +78,7 @@ def plan_deletions(
         return Plan(held=held, done=done)
     verdicts = judge_backups(
         (
-            Backup(each.name, each.time or each.created, each.group)
+            Backup(each.name, each.taken_at, each.group)
             for each in backups.values()
             if each.name not in begun
         ),
@@ -128,7 +125,7 @@ def deletion_of(
     )
     made = new_actionset(order, backup, lambda letters: letters[0])
     aim(made, blueprints)
-    # It begins once it is sure that nobody reads the backup: a restore that is made after
+    # It begins once it is sure that no run reads the backup: a restore that is made after
     # it sees it, one that was made before is seen.
     made["spec"]["suspend"] = True
     made["metadata"]["ownerReferences"] = [
@@ -149,6 +146,23 @@ def aim(actionset: Mapping[str, Any], blueprints: Mapping[str, Blueprint]) -> No
         action = blueprint.actions.get(str(each.get("name"))) if blueprint is not None else None
         if blueprint is not None and action is not None and each.get("object"):
             each["object"] = target_of(blueprint, action, each["object"])
+
+
+def target_of(blueprint: Blueprint, action: Action, reference: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the object that an action acts on: the given one, or the namespace it is in.
+
+    Deletions of most published blueprints read `.Namespace`, which only an object of that
+    kind fills, though their backups act on a workload.
+    """
+    kind, namespace = str(reference.get("kind") or "").lower(), reference.get("namespace")
+    if kind == "namespace" or not namespace:
+        return dict(reference)
+    roots = {read.names[0] for read in reads_of_action(action, engine_of(blueprint).engine)}
+    if SEEN_AS.get(kind) in roots or "Object" in roots:
+        return dict(reference)
+    if "Namespace" in roots or action.kind == "Namespace":
+        return {"kind": "Namespace", "name": namespace, "namespace": namespace}
+    return dict(reference)
 
 
 def reads(actionset: Mapping[str, Any], backup: Mapping[str, Any]) -> bool:

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from kanister_py.core.actionsets.artifacts import holds_artifacts
 from kanister_py.core.actionsets.status import text_of_time
-from kanister_py.core.actionsets.stored_status import STATUS_ANNOTATION, read_status_data
+from kanister_py.core.actionsets.stored_status import (
+    STATUS_ANNOTATION,
+    holds_artifacts,
+    read_status_data,
+)
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.parts import metadata_of, namespace_of, spec_of
 from kanister_py.core.objects.reading import Reader, mapping_of
 from kanister_py.core.schedules.runs import TIME_ANNOTATION
+from kanister_py.values import NamedTuple
 
 API_VERSION: Final = "kanister-py.io/v1alpha1"
 KIND: Final = "Export"
@@ -43,7 +47,7 @@ class Exported(NamedTuple):
 
 
 def written(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Give an object as somebody would write it: without what its cluster knows of it."""
+    """Give an object as its author would write it: without what its cluster knows of it."""
     made: dict[str, Any] = copy_json({key: each for key, each in obj.items() if key != "status"})
     metadata = {key: made["metadata"][key] for key in _KEPT if made["metadata"].get(key)}
     notes = {
@@ -102,7 +106,7 @@ def parse_export(document: Document) -> Exported:
 
 
 def secrets_named(exported: Exported) -> list[tuple[str, str]]:
-    """Name the Secrets that restores need, by namespace and name, as far as it is said."""
+    """Name the Secrets that restores need, by namespace and name, as far as they are known."""
     found: set[tuple[str, str]] = set()
     for profile in exported.profiles:
         found |= set(_references(profile.get("credential"), namespace_of(profile)))
@@ -118,9 +122,9 @@ def secrets_named(exported: Exported) -> list[tuple[str, str]]:
         for reference in _objects_of(blueprint):
             is_secret = str(reference.get("kind") or "").lower() == "secret"
             if is_secret or reference.get("resource") == "secrets":
-                said = str(reference.get("namespace") or "")
+                given = str(reference.get("namespace") or "")
                 # A template says: the namespace of the object, as a rule.
-                for namespace in objects if "{" in said or not said else {said}:
+                for namespace in objects if "{" in given or not given else {given}:
                     found |= set(_place({**reference, "namespace": namespace}, where))
     return sorted(found)
 

@@ -1,4 +1,4 @@
-"""Schedules as people write them."""
+"""Schedule manifests, read and checked."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from datetime import UTC, timedelta, tzinfo
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
+from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.objects.documents import Document, Path
 from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
@@ -24,6 +25,7 @@ from kanister_py.core.schedules.times import (
     parse_timetable,
     zone_of,
 )
+from kanister_py.values import NamedTuple
 
 SCHEDULES: Final = GroupVersionResource("kanister-py.io", "v1alpha1", "schedules")
 KIND: Final = "Schedule"
@@ -34,7 +36,7 @@ _MOST: Final = {"jitter": _DAY, "startingDeadline": 366 * _DAY, "duration": 31 *
 
 
 class ConcurrencyPolicy(StrEnum):
-    """What becomes of a time at which a run is still under way."""
+    """Policies for a time at which a run is still under way."""
 
     FORBID = "Forbid"
     """It is left out."""
@@ -45,14 +47,14 @@ class ConcurrencyPolicy(StrEnum):
 
 
 class HistoryLimits(NamedTuple):
-    """How many runs are kept that ended well, and how many that did not."""
+    """Numbers of runs that are kept: of those that ended well, and of the others."""
 
     complete: int = 10
     failed: int = 10
 
 
 class Schedule(NamedTuple):
-    """When an ActionSet is made, and of which template."""
+    """A template of ActionSets, and the times at which one is made of it."""
 
     times: Timetable
     timing: str
@@ -84,12 +86,11 @@ def parse_schedule(obj: Mapping[str, Any]) -> Schedule:
     return read
 
 
-def read_what_can_be_read(document: Document, path: Path) -> tuple[list[UnknownKey], list[Problem]]:
-    """Read a part of a document as a Schedule: the keys that nothing reads, and what is none."""
-    node = document.node_at(path)
+def read_what_can_be_read(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
+    """Read a found object as a Schedule: the keys that nothing reads, and what is none."""
     reader = _Reader()
-    reader.schedule(node.value if node is not None else None)
-    return reader.unknown, reader.problems_in(document, path)
+    reader.schedule(found.value)
+    return reader.unknown, reader.problems_in(found.document, found.path)
 
 
 class _Reader(Reader):
@@ -100,8 +101,8 @@ class _Reader(Reader):
         metadata = self.mapping(data.get("metadata"), ("metadata",))
         name = self.text(metadata, "name", ("metadata",))
         if len(name) > MAX_LABEL:
-            said = "it is a label of the ActionSets that are made"
-            self.note(("metadata", "name"), f"Must be no more than {MAX_LABEL} characters: {said}")
+            why = "it is a label of the ActionSets that are made"
+            self.note(("metadata", "name"), f"Must be no more than {MAX_LABEL} characters: {why}")
         path = ("spec",)
         spec = self.mapping(data.get("spec"), path, _SPEC_KEYS)
         line = self.wanted(spec, "schedule", path)
@@ -130,16 +131,16 @@ class _Reader(Reader):
             template,
         )
 
-    def _times(self, said: str, zone_name: str, path: Path) -> Timetable | None:
+    def _times(self, line: str, zone_name: str, path: Path) -> Timetable | None:
         try:
             zone = zone_of(zone_name)
         except InvalidTimetable as error:
             self.note((*path, "timeZone"), error.message)
             return None
-        if not said:
+        if not line:
             return None
         try:
-            return parse_timetable(said, zone)
+            return parse_timetable(line, zone)
         except InvalidTimetable as error:
             self.note((*path, "schedule"), error.message)
             return None

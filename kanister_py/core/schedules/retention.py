@@ -11,7 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from kanister_py.values import NamedTuple
 
 _WITHIN: Final = re.compile(r"(?:(\d{1,5})w)?(?:(\d{1,6})d)?(?:(\d{1,7})h)?")
 
@@ -19,7 +21,7 @@ _MOST_WITHIN: Final = timedelta(days=36_600)
 
 
 class Keep(NamedTuple):
-    """How many backups stay, by what they are the newest of."""
+    """Numbers of backups that stay, by the spans that each is the newest of."""
 
     last: int = 0
     hourly: int = 0
@@ -56,7 +58,7 @@ class Backup(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Whether a backup stays, and by which rules."""
+    """Verdict on a backup: the rules by which it stays, if any."""
 
     backup: Backup
     reasons: tuple[str, ...]

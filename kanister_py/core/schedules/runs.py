@@ -1,21 +1,22 @@
-"""Runs of a schedule: the ActionSet of a time, and what is seen of those that were made."""
+"""Runs of a schedule: the ActionSet of a time, what is seen of those made, and their backups."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from sys import intern
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from kanister_py.core.actionsets.artifacts import holds_artifacts
 from kanister_py.core.actionsets.creation import API_VERSION, PARENT, SCHEDULE_LABEL
-from kanister_py.core.actionsets.status import parse_time, text_of_time
-from kanister_py.core.actionsets.stored_status import read_status_data
+from kanister_py.core.actionsets.status import LONG_AGO, parse_time, text_of_time
+from kanister_py.core.actionsets.stored_status import ended_at, holds_artifacts, read_status_data
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.names import MAX_LABEL, short_hash
 from kanister_py.core.objects.parts import annotations_of, labels_of, metadata_of, spec_of
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.schedules.model import HistoryLimits
+from kanister_py.values import NamedTuple
 
 RETENTION_LABEL: Final = "kanister-py.io/retention-of"
 """Names, on an ActionSet that deletes a backup of a schedule, that schedule."""
@@ -24,11 +25,10 @@ TIME_ANNOTATION: Final = "kanister-py.io/scheduled-at"
 
 _HASH: Final = 8
 _LONGEST_ERROR: Final = 200
-_LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def name_of_run(name: str, uid: str, time: datetime) -> str:
-    """Name the ActionSet of a time: the same whoever makes it, and whenever."""
+    """Name the ActionSet of a time: the same for every maker, and at any time."""
     moment = f"{time.astimezone(UTC):%Y%m%d%H%M%S}"
     end = f"-{moment}-{short_hash(uid, moment, length=_HASH)}"
     return f"{name[: MAX_LABEL - len(end)]}{end}"
@@ -38,14 +38,14 @@ def run_of(schedule: Mapping[str, Any], name: str, time: datetime | None = None)
     """Write an ActionSet of a schedule, for one of its times or for now."""
     metadata = metadata_of(schedule)
     template = spec_of(schedule).get("template") or {}
-    said = template.get("metadata") or {}
-    annotations = {**(said.get("annotations") or {})}
+    given = template.get("metadata") or {}
+    annotations = {**(given.get("annotations") or {})}
     if time is not None:
         annotations[TIME_ANNOTATION] = text_of_time(time)
     made: dict[str, Any] = {
         "name": name,
         "namespace": metadata["namespace"],
-        "labels": {**(said.get("labels") or {}), SCHEDULE_LABEL: metadata["name"]},
+        "labels": {**(given.get("labels") or {}), SCHEDULE_LABEL: metadata["name"]},
     }
     if annotations:
         made["annotations"] = annotations
@@ -58,7 +58,7 @@ def run_of(schedule: Mapping[str, Any], name: str, time: datetime | None = None)
 
 
 class Run(NamedTuple):
-    """What is seen of an ActionSet of a schedule."""
+    """Run of a schedule, as its ActionSet shows it."""
 
     namespace: str
     name: str
@@ -83,6 +83,11 @@ class Run(NamedTuple):
         return self.ended is None
 
     @property
+    def taken_at(self) -> datetime:
+        """Say of when a backup is: its time on the schedule, or when it was begun."""
+        return self.time or self.created
+
+    @property
     def is_complete(self) -> bool:
         return self.state == "complete"
 
@@ -90,7 +95,7 @@ class Run(NamedTuple):
 def read_run(actionset: Mapping[str, Any]) -> Run:
     """Keep of an ActionSet what its schedule needs of it."""
     metadata, status = metadata_of(actionset), read_status_data(dict(actionset)) or {}
-    created = parse_time(metadata.get("creationTimestamp")) or _LONG_AGO
+    created = parse_time(metadata.get("creationTimestamp")) or LONG_AGO
     state = str(status.get("state") or "pending")
     labels, holds = labels_of(actionset), holds_artifacts(actionset)
     error = mapping_of(status.get("error"))
@@ -102,7 +107,7 @@ def read_run(actionset: Mapping[str, Any]) -> Run:
         intern(state),
         created,
         parse_time(annotations_of(actionset).get(TIME_ANNOTATION)),
-        _ended_at(status, created) if state in ("complete", "failed") else None,
+        (ended_at(status) or created) if state in ("complete", "failed") else None,
         spec_of(actionset).get("cancel") is True,
         spec_of(actionset).get("suspend") is True and state == "pending",
         bool(metadata.get("deletionTimestamp")),
@@ -125,15 +130,6 @@ def _group_of(actionset: Mapping[str, Any]) -> str:
     return intern(short_hash(*sorted(about)))
 
 
-def _ended_at(status: Mapping[str, Any], created: datetime) -> datetime:
-    conditions = status.get("conditions")
-    for each in map(mapping_of, conditions if isinstance(conditions, list) else ()):
-        if each.get("type") in ("Complete", "Failed"):
-            return parse_time(each.get("lastTransitionTime")) or created
-    progress = mapping_of(status.get("progress"))
-    return parse_time(progress.get("lastTransitionTime")) or created
-
-
 def surplus_runs(runs: Iterable[Run], limits: HistoryLimits) -> list[Run]:
     """Say which runs that ended are more than the history holds, the oldest first.
 
@@ -151,3 +147,46 @@ def surplus_runs(runs: Iterable[Run], limits: HistoryLimits) -> list[Run]:
     complete = [each for each in ended if each.is_complete]
     failed = [each for each in ended if not each.is_complete]
     return [*reversed(complete[limits.complete :]), *reversed(failed[limits.failed :])]
+
+
+# Backups
+
+
+class NoBackup(UsageError):
+    """There is no backup that could be restored."""
+
+    reason = "NoBackup"
+
+
+def backups_among(runs: Iterable[Run]) -> list[Run]:
+    """Give the runs that are backups: complete, and their artifacts exist."""
+    return [each for each in runs if each.holds_artifacts and not each.is_deleted]
+
+
+def choose_backup(
+    what: str, runs: Iterable[Run], deletions: Iterable[Run], at: datetime | None
+) -> Run:
+    """Give the newest backup, or the newest that is no younger than a moment.
+
+    A backup whose deletion has begun is none any more.
+    """
+    leaving = {each.parent for each in deletions}
+    backups = sorted(
+        (each for each in backups_among(runs) if each.name not in leaving),
+        key=lambda each: (each.taken_at, each.name),
+        reverse=True,
+    )
+    found = next((each for each in backups if at is None or each.taken_at <= at), None)
+    if found is None:
+        raise NoBackup(_account(what, backups, at))
+    return found
+
+
+def _account(what: str, backups: Sequence[Run], at: datetime | None) -> str:
+    if not backups or at is None:
+        return f"{what} has no backup: no run of it is complete and has left artifacts that exist"
+    oldest = backups[-1]
+    return (
+        f"{what} has no backup from {text_of_time(at)} or before; the oldest is {oldest.name}, "
+        f"of {text_of_time(oldest.taken_at)}"
+    )

@@ -1,17 +1,18 @@
-"""Status of a schedule: what its passes remember, and what people see."""
+"""Status of a Schedule: what its passes remember, and what people see."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.actionsets.status import parse_time, text_of_time
 from kanister_py.core.objects.parts import conditions_of, metadata_of, status_of
 from kanister_py.core.schedules.decisions import Act, Decision, Memory, Situation, next_starts
-from kanister_py.core.schedules.deletions import Plan, backups_among
+from kanister_py.core.schedules.deletions import Plan
 from kanister_py.core.schedules.model import Schedule
-from kanister_py.core.schedules.runs import Run
+from kanister_py.core.schedules.runs import Run, backups_among
+from kanister_py.values import NamedTuple
 
 
 def created_at(obj: Mapping[str, Any], now: datetime) -> datetime:
@@ -50,17 +51,25 @@ def has_noted(obj: Mapping[str, Any], time: datetime) -> bool:
     return any(each is not None and time <= each for each in seen)
 
 
-class Told(NamedTuple):
-    """What a status says beside the memory."""
+def situation_of(
+    obj: Mapping[str, Any], schedule: Schedule, now: datetime, *, is_running: bool = False
+) -> Situation:
+    """Say how a schedule stands that is in an object."""
+    uid, memory = str(metadata_of(obj).get("uid") or ""), memory_of(obj, schedule, now)
+    return Situation(schedule, uid, created_at(obj, now), memory, is_running, now)
+
+
+class Account(NamedTuple):
+    """Contents of a status beside the memory: runs, and what becomes of backups."""
 
     runs: Sequence[Run]
     started: str = ""
-    """The name of the run that was just begun, which nobody has seen yet."""
+    """The name of the run that was just begun, which is not among `runs` yet."""
     plan: Plan = Plan()
 
 
 def status_after(
-    obj: Mapping[str, Any], situation: Situation, decision: Decision, told: Told
+    obj: Mapping[str, Any], situation: Situation, decision: Decision, account: Account
 ) -> dict[str, Any]:
     """Write the status that a schedule has once a decision is carried out."""
     memory = decision.memory
@@ -78,10 +87,10 @@ def status_after(
         status["nextTimes"] = nexts
     if decision.act in (Act.WAIT, Act.REPLACE):
         _set(status, "waitingTime", decision.time)
-    _add_runs(status, status_of(obj), told)
+    _add_runs(status, status_of(obj), account)
     if situation.schedule.keep.says_anything:
-        kept = told.plan.kept
-        status["backups"] = {"kept": kept, "leaving": len(backups_among(told.runs)) - kept}
+        kept = account.plan.kept
+        status["backups"] = {"kept": kept, "leaving": len(backups_among(account.runs)) - kept}
     if conditions_of(obj):
         status["conditions"] = list(conditions_of(obj))
     return status
@@ -92,24 +101,24 @@ def _set(status: dict[str, Any], key: str, time: datetime | None) -> None:
         status[key] = text_of_time(time)
 
 
-def _add_runs(status: dict[str, Any], before: Mapping[str, Any], told: Told) -> None:
-    active = sorted(each.name for each in told.runs if each.is_active)
-    if told.started and told.started not in active:
-        active.append(told.started)
+def _add_runs(status: dict[str, Any], before: Mapping[str, Any], account: Account) -> None:
+    active = sorted(each.name for each in account.runs if each.is_active)
+    if account.started and account.started not in active:
+        active.append(account.started)
     if active:
         status["active"] = active
     for key, name, is_complete in (
         ("lastSuccessfulTime", "lastSuccessful", True),
         ("lastFailureTime", "lastFailed", False),
     ):
-        last = _last_ended(each for each in told.runs if each.is_complete is is_complete)
+        last = _last_ended(each for each in account.runs if each.is_complete is is_complete)
         known = parse_time(before.get(key))
         if last is not None and last.ended is not None and (known is None or last.ended >= known):
             status[key], status[name] = text_of_time(last.ended), last.name
         elif known is not None:
             # Its ActionSet may be gone; that it was is remembered.
             status[key], status[name] = before[key], before.get(name, "")
-    ended = _last_ended(told.runs)
+    ended = _last_ended(account.runs)
     last_state = "running" if active else ended.state if ended else before.get("lastState")
     if last_state:
         status["lastState"] = last_state

@@ -10,11 +10,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from typing import Final, NamedTuple, TypeAlias
+from functools import lru_cache
+from typing import Final, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.durations import SECOND, InvalidDuration, parse_duration
+from kanister_py.values import NamedTuple
 
 
 class InvalidTimetable(UsageError):
@@ -119,8 +121,12 @@ def zone_of(name: str) -> tzinfo:
         ) from None
 
 
+@lru_cache(maxsize=1024)
 def parse_timetable(text: str, zone: tzinfo = UTC) -> Timetable:
-    """Read a cron line, a name for one or an interval; refuse what never comes."""
+    """Read a cron line, a name for one or an interval; refuse what never comes.
+
+    Many schedules say the same, and one is read at each look at it.
+    """
     from cronsim import CronSimError
 
     words = text.split()
@@ -185,7 +191,7 @@ def last_until(
             return found
         if start == after:
             return None
-        # However long nobody looked, few times are gone through.
+        # However long ago the last look was, few times are gone through.
         span = min(span * _GROWTH, until - after)
     return None
 

@@ -1,1 +1,1 @@
-"""From arguments and parameters to rendered arguments, in two template languages."""
+"""Templates of blueprints, in two languages, rendered over the parameters of an action."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import NamedTuple
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.errors import TemplateParseError
 from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.param_types import ROOT_NAMES
 from kanister_py.gotemplate import FunctionTable
+from kanister_py.patterns import pattern_of
+from kanister_py.values import NamedTuple
 
 
 class UnknownTemplateEngine(UsageError):
@@ -22,7 +23,6 @@ class UnknownTemplateEngine(UsageError):
     def __init__(self, engine: str, known: Sequence[str]) -> None:
         super().__init__(f"Template engine {engine!r} is not known; there are {', '.join(known)}")
         self.engine = engine
-        self.known = tuple(known)
 
 
 ENGINE_ANNOTATION = "kanister-py.io/template-engine"
@@ -36,7 +36,7 @@ class Engine(StrEnum):
 
 
 class EngineChoice(NamedTuple):
-    """Which language was taken, and why, in words for the author.
+    """The language that was taken, and why, in words for the author.
 
     `is_sure` unless neither language reads all of the texts: then the likelier is taken.
     """
@@ -105,29 +105,29 @@ def is_template(text: str, engine: Engine | None = None) -> bool:
 
 
 def blueprint_functions() -> FunctionTable:
-    """The functions that the Go templates of a blueprint may call."""
+    """Give the functions that the Go templates of a blueprint may call."""
     # Some five hundred functions: a run whose args are plain text does without them.
     from kanister_py.gotemplate.sprig import BLUEPRINT_FUNCTIONS
 
     return BLUEPRINT_FUNCTIONS
 
 
-_EXPRESSION = re.compile(r"\{\{(?!-?\s*/\*)(.*?)\}\}", re.DOTALL)
-_QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"|`[^`]*`|\'(?:\\.|[^\'\\\n])*\'')
+_EXPRESSION = pattern_of(r"\{\{(?!-?\s*/\*)(.*?)\}\}", re.DOTALL)
+_QUOTED = pattern_of(r'"(?:\\.|[^"\\\n])*"|`[^`]*`|\'(?:\\.|[^\'\\\n])*\'')
 # A field of the dot follows nothing it could be the field of.
-_READING = re.compile(r"(?<![\w.)\]}$\"])\.[^\W\d]\w*|\$[^\W\d]\w*")
+_READING = pattern_of(r"(?<![\w.)\]}$\"])\.[^\W\d]\w*|\$[^\W\d]\w*")
 
 
-_GO_WORD = re.compile(r"\{\{-?\s*(?:if|else|end|range|with|define|template|block)\b")
+_GO_WORD = pattern_of(r"\{\{-?\s*(?:if|else|end|range|with|define|template|block)\b")
 # Statements, comments, filters with arguments, and what stands at the top of the tree,
 # read without a dot.
-_JINJA_MARK = re.compile(
+_JINJA_MARK = pattern_of(
     r"\{%|\{#|\{\{[^}]*(?:\|\s*\w+\(|(?<![\w.$\"'])(?:" + "|".join(sorted(ROOT_NAMES)) + r")[.\[])"
 )
 
 
 def _go_reading(text: str) -> str:
-    """The first `.Field` or `$variable` that an expression of a text reads."""
+    """Find the first `.Field` or `$variable` that an expression of a text reads."""
     for expression in _EXPRESSION.finditer(text):
         # What was quoted leaves a quote behind, so that `"a".b` stays what it was.
         found = _READING.search(_QUOTED.sub('"', expression[1]))

@@ -1,24 +1,24 @@
-"""Failures of templates: of texts that are none, and of their carrying out."""
+"""Errors of templates: in parsing, in execution, and at their limits."""
 
 from __future__ import annotations
 
 from kanister_py.core.errors import UsageError
 
+KEY_MISSING = "TemplateKeyMissing"
+"""The reason of a template that reads a key which a map has not."""
+
 
 class TemplateError(UsageError):
     """A template cannot be parsed or carried out.
 
-    The message is Go's own, for Go templates. `line` counts from one; `column` is
-    Go's: bytes from zero, and -1 where Go does not say it.
+    The message is Go's own, for Go templates. `line` counts from one.
     """
 
     reason = "TemplateError"
 
-    def __init__(self, message: str, name: str = "", line: int = 0, column: int = -1) -> None:
-        super().__init__(message)
-        self.name = name
+    def __init__(self, message: str, line: int = 0, *, reason: str = "") -> None:
+        super().__init__(message, reason=reason)
         self.line = line
-        self.column = column
 
 
 class TemplateParseError(TemplateError):
@@ -43,23 +43,11 @@ class TemplateExecError(TemplateError):
     there: tuple[str, ...] = ()
 
     def __init__(
-        self, message: str, name: str, line: int, column: int, context: str, why: str
+        self, message: str, line: int, why: str, context: str = "", *, reason: str = ""
     ) -> None:
-        super().__init__(message, name, line, column)
+        super().__init__(message, line, reason=reason)
         self.context = context
         self.why = why
-
-
-class TemplateKeyMissing(TemplateExecError):
-    """A template reads a key that a map has not."""
-
-    reason = "TemplateKeyMissing"
-
-    def __init__(
-        self, message: str, name: str, line: int, column: int, context: str, key: str
-    ) -> None:
-        super().__init__(message, name, line, column, context, f'map has no entry for key "{key}"')
-        self.key = key
 
 
 class TemplateLimitExceeded(TemplateError):
@@ -70,6 +58,6 @@ class TemplateLimitExceeded(TemplateError):
 
     reason = "TemplateLimitExceeded"
 
-    def __init__(self, limit: str, why: str) -> None:
-        super().__init__(f"The template was stopped: {why}")
+    def __init__(self, limit: str, why: str, line: int = 0) -> None:
+        super().__init__(f"The template was stopped: {why}", line)
         self.limit = limit

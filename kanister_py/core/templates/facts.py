@@ -10,7 +10,7 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.errors import UsageError, did_you_mean
 from kanister_py.core.objects.documents import nearest
@@ -34,6 +34,7 @@ from kanister_py.core.objects.resources import (
     STATEFUL_SETS,
     GroupVersionResource,
 )
+from kanister_py.values import NamedTuple
 
 
 class InvalidObjectReference(UsageError):
@@ -42,17 +43,21 @@ class InvalidObjectReference(UsageError):
     reason = "InvalidObjectReference"
 
     def __init__(self, kind: str, name: str) -> None:
-        known = ("StatefulSet", "Deployment", "DeploymentConfig", "PVC", "Namespace")
+        known = tuple(SEEN_AS.values())
         super().__init__(
             f"Object {name or 'without a name'} of kind {kind!r} cannot be found: "
             "give apiVersion and resource (and group, unless it is a core resource), "
             f"or a kind that is known: {', '.join(known)}{did_you_mean(nearest(kind, known))}"
         )
-        self.kind = kind
         self.name = name
 
 
 KubeObject = Mapping[str, Any]
+SEEN_AS: Final = {
+    each.lower(): each
+    for each in ("StatefulSet", "Deployment", "DeploymentConfig", "PVC", "Namespace")
+}
+"""Under which name templates see more of an object than of any, by its kind in small letters."""
 
 
 # What must be read
@@ -79,7 +84,7 @@ class ObjectNeed(NamedTuple):
 
 
 class ActionNeeds(NamedTuple):
-    """What must be read for the object an action acts on.
+    """Objects that must be read for the one that an action acts on.
 
     With a `workload`, its pods are wanted too: those that match the selector of the
     object, and before them the `owners` that stand between it and them.
@@ -88,20 +93,20 @@ class ActionNeeds(NamedTuple):
     object: ObjectNeed
     workload: WorkloadKind | None = None
     owners: GroupVersionResource | None = None
-    has_pvc: bool = False
-    has_namespace: bool = False
 
 
-_WORKLOADS: Final[
-    Mapping[str, tuple[WorkloadKind, GroupVersionResource, GroupVersionResource | None]]
+_OBJECTS: Final[
+    Mapping[str, tuple[GroupVersionResource, WorkloadKind | None, GroupVersionResource | None]]
 ] = {
-    "statefulset": (WorkloadKind.STATEFUL_SET, STATEFUL_SETS, None),
-    "deployment": (WorkloadKind.DEPLOYMENT, DEPLOYMENTS, REPLICA_SETS),
+    "statefulset": (STATEFUL_SETS, WorkloadKind.STATEFUL_SET, None),
+    "deployment": (DEPLOYMENTS, WorkloadKind.DEPLOYMENT, REPLICA_SETS),
     "deploymentconfig": (
-        WorkloadKind.DEPLOYMENT_CONFIG,
         DEPLOYMENT_CONFIGS,
+        WorkloadKind.DEPLOYMENT_CONFIG,
         REPLICATION_CONTROLLERS,
     ),
+    "pvc": (PERSISTENT_VOLUME_CLAIMS, None, None),
+    "namespace": (NAMESPACES, None, None),
 }
 
 
@@ -113,13 +118,10 @@ def needs_of(reference: Mapping[str, Any]) -> ActionNeeds:
     """
     kind = str(reference.get("kind") or "").lower()
     name, namespace = _text(reference, "name"), _text(reference, "namespace")
-    if kind in _WORKLOADS:
-        workload, resource, owners = _WORKLOADS[kind]
-        return ActionNeeds(ObjectNeed(resource, name, namespace), workload, owners)
-    if kind == "pvc":
-        return ActionNeeds(ObjectNeed(PERSISTENT_VOLUME_CLAIMS, name, namespace), has_pvc=True)
-    if kind == "namespace":
-        return ActionNeeds(ObjectNeed(NAMESPACES, name), has_namespace=True)
+    if kind in _OBJECTS:
+        resource, workload, owners = _OBJECTS[kind]
+        where = "" if resource is NAMESPACES else namespace
+        return ActionNeeds(ObjectNeed(resource, name, where), workload, owners)
     version, plural = _text(reference, "apiVersion"), _text(reference, "resource")
     if not version or not plural:
         raise InvalidObjectReference(_text(reference, "kind"), name)
@@ -168,16 +170,6 @@ class Named(NamedTuple):
     namespace: str
 
 
-class KopiaServer(NamedTuple):
-    """How to log in to a Kopia server."""
-
-    username: str
-    hostname: str
-    password: str
-    cert: str
-    connect_options: Mapping[str, int] | None = None
-
-
 class KeyPair(NamedTuple):
     """An identity and its secret, read out of a Secret."""
 
@@ -193,11 +185,12 @@ class ResolvedProfile(NamedTuple):
     skip_ssl_verify: bool = False
     key_pair: KeyPair | None = None
     secret: KubeObject | None = None
-    kopia_server: KopiaServer | None = None
+    kopia_server: Mapping[str, Any] | None = None
+    """How to log in to a Kopia server, by the names that templates read."""
 
 
 class ActionFacts(NamedTuple):
-    """What was read for one action before its first phase. None is Go's nil."""
+    """Facts read for one action before its first phase. None is Go's nil."""
 
     time: str
     object: Mapping[str, Any] | None = None
@@ -222,21 +215,23 @@ class ActionFacts(NamedTuple):
 
 
 def facts_of_object(
-    reference: Mapping[str, Any], found: KubeObject, workload: Workload | None = None
+    needs: ActionNeeds,
+    reference: Mapping[str, Any],
+    found: KubeObject,
+    workload: Workload | None = None,
 ) -> dict[str, Any]:
     """Say which fields of `ActionFacts` come from the object of an action.
 
     A namespace is named by the reference's `namespace` in both fields, so with only
     a `name` both are empty. Blueprints rely on it.
     """
-    needs = needs_of(reference)
     facts: dict[str, Any] = {"object": found}
-    namespace = _text(reference, "namespace")
+    kind, namespace = _text(reference, "kind").lower(), _text(reference, "namespace")
     if needs.workload is not None:
         facts[needs.workload.name.lower()] = workload
-    if needs.has_pvc:
+    elif kind == "pvc":
         facts["pvc"] = Named(_text(reference, "name"), namespace)
-    if needs.has_namespace:
+    elif kind == "namespace":
         facts["namespace"] = Named(namespace, namespace)
     return facts
 
@@ -296,7 +291,7 @@ def _is_owned_by(obj: KubeObject, owner: KubeObject) -> bool:
 
 
 def _claims_of(pod: KubeObject) -> dict[str, str]:
-    """Which claims do the regular containers of a pod mount, and where?"""
+    """Map the claims that the regular containers of a pod mount to their paths."""
     spec = spec_of(pod)
     claims = {
         each["name"]: each["persistentVolumeClaim"]["claimName"]
@@ -368,18 +363,18 @@ def resolve_profile(
     return ResolvedProfile(location, kind, skip, key_pair, secret, server)
 
 
-def _kopia_server(server: Mapping[str, Any], found: Sequence[KubeObject]) -> KopiaServer:
+def _kopia_server(server: Mapping[str, Any], found: Sequence[KubeObject]) -> Mapping[str, Any]:
     password, cert = (
         _text_in(secret, _text(server.get(key) or {}, "key"))
         for key, secret in zip(_KOPIA_KEYS, found, strict=True)
     )
-    return KopiaServer(
-        _text(server, "username"),
-        _text(server, "hostname"),
-        password,
-        cert,
-        server.get("connectOptions"),
-    )
+    return {
+        "Username": _text(server, "username"),
+        "Hostname": _text(server, "hostname"),
+        "Password": password,
+        "Cert": cert,
+        "ConnectOptions": server.get("connectOptions"),
+    }
 
 
 def _text_in(secret: KubeObject, key: str) -> str:
@@ -393,7 +388,7 @@ def _text_in(secret: KubeObject, key: str) -> str:
 
 
 _AWS: Final = "secrets.kanister.io/aws"
-# Which keys must, and which may, a Secret of each type have?
+# The keys that a Secret of each type must have, and those that it may have.
 _CREDENTIALS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     _AWS: (("aws_access_key_id", "aws_secret_access_key"), ("role",)),
     "secrets.kanister.io/azure": (

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import NamedTuple
 
 from kanister_py.core.templates.errors import (
+    KEY_MISSING,
     TemplateError,
     TemplateExecError,
-    TemplateKeyMissing,
     TemplateLimitExceeded,
     TemplateParseError,
 )
@@ -28,6 +27,7 @@ from kanister_py.gotemplate.errors import ExecError, GoTemplateError, KeyMissing
 from kanister_py.gotemplate.nodes import Tree
 from kanister_py.gotemplate.parser import parse
 from kanister_py.gotemplate.values import Value
+from kanister_py.values import NamedTuple
 
 
 class GoTemplate(NamedTuple):
@@ -74,17 +74,11 @@ def parse_go(text: str, functions: Container[str]) -> Tree:
 def template_error(error: GoTemplateError) -> TemplateError:
     """Translate an error of the engine into the house's."""
     if isinstance(error, LimitExceeded):
-        stopped = TemplateLimitExceeded(error.limit, error.why)
-        stopped.line = error.line
-        return stopped
-    place = (error.name, error.line, error.column)
+        return TemplateLimitExceeded(error.limit, error.why, error.line)
     if not isinstance(error, ExecError):
-        return TemplateParseError(error.message, *place)
-    failed: TemplateExecError
-    if isinstance(error, KeyMissing):
-        failed = TemplateKeyMissing(error.message, *place, error.context, error.key)
-    else:
-        failed = TemplateExecError(error.message, *place, error.context, error.why)
+        return TemplateParseError(error.message, error.line)
+    reason = KEY_MISSING if isinstance(error, KeyMissing) else ""
+    failed = TemplateExecError(error.message, error.line, error.why, error.context, reason=reason)
     failed.missing, failed.kind = error.missing, error.kind
     failed.owner, failed.there = error.owner, error.there
     return failed

@@ -12,7 +12,6 @@ from kanister_py.gotemplate.functions import Function, go_function
 from kanister_py.gotemplate.layouts import format_time
 from kanister_py.gotemplate.times import TIME, UTC, ZERO_TIME, Time, from_datetime
 from kanister_py.gotemplate.types import (
-    ANY_MAP,
     BOOL,
     BYTES,
     INT64,
@@ -57,7 +56,7 @@ def _to_json(value: KubeTime) -> bytes:
 
 
 def _promoted(method: Function) -> Function:
-    """A method of the moment inside, as a method of what embeds it."""
+    """Make a method of the moment inside one of what embeds it."""
 
     def call(*args: Any) -> Any:
         *context, value = args[: 1 + method.wants_context]
@@ -128,7 +127,7 @@ CONFIG_MAPS = map_of(STRING, CONFIG_MAP)
 
 
 def secret_value(obj: Mapping[str, Any], go_type: GoType = SECRET) -> Struct:
-    """A Secret as JSON knows it, as the struct a template sees.
+    """Turn a Secret in JSON into the struct that a template sees.
 
     A client that knows its types leaves out `apiVersion` and `kind`, so they are
     empty here as well.
@@ -137,7 +136,6 @@ def secret_value(obj: Mapping[str, Any], go_type: GoType = SECRET) -> Struct:
         go_type,
         obj,
         {
-            "ObjectMeta": lambda: _meta_value(obj),
             "Data": lambda: _bytes_map(obj.get("data")),
             "StringData": lambda: wrap(STRING_MAP, obj.get("stringData")),
             "Type": lambda: wrap(SECRET.fields["Type"].type, obj.get("type")),
@@ -146,12 +144,11 @@ def secret_value(obj: Mapping[str, Any], go_type: GoType = SECRET) -> Struct:
 
 
 def config_map_value(obj: Mapping[str, Any]) -> Struct:
-    """A ConfigMap as JSON knows it, as the struct a template sees."""
+    """Turn a ConfigMap in JSON into the struct that a template sees."""
     return _lazy_struct(
         CONFIG_MAP,
         obj,
         {
-            "ObjectMeta": lambda: _meta_value(obj),
             "Data": lambda: wrap(STRING_MAP, obj.get("data")),
             "BinaryData": lambda: _bytes_map(obj.get("binaryData")),
         },
@@ -162,7 +159,8 @@ def _lazy_struct(
     go_type: GoType, obj: Mapping[str, Any], lazy: Mapping[str, Callable[[], Value]]
 ) -> Struct:
     immutable = obj.get("immutable")
-    return Struct(go_type, {} if immutable is None else {"Immutable": immutable}, lazy)
+    known: dict[str, Value] = {} if immutable is None else {"Immutable": immutable}
+    return Struct(go_type, known, {"ObjectMeta": lambda: _meta_value(obj), **lazy})
 
 
 def _bytes_map(data: Mapping[str, str] | None) -> Value:
@@ -220,16 +218,3 @@ def whole_numbers(value: Value) -> Value:
     if isinstance(value, list | tuple):
         return [whole_numbers(each) for each in value]
     return value
-
-
-__all__ = [
-    "ANY_MAP",
-    "CONFIG_MAP",
-    "CONFIG_MAPS",
-    "SECRET",
-    "SECRETS",
-    "KubeTime",
-    "config_map_value",
-    "secret_value",
-    "whole_numbers",
-]

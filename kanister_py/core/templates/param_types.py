@@ -99,5 +99,6 @@ TEMPLATE_PARAMS = struct_type(
     Field("PodAnnotations", STRING_MAP),
     Field("PodLabels", STRING_MAP),
 )
-ROOT_NAMES = frozenset(TEMPLATE_PARAMS.fields)
+ROOTS = tuple(TEMPLATE_PARAMS.fields)
 """What a template can read at the top of the tree."""
+ROOT_NAMES = frozenset(ROOTS)

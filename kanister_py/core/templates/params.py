@@ -8,11 +8,12 @@ built anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kanister_py.core.templates.facts import (
     ActionFacts,
+    KubeObject,
     Named,
     ResolvedProfile,
     Workload,
@@ -32,19 +33,12 @@ from kanister_py.core.templates.param_types import (
     ROOT_NAMES,
     TEMPLATE_PARAMS,
 )
-from kanister_py.gotemplate.types import (
-    ANY_MAP,
-    STRING_MAP,
-    GoType,
-    pointer_to,
-)
+from kanister_py.gotemplate.types import ANY_MAP, STRING_MAP, GoType, pointer_to
 from kanister_py.gotemplate.values import GoMap, NilPointer, Struct, Value, wrap, zero
-
-KubeObject = Mapping[str, Any]
 
 
 class Params:
-    """What the templates of one action see; belongs to that action's run alone.
+    """Parameters of the templates of one action; belong to that action's run alone.
 
     A phase is entered before its args are rendered and left with its output; both
     cost the same however many phases came before.
@@ -64,15 +58,17 @@ class Params:
                 "DeferPhase": Struct(PHASE_POINTER),
             },
             {
-                "StatefulSet": lambda: _workload("StatefulSet", facts.stateful_set),
-                "DeploymentConfig": lambda: _workload("DeploymentConfig", facts.deployment_config),
-                "Deployment": lambda: _workload("Deployment", facts.deployment),
-                "PVC": lambda: _place("PVC", facts.pvc),
-                "Namespace": lambda: _place("Namespace", facts.namespace),
-                "ArtifactsIn": lambda: _artifacts(facts.artifacts),
+                "StatefulSet": lambda: _filled("StatefulSet", facts.stateful_set, _workload),
+                "DeploymentConfig": lambda: _filled(
+                    "DeploymentConfig", facts.deployment_config, _workload
+                ),
+                "Deployment": lambda: _filled("Deployment", facts.deployment, _workload),
+                "PVC": lambda: _filled("PVC", facts.pvc, _place),
+                "Namespace": lambda: _filled("Namespace", facts.namespace, _place),
+                "ArtifactsIn": lambda: _filled("ArtifactsIn", facts.artifacts, _artifacts),
                 "ConfigMaps": lambda: _config_maps(facts.config_maps),
                 "Secrets": lambda: _secrets(facts.secrets),
-                "Profile": lambda: _profile(facts.profile),
+                "Profile": lambda: _filled("Profile", facts.profile, _profile),
                 "Options": lambda: wrap(STRING_MAP, facts.options),
                 "Object": lambda: _custom(ANY_MAP, facts.object),
                 "PodOverride": lambda: _custom(_type_of("PodOverride"), facts.pod_override),
@@ -83,45 +79,31 @@ class Params:
 
     def enter_phase(
         self,
-        name: str,
+        name: str | None,
         secrets: Mapping[str, KubeObject] | None = None,
         config_maps: Mapping[str, KubeObject] | None = None,
     ) -> None:
-        """Let templates see the objects of a phase, whose output is nil until it is left."""
-        self._phases[name] = self._phase(secrets, config_maps)
+        """Let templates see the objects of a phase, whose output is nil until it is left.
 
-    def leave_phase(self, name: str, output: Mapping[str, Any] | None) -> None:
-        """Let templates see what a phase gave; a phase that failed gives None."""
-        if name not in self._phases:
-            self.enter_phase(name)
-        self._phases[name]["Output"] = _output(output)
-
-    def enter_defer_phase(
-        self,
-        secrets: Mapping[str, KubeObject] | None = None,
-        config_maps: Mapping[str, KubeObject] | None = None,
-    ) -> None:
-        """As for a phase: the deferPhase is found under a name of its own."""
-        self.root["DeferPhase"] = self._phase(secrets, config_maps)
-
-    def leave_defer_phase(self, output: Mapping[str, Any] | None) -> None:
-        """Let templates see what the deferPhase gave."""
-        self.root["DeferPhase"]["Output"] = _output(output)
-
-    def _phase(
-        self,
-        secrets: Mapping[str, KubeObject] | None,
-        config_maps: Mapping[str, KubeObject] | None,
-    ) -> Struct:
+        None stands for the deferPhase, which is seen at a place of its own.
+        """
         self._seen += (secrets or {}).values()
-        return Struct(
-            PHASE_POINTER,
-            None,
-            {
-                "Secrets": lambda: _secrets(secrets),
-                "ConfigMaps": lambda: _config_maps(config_maps),
-            },
-        )
+        lazy = {
+            "Secrets": lambda: _secrets(secrets),
+            "ConfigMaps": lambda: _config_maps(config_maps),
+        }
+        phase = Struct(PHASE_POINTER, None, lazy)
+        if name is None:
+            self.root["DeferPhase"] = phase
+        else:
+            self._phases[name] = phase
+
+    def leave_phase(self, name: str | None, output: Mapping[str, Any] | None) -> None:
+        """Let templates see what a phase gave; a phase that failed gives None."""
+        if name is not None and name not in self._phases:
+            self.enter_phase(name)
+        phase = self.root["DeferPhase"] if name is None else self._phases[name]
+        phase["Output"] = zero(ANY_MAP) if output is None else dict(output)
 
     @property
     def roots(self) -> list[str]:
@@ -129,13 +111,13 @@ class Params:
         return [name for name in ROOT_NAMES if not isinstance(self.root[name], NilPointer)]
 
     def secret_texts(self) -> Iterator[str]:
-        """Every secret that a template could have read so far, as text; some more than once."""
+        """Give every secret that a template could have read so far, as text; some repeatedly."""
         profile = self.facts.profile
         if profile is not None:
             if profile.key_pair is not None:
                 yield profile.key_pair.secret
             if profile.kopia_server is not None:
-                yield profile.kopia_server.password
+                yield profile.kopia_server["Password"]
             if profile.secret is not None:
                 yield from texts_of_secret(profile.secret)
         for secret in (*self.facts.secrets.values(), *self._seen):
@@ -146,40 +128,31 @@ def _type_of(field: str) -> GoType:
     return TEMPLATE_PARAMS.fields[field].type
 
 
-def _workload(field: str, found: Workload | None) -> Value:
-    if found is None:
-        return zero(_type_of(field))
-    return wrap(
-        _type_of(field),
-        {
-            "Name": found.name,
-            "Namespace": found.namespace,
-            "Pods": list(found.pods),
-            "Containers": [list(each) for each in found.containers],
-            "PersistentVolumeClaims": found.persistent_volume_claims,
-        },
-    )
+def _filled(field: str, found: Any, fields_of: Callable[[Any], Mapping[str, Any]]) -> Value:
+    """Make the value of a field at the top of the tree; nil where nothing was found."""
+    go_type = _type_of(field)
+    return zero(go_type) if found is None else wrap(go_type, fields_of(found))
 
 
-def _place(field: str, found: Named | None) -> Value:
-    if found is None:
-        return zero(_type_of(field))
-    return wrap(_type_of(field), {"Name": found.name, "Namespace": found.namespace})
+def _workload(found: Workload) -> Mapping[str, Any]:
+    return {
+        "Name": found.name,
+        "Namespace": found.namespace,
+        "Pods": list(found.pods),
+        "Containers": [list(each) for each in found.containers],
+        "PersistentVolumeClaims": found.persistent_volume_claims,
+    }
 
 
-def _artifacts(found: Mapping[str, Mapping[str, Any]] | None) -> Value:
-    if found is None:
-        return zero(_type_of("ArtifactsIn"))
-    return wrap(
-        _type_of("ArtifactsIn"),
-        {
-            name: {
-                "KeyValue": each.get("keyValue"),
-                "KopiaSnapshot": each.get("kopiaSnapshot") or "",
-            }
-            for name, each in found.items()
-        },
-    )
+def _place(found: Named) -> Mapping[str, Any]:
+    return {"Name": found.name, "Namespace": found.namespace}
+
+
+def _artifacts(found: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+    return {
+        name: {"KeyValue": each.get("keyValue"), "KopiaSnapshot": each.get("kopiaSnapshot") or ""}
+        for name, each in found.items()
+    }
 
 
 def _secrets(found: Mapping[str, KubeObject] | None) -> GoMap:
@@ -199,33 +172,16 @@ def _custom(go_type: GoType, found: Mapping[str, Any] | None) -> Value:
     return numbered if go_type is ANY_MAP else GoMap(go_type, numbered)
 
 
-def _profile(found: ResolvedProfile | None) -> Value:
-    if found is None:
-        return zero(_type_of("Profile"))
-    pair, server = found.key_pair, found.kopia_server
+def _profile(found: ResolvedProfile) -> Mapping[str, Any]:
+    pair = found.key_pair
     credential = {
         "Type": found.credential_type,
         "KeyPair": pair and {"ID": pair.id, "Secret": pair.secret},
         "Secret": found.secret and secret_value(found.secret, pointer_to(SECRET)),
-        "KopiaServerSecret": server
-        and {
-            "Username": server.username,
-            "Hostname": server.hostname,
-            "Password": server.password,
-            "Cert": server.cert,
-            "ConnectOptions": server.connect_options,
-        },
+        "KopiaServerSecret": found.kopia_server,
     }
-    location = {key.capitalize(): each for key, each in found.location.items()}
-    return wrap(
-        _type_of("Profile"),
-        {
-            "Location": location,
-            "Credential": credential,
-            "SkipSSLVerify": found.skip_ssl_verify,
-        },
-    )
-
-
-def _output(output: Mapping[str, Any] | None) -> Value:
-    return zero(ANY_MAP) if output is None else dict(output)
+    return {
+        "Location": {key.capitalize(): each for key, each in found.location.items()},
+        "Credential": credential,
+        "SkipSSLVerify": found.skip_ssl_verify,
+    }

@@ -1,18 +1,24 @@
-"""Rendering: what args, references and artifacts say once all they refer to is known."""
+"""Rendering of the args, references and artifacts of a phase."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.documents import Path, text_of_path
 from kanister_py.core.templates.engines import Engine, blueprint_functions, is_template
-from kanister_py.core.templates.errors import TemplateError, TemplateKeyMissing, TemplateParseError
+from kanister_py.core.templates.errors import (
+    KEY_MISSING,
+    TemplateError,
+    TemplateExecError,
+    TemplateParseError,
+)
 from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.wording import explain, explain_unreadable
 from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Budget, Effects, Limits
+from kanister_py.values import NamedTuple
 
 ORIGINAL: Final = "; in Kanister's words: "
 """Stands in a message before what Kanister would say; where there is room, a new line."""
@@ -23,8 +29,8 @@ class RenderFailed(UsageError):
 
     The message names the place, what is wrong there and what would be right; what
     Kanister says of it, `original`, follows for searching. `path` is where the template
-    stands below what was rendered, `line` and `column` the place inside it, `cause`
-    what its engine said.
+    stands below what was rendered, `line` the place inside it, `cause` the error of
+    its engine.
     """
 
     reason = "RenderFailed"
@@ -32,15 +38,14 @@ class RenderFailed(UsageError):
     def __init__(
         self, where: str, why: str, original: str, path: str, cause: TemplateError
     ) -> None:
-        said = why if original in why else f"{why}{ORIGINAL}{original}"
-        super().__init__(f"{where}: {said}" if where else said)
+        message = why if original in why else f"{why}{ORIGINAL}{original}"
+        super().__init__(f"{where}: {message}" if where else message)
         self.where = where
         self.why = why
         self.original = original
         self.path = path
         self.cause = cause
         self.line = cause.line
-        self.column = cause.column
 
     def as_reference(self, name: str) -> RenderFailed:
         """Give the failure as Kanister words it for one of a phase's `objects`."""
@@ -49,7 +54,7 @@ class RenderFailed(UsageError):
 
 
 class Origin(NamedTuple):
-    """Where the texts of an action stand: of which one, and in which lines of a file.
+    """Origin of texts: their action, and their lines in a file.
 
     `phases` are the names of its phases; `place_of` says `file:line` of a path inside
     the action and a line of the text there, and is None where there is no file.
@@ -66,8 +71,8 @@ class Origin(NamedTuple):
             root, rest = f"{self.action}/deferPhase", path[1:]
         elif self.action and path[:1] == ("phases",) and isinstance(path[1], int):
             root, rest = f"{self.action}/{self.phases[path[1]] or path[1]}", path[2:]
-        said = " ".join(filter(None, (root, text_of_path(rest))))
-        return f"{said} ({self.place_of(path, line)})" if self.place_of is not None else said
+        place = " ".join(filter(None, (root, text_of_path(rest))))
+        return f"{place} ({self.place_of(path, line)})" if self.place_of is not None else place
 
 
 class Renderer(NamedTuple):
@@ -203,6 +208,6 @@ def _text_of(value: object) -> str:
 
 def _original(error: TemplateError) -> str:
     """Say what went wrong as Kanister does: of a missing key, it names no more than the key."""
-    if isinstance(error, TemplateKeyMissing):
-        return f'Failed to render template: "{error.key}" not found'
+    if isinstance(error, TemplateExecError) and error.reason == KEY_MISSING:
+        return f'Failed to render template: "{error.missing}" not found'
     return error.message

@@ -1,4 +1,4 @@
-"""Words for template errors: what was not found, what is there instead, what would be right.
+"""Wording of template errors: what was not found, what is there instead, what would be right.
 
 Go's own words say what its reader tripped over; these say what the author of a blueprint
 can do about it. Both are shown.
@@ -6,25 +6,24 @@ can do about it. Both are shown.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
-from difflib import get_close_matches
 from typing import Final
 
 from kanister_py.core.errors import did_you_mean
 from kanister_py.core.objects.documents import nearest
 from kanister_py.core.templates.engines import Engine, blueprint_functions, fault_in
 from kanister_py.core.templates.errors import TemplateError, TemplateExecError, TemplateParseError
-from kanister_py.core.templates.param_types import ROOT_NAMES
+from kanister_py.core.templates.param_types import ROOT_NAMES, TEMPLATE_PARAMS
+from kanister_py.gotemplate.types import GoType, Kind
+from kanister_py.patterns import pattern_of
 
 _MOST_SHOWN: Final = 12
 _MOST_COMPARED: Final = 1000
 
 
-def not_found(name: str, owner: str, there: Iterable[str], what: str = "") -> str:
+def not_found(name: str, owner: str, there: Iterable[str]) -> str:
     """Say that a name is not in something, and what is: the nearest names first."""
-    quoted = f'"{name}"' if not what else f'{what} "{name}"'
-    return f"no {quoted} in {owner}; {there_are(name, there)}"
+    return f'no "{name}" in {owner}; {there_are(name, there)}'
 
 
 def there_are(name: str, there: Iterable[str]) -> str:
@@ -37,11 +36,6 @@ def there_are(name: str, there: Iterable[str]) -> str:
     left = len(ordered) - _MOST_SHOWN
     more = f" and {left} more" if left > 0 else ""
     return f"there are: {', '.join(ordered[:_MOST_SHOWN])}{more}"
-
-
-def meant(name: str, known: Sequence[str]) -> str:
-    """Ask whether one of the names like this one is meant; nothing if none is like it."""
-    return did_you_mean(nearest(name, known))
 
 
 def explain(error: TemplateError, roots: Callable[[], Sequence[str]] = list) -> str:
@@ -58,9 +52,9 @@ def explain(error: TemplateError, roots: Callable[[], Sequence[str]] = list) -> 
         return f"{error.why}, in <{error.context}>{hint}" if error.context else error.message
     owner = error.owner or "what stands before it"
     if error.why.startswith(_NIL):
-        said = f'{owner} is not there, and has no "{error.missing}"'
+        absent = f'{owner} is not there, and has no "{error.missing}"'
         is_root = owner.count(".") == 1 and owner.startswith(".")
-        return f"{said}; {there_are(owner[1:], roots())}" if is_root else said
+        return f"{absent}; {there_are(owner[1:], roots())}" if is_root else absent
     if not error.there and error.why.startswith(_NO_FIELD):
         kind = _KINDS.get(error.kind, error.kind)
         return f'no "{error.missing}" in {owner}, which is {kind}'
@@ -82,6 +76,60 @@ _KINDS: Final = {
 }
 
 
+# Names that lead nowhere, whatever an action is about
+
+_CONTAINERS = (Kind.MAP, Kind.STRUCT, Kind.INTERFACE)
+
+
+def why_impossible(names: Sequence[str], engine: Engine) -> str:
+    """Say why a chain of names from the top of the tree leads nowhere; nothing if it may.
+
+    The first name is one of `ROOTS`. What an `index` reads is in a map, or not there; `[]` is
+    a member of a list or a map.
+    """
+    here = TEMPLATE_PARAMS.fields[names[0]].type
+    for position, name in enumerate(names[1:], 1):
+        while here.kind is Kind.POINTER and here.elem is not None:
+            here = here.elem
+        owner = ("." if engine is Engine.GO else "") + ".".join(names[:position])
+        owner = owner.replace(".[]", "[…]")
+        if name == "[]" and here.kind is not Kind.MAP:
+            if here.kind is not Kind.SLICE or here.elem is None:
+                return ""
+            here = here.elem
+            continue
+        if here.kind is Kind.STRUCT:
+            field = here.field(name)
+            if field is None:
+                if name in here.methods or (engine is Engine.JINJA2 and name in _OF_MAPS):
+                    return ""
+                return not_found(name, owner, _names_of(here))
+            here = field.type
+        elif here.kind is Kind.MAP and here.elem is not None:
+            here = here.elem
+        elif here.kind in _CONTAINERS or engine is Engine.JINJA2 or name in here.methods:
+            # Nothing more is known, or texts and lists have methods.
+            return ""
+        else:
+            return f'no "{name}" in {owner}, which is {_WORDS.get(here.kind, here.name)}'
+    return ""
+
+
+_OF_MAPS = frozenset({"get", "items", "keys", "values"})
+_WORDS = {
+    Kind.STRING: "text",
+    Kind.BOOL: "true or false",
+    Kind.INT: "a number",
+    Kind.INT64: "a number",
+    Kind.SLICE: "a list: {{ index … 0 }} gives its first",
+}
+
+
+def _names_of(struct: GoType) -> list[str]:
+    embedded = {name for name, each in struct.fields.items() if each.embedded}
+    return [*(each for each in struct.fields if each not in embedded), *struct.promoted]
+
+
 # Texts that are no templates
 
 
@@ -89,14 +137,14 @@ def explain_unreadable(
     error: TemplateParseError, text: str, engine: Engine, *, is_sure: bool
 ) -> str:
     """Say why a text is no template; where its language is a guess, of either language."""
-    said = explain_syntax(error)
+    why = explain_syntax(error)
     if is_sure:
-        return said
+        return why
     other = Engine.GO if engine is Engine.JINJA2 else Engine.JINJA2
     fault = fault_in(text, other)
     if fault is None:
-        return said
-    return f"as {_NAMES[engine]}: {said}; as {_NAMES[other]}: {explain_syntax(fault)}"
+        return why
+    return f"as {_NAMES[engine]}: {why}; as {_NAMES[other]}: {explain_syntax(fault)}"
 
 
 _NAMES: Final = {Engine.GO: "a Go template", Engine.JINJA2: "Jinja2"}
@@ -110,18 +158,20 @@ def explain_syntax(error: TemplateError) -> str:
         name = undefined[1]
         if name in ROOT_NAMES:
             return f'there is no function "{name}"; what is read begins with a dot: .{name}'
+        from difflib import get_close_matches
+
         known = [*blueprint_functions()]
-        told = f'there is no function "{name}"{meant(name, known)}'
+        message = f'there is no function "{name}"{did_you_mean(nearest(name, known))}'
         is_near = bool(get_close_matches(name, known, n=1, cutoff=_NEAR))
-        return told if is_near else f'{told.rstrip("?")}; a text stands in quotes: "{name}"'
+        return message if is_near else f'{message.rstrip("?")}; a text stands in quotes: "{name}"'
     hint = next((hint for part, hint in _HINTS if part in why), "")
     return f"{why}; {hint}" if hint else why
 
 
 _NEAR: Final = 0.75
 """From which likeness on a name is more likely a misspelt function than a text."""
-_OF_GO: Final = re.compile(r"^template: \w+:\d+: ")
-_UNDEFINED: Final = re.compile(r'function "(.*)" not defined')
+_OF_GO: Final = pattern_of(r"^template: \w+:\d+: ")
+_UNDEFINED: Final = pattern_of(r'function "(.*)" not defined')
 _HINTS: Final = (
     (
         "bad character U+002D '-'",

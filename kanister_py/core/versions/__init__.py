@@ -1,1 +1,1 @@
-"""What a version is, what the record of versions says, and what a release makes of it."""
+"""Versions of functions: SemVer, the record of versions, and what a release makes of one."""

@@ -6,12 +6,13 @@ never used twice, so removed versions stay listed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.versions.deprecation import Listing, Read, Release
 from kanister_py.core.versions.semver import Version, parse_version
+from kanister_py.values import NamedTuple
 
 STABLE_ANNOTATION: Final = "kanister-py.io/stable"
 TRAP_ANNOTATION: Final = "kanister-py.io/trap"
@@ -80,25 +81,25 @@ def _function(kind: str, written: Mapping[str, Mapping[str, Any]]) -> FunctionRe
 
 
 _NOTHING: Final[Mapping[str, Any]] = {}
-_RELEASES: Final = {"since": "since", "deprecatedIn": "deprecated_in", "removedIn": "removed_in"}
+# The field of each key, and how it is read, if not as it is written.
+_FIELDS: Final[Mapping[str, tuple[str, Callable[[Any], Any] | None]]] = {
+    "since": ("since", parse_version),
+    "deprecatedIn": ("deprecated_in", parse_version),
+    "removedIn": ("removed_in", parse_version),
+    "replacement": ("replacement", parse_version),
+    "renamedArgs": ("renamed_args", None),
+    "reads": ("reads", lambda reads: tuple(map(_read, reads))),
+    "standsFor": ("stands_for", None),
+    "message": ("message", None),
+    "annotations": ("annotations", None),
+}
 
 
 def _listing(written: Mapping[str, Any]) -> Listing:
-    given: dict[str, Any] = {
-        field: parse_version(written[key]) for key, field in _RELEASES.items() if key in written
-    }
-    if "replacement" in written:
-        given["replacement"] = parse_version(written["replacement"])
-    if "renamedArgs" in written:
-        given["renamed_args"] = written["renamedArgs"]
-    if "reads" in written:
-        given["reads"] = tuple(_read(each) for each in written["reads"])
-    if "standsFor" in written:
-        given["stands_for"] = written["standsFor"]
-    if "message" in written:
-        given["message"] = written["message"]
-    if "annotations" in written:
-        given["annotations"] = written["annotations"]
+    given = {}
+    for key, value in written.items():
+        field, read = _FIELDS[key]
+        given[field] = read(value) if read else value
     return Listing(**given)
 
 

@@ -1,4 +1,4 @@
-"""How does a release treat a version: served, deprecated, removed, or not there yet?"""
+"""Support of a version by a release: served, deprecated, removed, or planned."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from datetime import date
 from enum import StrEnum
 from types import MappingProxyType
-from typing import NamedTuple
 
 from kanister_py.core.versions.semver import Version
+from kanister_py.values import NamedTuple
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -35,7 +35,7 @@ class Read(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """What the record says of one version of a function."""
+    """Entry of the record for one version of a function."""
 
     since: Version | None = None
     deprecated_in: Version | None = None
@@ -50,7 +50,7 @@ class Listing(NamedTuple):
 
 
 class Support(StrEnum):
-    """What a release makes of a version."""
+    """Support of a version by a release."""
 
     SERVED = "served"
     DEPRECATED = "deprecated"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from datetime import date as Date  # noqa: N812 # a field is called date
+from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
@@ -18,16 +19,15 @@ from pydantic import (
     ValidationError,
 )
 from pydantic.alias_generators import to_camel
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails, PydanticCustomError, core_schema
 
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
 from kanister_py.core.objects.documents import (
     Document,
     Path,
-    kind_of,
     nearest,
     parse_document,
+    shown,
 )
 from kanister_py.core.versions.catalogue import (
     STABLE_ANNOTATION,
@@ -47,13 +47,13 @@ def _text(pattern: str, check: Callable[[str], object], wanted: str) -> Any:
 
     def checked(value: object) -> str:
         if not isinstance(value, str):
-            raise _refusal(f"Must be {wanted}, found {_shown(value)}")
+            raise _refusal(f"Must be {wanted}, found {shown(value)}")
         try:
             check(value)
         except InvalidVersion as error:
             raise _refusal(error.message) from None
         except ValueError:
-            raise _refusal(f"Must be {wanted}, found {_shown(value)}") from None
+            raise _refusal(f"Must be {wanted}, found {shown(value)}") from None
         return value
 
     def schema(_source: object, _handler: object) -> core_schema.CoreSchema:
@@ -180,26 +180,6 @@ class RecordModel(_Part):
     functions: dict[str, FunctionModel]
 
 
-class _Schema(GenerateJsonSchema):
-    """Leaves out what says nothing: titles made of names, and what stands for a missing key."""
-
-    def field_title_should_be_set(self, schema: object) -> bool:  # noqa: ARG002 # the library's
-        return False
-
-    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
-        return self.generate_inner(schema["schema"])
-
-
-def published_schema() -> dict[str, Any]:
-    """Make the JSON schema that editors and other tools hold versions.yaml against."""
-    return {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "https://kanister-py.io/schemas/versions.schema.json",
-        **RecordModel.model_json_schema(schema_generator=_Schema),
-        "title": "versions.yaml of kanister_py",
-    }
-
-
 # Judging
 
 
@@ -209,11 +189,6 @@ def checked_record(source: str | bytes, file: str, release: Version) -> dict[str
     for path, message in _wrongs_of(judged, release):
         judged.refuse(path, message)
     return judged.checked()
-
-
-def parse_catalogue(source: str | bytes, file: str, release: Version) -> Catalogue:
-    """Read versions.yaml itself, where its checked form is not at hand."""
-    return Catalogue.of(checked_record(source, file, release))
 
 
 def parse_lifecycle(written: Any, title: str) -> Lifecycle:
@@ -287,9 +262,9 @@ class _Judged:
         if kind == "extra_forbidden":
             return _unknown_key(str(path[-1]), _PARTS.get(path[-3:-2], self._model))
         if kind == "literal_error":
-            return f"Must be {error['ctx']['expected'].replace(chr(39), '')}, found {_shown(found)}"
+            return f"Must be {error['ctx']['expected'].replace(chr(39), '')}, found {shown(found)}"
         wanted = _KINDS.get(kind)
-        return f"Must be {wanted}, found {_shown(found)}" if wanted else error["msg"]
+        return f"Must be {wanted}, found {shown(found)}" if wanted else error["msg"]
 
 
 _PARTS: Final[Mapping[Path, type[_Part]]] = {
@@ -312,13 +287,6 @@ def _unknown_key(key: str, part: type[_Part]) -> str:
         f"did you mean {' or '.join(near)}?" if near else f"known here: {', '.join(sorted(known))}"
     )
     return f"Unknown key {key!r}; {meant}"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, dict | list) or value is None:
-        return kind_of(value)
-    text = repr(value) if isinstance(value, str) else str(value).lower()
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 _Wrong = tuple[Path, str]
@@ -368,21 +336,14 @@ def _wrong_annotations(
 
 
 def _wrong_releases(catalogue: Catalogue) -> Iterator[_Wrong]:
-    for index in range(1, len(catalogue.releases)):
-        before, here = catalogue.releases[index - 1], catalogue.releases[index]
+    for index, (before, here) in enumerate(pairwise(catalogue.releases), 1):
         if here.version <= before.version:
-            yield (
-                ("releases", index, "version"),
-                (
-                    f"Release {here.version.bare} stands after {before.version.bare}; "
-                    "list releases from the oldest to the newest, each once"
-                ),
+            message = (
+                f"Release {here.version.bare} stands after {before.version.bare}; "
+                "list releases from the oldest to the newest, each once"
             )
+            yield ("releases", index, "version"), message
         if here.date and before.date and here.date < before.date:
-            yield (
-                ("releases", index, "date"),
-                (
-                    f"Release {here.version.bare} is dated {here.date}, before "
-                    f"{before.version.bare} on {before.date}"
-                ),
-            )
+            previous = f"{before.version.bare} on {before.date}"
+            message = f"Release {here.version.bare} is dated {here.date}, before {previous}"
+            yield ("releases", index, "date"), message

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kanister_py.core.errors import Problem
-from kanister_py.core.objects.documents import text_of_path
-from kanister_py.core.versions.catalogue import STABLE_ANNOTATION, Catalogue
+from kanister_py.core.versions.catalogue import STABLE_ANNOTATION
 from kanister_py.core.versions.deprecation import (
     WINDOW_IN_RELEASES,
     Listing,
@@ -60,17 +58,12 @@ def _wrong_window(
         return
     window = releases.index(listing.removed_in) - releases.index(listing.deprecated_in)
     if window < WINDOW_IN_RELEASES:
-        yield (
-            (version, "removedIn"),
-            (
-                f"Removed {_count(window)} after {listing.deprecated_in.bare}, where it was "
-                f"deprecated; at least {WINDOW_IN_RELEASES} are due{_earliest(listing, releases)}"
-            ),
+        count = f"{window} release{'s' if window != 1 else ''}"
+        message = (
+            f"Removed {count} after {listing.deprecated_in.bare}, where it was "
+            f"deprecated; at least {WINDOW_IN_RELEASES} are due{_earliest(listing, releases)}"
         )
-
-
-def _count(count: int) -> str:
-    return f"{count} release" if count == 1 else f"{count} releases"
+        yield (version, "removedIn"), message
 
 
 def _earliest(listing: Listing, releases: Sequence[Version]) -> str:
@@ -110,13 +103,11 @@ def _wrong_replacement(
 
 
 def _cycle_through(start: Version, listings: Mapping[Version, Listing]) -> bool:
-    seen = {start}
+    seen: set[Version] = set()
     here = listings[start].replacement
-    while here is not None and here in listings:
+    while here is not None and here in listings and here not in seen:
         if here == start:
             return True
-        if here in seen:
-            return False
         seen.add(here)
         here = listings[here].replacement
     return False
@@ -133,31 +124,27 @@ def _wrong_reads(
         try:
             target = find(read)
         except LookupError:
-            continue  # its own problems are told already
+            continue  # its own problems are noted already
         if target is None:
             yield here, f"There is no {read}"
             continue
         if listing.removed_in is None or listing.removed_in not in releases:
             continue
         if target.removed_in is None:
-            yield (
-                here,
-                (
-                    f"{version} is removed in {listing.removed_in.bare}, but {read}, which it "
-                    "reads, stays: nothing could restore what it writes"
-                ),
+            message = (
+                f"{version} is removed in {listing.removed_in.bare}, but {read}, which it "
+                "reads, stays: nothing could restore what it writes"
             )
+            yield here, message
         elif target.removed_in in releases:
             window = releases.index(listing.removed_in) - releases.index(target.removed_in)
             if window < WINDOW_IN_RELEASES:
-                yield (
-                    here,
-                    (
-                        f"{version} is removed in {listing.removed_in.bare}, too soon after "
-                        f"{read}, which it reads and which goes in {target.removed_in.bare}; a "
-                        f"reader stays at least {WINDOW_IN_RELEASES} releases longer"
-                    ),
+                message = (
+                    f"{version} is removed in {listing.removed_in.bare}, too soon after "
+                    f"{read}, which it reads and which goes in {target.removed_in.bare}; a "
+                    f"reader stays at least {WINDOW_IN_RELEASES} releases longer"
                 )
+                yield here, message
 
 
 def wrong_stable(
@@ -178,40 +165,3 @@ def wrong_stable(
     listing = listings.get(stable)
     if listing is not None and support_of(listing, release) is Support.REMOVED:
         yield f"The stable version {stable} is removed"
-
-
-def changes_refused(before: Catalogue, after: Catalogue) -> list[Problem]:
-    """Say what the new record may not change of the last released one.
-
-    Released versions stay listed, a stable version that loses its mark is
-    deprecated, and what was promised to stay is not removed sooner.
-    """
-    problems: list[Problem] = []
-    for name in before.functions:
-        old, new = before.listed(name), after.listed(name)
-        for version, listing in old.items():
-            here = text_of_path(("functions", name, "versions", str(version)))
-            problems.extend(
-                Problem("versions.yaml", 0, 0, here, message)
-                for message in _changed(version, listing, new.get(version))
-            )
-        stable = before.functions[name].stable
-        kept = new.get(stable) if stable is not None else None
-        moved = name in after.functions and stable != after.functions[name].stable
-        if moved and kept is not None and kept.deprecated_in is None:
-            path = ("functions", name, "versions", str(stable), "deprecatedIn")
-            message = f"{stable} was stable in the last release; deprecate it when the mark moves"
-            problems.append(Problem("versions.yaml", 0, 0, text_of_path(path), message))
-    return problems
-
-
-def _changed(version: Version, old: Listing, new: Listing | None) -> Iterable[str]:
-    if new is None:
-        yield f"{version} was released; a number is never used twice, so keep it listed"
-        return
-    if new.since != old.since:
-        yield f"since of {version} was released as {old.since.bare if old.since else 'nothing'}"
-    if new.removed_in is not None and (
-        old.removed_in is not None and new.removed_in < old.removed_in
-    ):
-        yield f"{version} was promised until {old.removed_in.bare}; it cannot go sooner"

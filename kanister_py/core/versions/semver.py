@@ -1,4 +1,4 @@
-"""Versions and ranges of versions: how they are read, and how they compare.
+"""Versions and ranges of versions: reading and comparison.
 
 SemVer 2 with an optional leading `v`, printed with it. Compared as SemVer, never
 as text.
@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
-
-from semver import Version as SemVer
 
 from kanister_py.core.errors import InvalidVersion
+from kanister_py.patterns import pattern_of
+from kanister_py.values import NamedTuple
 
 
 class InvalidRange(InvalidVersion):
@@ -61,7 +60,7 @@ class Version(NamedTuple):
     def bare(self) -> str:
         """The version without the leading `v`, as releases are written."""
         text = f"{self.major}.{self.minor}.{self.patch}"
-        return f"{text}-{self.prerelease}" if self.is_prerelease else text
+        return f"{text}-{self.prerelease}" if self.prerelease else text
 
     def __str__(self) -> str:
         return f"v{self.bare}"
@@ -75,11 +74,14 @@ def _compared(one: Version, other: object) -> int:
     if not one[3] and not other[3]:
         mine, theirs = one[:3], other[:3]
         return (mine > theirs) - (mine < theirs)
+    # Loaded where it decides: releases are read and compared without it, as most versions are.
+    from semver import Version as SemVer
+
     return SemVer(*one[:3], one[3] or None).compare(SemVer(*other[:3], other[3] or None))
 
 
-_PLAIN = re.compile(r"v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)\Z", re.ASCII)
-_PARTIAL = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?\Z")
+_PLAIN = pattern_of(r"v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)\Z", re.ASCII)
+_PARTIAL = pattern_of(r"v?(\d{1,9})(?:\.(\d{1,9}))?\Z")
 _MOST_CHARACTERS = 128
 
 
@@ -91,6 +93,8 @@ def parse_version(text: str) -> Version:
     plain = _PLAIN.match(text)
     if plain:
         return Version(int(plain[1]), int(plain[2]), int(plain[3]))
+    from semver import Version as SemVer
+
     bare = text[1:] if text[:1] == "v" else text
     try:
         if not bare.isascii():
@@ -102,6 +106,14 @@ def parse_version(text: str) -> Version:
         meant = bare.partition("+")[0]
         raise InvalidVersion(text, "build metadata is not allowed", f"write v{meant}")
     return Version(parsed.major, parsed.minor, parsed.patch, parsed.prerelease or "")
+
+
+def version_or_none(text: str) -> Version | None:
+    """Read a text that may be no version, such as a tag."""
+    try:
+        return parse_version(text) if text else None
+    except InvalidVersion:
+        return None
 
 
 def _refused(text: str) -> InvalidVersion:
@@ -140,7 +152,7 @@ class Range:
     """Alternatives, each a list of conditions that must all hold.
 
     A pre-release is inside only where a condition names a pre-release of the same
-    numbers, so that nobody gets one unasked.
+    numbers, so that none is chosen unasked.
     """
 
     __slots__ = ("alternatives", "text")
@@ -166,14 +178,14 @@ class Range:
         return self.text
 
 
-_COMPARATOR = re.compile(
+_COMPARATOR = pattern_of(
     r"\s*(?P<operator>>=|<=|!=|=|>|<|~|\^)?\s*"
     r"(?P<version>v?(?P<major>0|[1-9]\d*)(?:\.(?P<minor>0|[1-9]\d*)"
     r"(?:\.(?P<patch>0|[1-9]\d*)(?P<rest>[-+][0-9A-Za-z.+-]*)?)?)?)(?=[\s,]|\Z)",
     re.ASCII,
 )
-_SEPARATOR = re.compile(r"\s*,\s*|\s+")
-_RANGE_MARK = re.compile(r"[<>=!~^,| ]")
+_SEPARATOR = pattern_of(r"\s*,\s*|\s+")
+_RANGE_MARK = pattern_of(r"[<>=!~^,| ]")
 
 
 def is_range(text: str) -> bool:

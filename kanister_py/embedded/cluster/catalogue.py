@@ -1,10 +1,10 @@
-"""Which kinds the embedded cluster serves, and what it knows about each."""
+"""Catalogue of kinds: those that the embedded cluster serves, and their definitions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.errors import Cause, NoMatch
 from kanister_py.core.objects import names
@@ -23,6 +23,7 @@ from kanister_py.core.objects.resources import (
     guess_plural,
 )
 from kanister_py.ports.cluster import KubeObject
+from kanister_py.values import NamedTuple
 
 # Kinds whose `generation` counts the changes of what is wanted of them.
 _COUNTED: Final = frozenset(
@@ -108,7 +109,7 @@ class Catalogue:
         """Serve what a CustomResourceDefinition defines, in place of what it defined before."""
         self.undefine(definition["metadata"]["name"])
         spec = definition["spec"]
-        said = spec["names"]
+        names_of_kind = spec["names"]
         added = []
         for version in spec.get("versions") or ():
             if not version.get("served"):
@@ -116,12 +117,12 @@ class Catalogue:
             subresources = version.get("subresources") or {}
             schema = (version.get("schema") or {}).get("openAPIV3Schema")
             kind = ResourceKind(
-                GroupVersionResource(spec["group"], version["name"], said["plural"]),
-                said["kind"],
+                GroupVersionResource(spec["group"], version["name"], names_of_kind["plural"]),
+                names_of_kind["kind"],
                 is_namespaced=spec.get("scope") == "Namespaced",
                 has_status="status" in subresources,
                 has_scale="scale" in subresources,
-                short_names=tuple(said.get("shortNames") or ()),
+                short_names=tuple(names_of_kind.get("shortNames") or ()),
                 is_builtin=False,
             )
             added.append(
@@ -164,39 +165,39 @@ _SCOPES: Final = ("Cluster", "Namespaced")
 def set_definition_defaults(definition: KubeObject) -> None:
     """Fill in what the API server fills in for a definition, in place."""
     spec = definition.get("spec")
-    said = spec.get("names") if isinstance(spec, dict) else None
-    if spec and isinstance(said, dict) and said.get("kind"):
-        said.setdefault("singular", said["kind"].lower())
-        said.setdefault("listKind", f"{said['kind']}List")
+    names_of_kind = spec.get("names") if isinstance(spec, dict) else None
+    if spec and isinstance(names_of_kind, dict) and names_of_kind.get("kind"):
+        names_of_kind.setdefault("singular", names_of_kind["kind"].lower())
+        names_of_kind.setdefault("listKind", f"{names_of_kind['kind']}List")
         spec.setdefault("conversion", {"strategy": "None"})
 
 
 def complaints_about_definition(definition: KubeObject) -> list[Cause]:
     """Say everything that is wrong with a definition."""
     spec = spec_of(definition)
-    said = spec.get("names") or {}
+    names_of_kind = spec.get("names") or {}
     versions: Sequence[Mapping[str, Any]] = spec.get("versions") or ()
     causes = [
         Cause(f"spec.{path}", "Required value", "FieldValueRequired")
         for path, value in (
             ("group", spec.get("group")),
             ("scope", spec.get("scope")),
-            ("names.plural", said.get("plural")),
-            ("names.kind", said.get("kind")),
+            ("names.plural", names_of_kind.get("plural")),
+            ("names.kind", names_of_kind.get("kind")),
             ("versions", versions),
         )
         if not value
     ]
     if causes:
         return causes
-    name, want = definition["metadata"]["name"], f"{said['plural']}.{spec['group']}"
+    name, want = definition["metadata"]["name"], f"{names_of_kind['plural']}.{spec['group']}"
     scope = spec["scope"]
     stored = sum(1 for version in versions if version.get("storage"))
-    not_dns = names.why_not_a_dns_1035_label(said["plural"])
+    not_dns = names.why_not_a_dns_1035_label(names_of_kind["plural"])
     wrong = (
         ("metadata.name", f'"{name}": must be spec.names.plural+"."+spec.group', name != want),
         ("spec.scope", f'"{scope}": must be Cluster or Namespaced', scope not in _SCOPES),
-        ("spec.names.plural", f'"{said["plural"]}": {not_dns}', not_dns),
+        ("spec.names.plural", f'"{names_of_kind["plural"]}": {not_dns}', not_dns),
         ("spec.versions", "must have exactly one version marked as storage version", stored != 1),
     )
     causes += [Cause(path, f"Invalid value: {why}") for path, why, is_so in wrong if is_so]

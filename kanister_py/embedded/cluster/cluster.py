@@ -40,8 +40,10 @@ from kanister_py.embedded.cluster.patching import (
     check_delete_preconditions,
     check_preconditions,
     patched,
+    patched_replicas,
+    scale_of,
+    scaled,
 )
-from kanister_py.embedded.cluster.scaling import patched_replicas, scale_of, scaled
 from kanister_py.embedded.cluster.store import MemoryWatch, place_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import (
@@ -170,6 +172,7 @@ class MemoryCluster:
         resource_version: str = "",
         timeout_seconds: float | None = None,
         bookmarks: bool = False,
+        leaves_out: Callable[[str], bool] | None = None,
     ) -> MemoryWatch:
         known = self._objects.catalogue.at(resource)
         fields = field_selector_of(known, field_selector)
@@ -182,6 +185,7 @@ class MemoryCluster:
             kind=known.kind.kind,
             timeout_seconds=timeout_seconds,
             bookmarks=bookmarks,
+            leaves_out=leaves_out,
         )
         since = version_of(resource_version)
         with self._lock:
@@ -206,15 +210,13 @@ class MemoryCluster:
 
     # Writing
 
-    def create(
-        self, obj: Mapping[str, Any], *, field_manager: str = "", dry_run: bool = False
-    ) -> KubeObject:
+    def create(self, obj: Mapping[str, Any], *, field_manager: str = "") -> KubeObject:
         known, new = self._objects.take_in(obj)
         if new["metadata"].get("resourceVersion"):
             raise BadRequest("resourceVersion should not be set on objects to be created")
         manager = Manager(field_manager or DEFAULT_MANAGER, "Update", "")
         with self._lock:
-            created = self._objects.create(known, new, manager, dry_run=dry_run)
+            created = self._objects.create(known, new, manager)
         return copy_out(known, created)
 
     def replace(
@@ -254,7 +256,6 @@ class MemoryCluster:
         patch_type: PatchType = PatchType.MERGE,
         subresource: str = "",
         field_manager: str = "",
-        dry_run: bool = False,
     ) -> KubeObject:
         known = self._objects.catalogue.at(resource)
         with self._lock:
@@ -273,9 +274,7 @@ class MemoryCluster:
                 known, before, metadata.get("uid", ""), metadata.get("resourceVersion", "")
             )
             admission.check_shape(new, known.kind)
-            written = self._objects.write(
-                known, before, new, subresource, field_manager, dry_run=dry_run
-            )
+            written = self._objects.write(known, before, new, subresource, field_manager)
         return copy_out(known, written)
 
     def apply(
@@ -285,7 +284,6 @@ class MemoryCluster:
         field_manager: str,
         force: bool = False,
         subresource: str = "",
-        dry_run: bool = False,
     ) -> KubeObject:
         known, wanted = self._objects.take_in(obj)
         metadata = wanted["metadata"]
@@ -301,7 +299,7 @@ class MemoryCluster:
             raise Invalid("name is required", causes=[Cause("metadata.name", "Required value")])
         manager = Manager(field_manager, "Apply", wanted["apiVersion"], subresource)
         with self._lock:
-            written = self._objects.apply(known, wanted, manager, force=force, dry_run=dry_run)
+            written = self._objects.apply(known, wanted, manager, force=force)
         return copy_out(known, written)
 
     def scale(
@@ -330,7 +328,6 @@ class MemoryCluster:
         propagation: Propagation | None = None,
         uid: str = "",
         resource_version: str = "",
-        dry_run: bool = False,
     ) -> KubeObject:
         known = self._objects.catalogue.at(resource)
         with self._lock:
@@ -342,8 +339,6 @@ class MemoryCluster:
                     resource="namespaces",
                     name=name,
                 )
-            if dry_run:
-                return copy_out(known, before)
             gone = self._objects.deletions.delete(known, before, grace_period_seconds, propagation)
             return copy_out(known, gone)
 
@@ -387,7 +382,6 @@ class MemoryCluster:
         namespace: str,
         container: str = "",
         has_stdin: bool = False,
-        is_tty: bool = False,
     ) -> ExecSession:
         self.get(PODS, name, namespace=namespace)
         return _attached(self._pods, name, namespace).exec(
@@ -396,7 +390,6 @@ class MemoryCluster:
             namespace=namespace,
             container=container,
             has_stdin=has_stdin,
-            is_tty=is_tty,
         )
 
     # Beyond a cluster's own interface
@@ -416,7 +409,7 @@ class MemoryCluster:
         return loaded
 
     def compact(self) -> None:
-        """Forget the history of changes: a watch from before now is told `Expired`."""
+        """Forget the history of changes: a watch from before now ends with `Expired`."""
         with self._lock:
             self._objects.store.compact()
             self._pages.forget()
@@ -435,7 +428,7 @@ class MemoryCluster:
         """Become the cluster that was saved, in place of all that is here.
 
         Versions go on from where they stood. The history does not survive:
-        watches from before are told `Expired`.
+        watches from before end with `Expired`.
         """
         with self._lock:
             objects = self._new_objects()

@@ -1,4 +1,4 @@
-"""How objects go: grace, finalizers, and what becomes of what they owned or held."""
+"""Deletion of objects: grace, finalizers, and the end of what they owned or held."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.parts import namespace_of, owners_of, status_of
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
 from kanister_py.embedded.cluster.catalogue import Catalogue, Known
@@ -73,14 +72,14 @@ class Deletions:
         if new != before:
             if self.is_free(known, new):
                 # Gone at once, it never was seen as one that is going.
-                return self.remove(known, copy_json(before), before)
+                return self.remove(known, _renewed(before), before)
             self._store.put(known.key, new, before)
         self._let_go_of_content(known, new)
         here = self._store.table(known.key).get(*place_of(new))
         if here is None:
             return new
         if self.is_free(known, here):
-            return self.remove(known, copy_json(here), here)
+            return self.remove(known, _renewed(here), here)
         return here
 
     def _marked(
@@ -90,7 +89,7 @@ class Deletions:
         grace_period_seconds: int | None,
         propagation: Propagation,
     ) -> KubeObject:
-        new: KubeObject = copy_json(before)
+        new = _renewed(before)
         metadata = new["metadata"]
         grace = self._grace(before, grace_period_seconds)
         is_first = "deletionTimestamp" not in metadata
@@ -100,9 +99,9 @@ class Deletions:
         if is_first and known.is_counted:
             metadata["generation"] = metadata.get("generation", 1) + 1
         if propagation is Propagation.FOREGROUND and self._owned.get(metadata["uid"]):
-            finalizers = metadata.setdefault("finalizers", [])
+            finalizers = metadata.get("finalizers") or ()
             if _FOREGROUND not in finalizers:
-                finalizers.append(_FOREGROUND)
+                metadata["finalizers"] = [*finalizers, _FOREGROUND]
         if known.kind.gvr == NAMESPACES:
             new["status"] = {**status_of(new), "phase": "Terminating"}
         return new
@@ -184,7 +183,7 @@ class Deletions:
     def _disown(
         self, known: Known, obj: KubeObject, keeps: Callable[[Mapping[str, Any]], bool]
     ) -> None:
-        new: KubeObject = copy_json(obj)
+        new = _renewed(obj)
         metadata = new["metadata"]
         metadata["ownerReferences"] = [o for o in metadata["ownerReferences"] if keeps(o)]
         if not metadata["ownerReferences"]:
@@ -200,7 +199,7 @@ class Deletions:
         finalizers = obj["metadata"].get("finalizers") or ()
         if _FOREGROUND not in finalizers:
             return
-        new: KubeObject = copy_json(obj)
+        new = _renewed(obj)
         new["metadata"]["finalizers"] = [f for f in finalizers if f != _FOREGROUND]
         if not new["metadata"]["finalizers"]:
             del new["metadata"]["finalizers"]
@@ -220,7 +219,7 @@ class Deletions:
             holder = self._catalogue.at(gvr)
             obj = self._store.table(holder.key).get("", name)
             if obj and "deletionTimestamp" in obj["metadata"] and self.is_free(holder, obj):
-                self.remove(holder, copy_json(obj), obj)
+                self.remove(holder, _renewed(obj), obj)
 
     def _dependents(self, uid: str) -> Sequence[tuple[Known, KubeObject]]:
         found = []
@@ -242,3 +241,8 @@ class Deletions:
         if obj is None or obj["metadata"]["uid"] != owner["uid"]:
             return None
         return known, obj
+
+
+def _renewed(obj: KubeObject) -> KubeObject:
+    """Begin a new state of an object: its metadata may be written, all else is shared."""
+    return {**obj, "metadata": {**obj["metadata"]}}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
+from os import urandom
 from threading import Lock
 from typing import Final
-from uuid import uuid4
 
 from kanister_py.core.errors import BadRequest, Cause, Expired, Invalid
 from kanister_py.core.objects.copies import copy_json
@@ -65,7 +65,7 @@ def version_of(text: str) -> int:
 
 
 class Pages:
-    """What is left of lists whose reader took only a part."""
+    """Rests of lists whose reader took only a part."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -78,12 +78,12 @@ class Pages:
         items = [copy_out(known, obj) for obj in shown]
         if not rest:
             return ObjectList(items, version)
-        token = f"{version}-{uuid4()}"
+        token = f"{version}-{urandom(16).hex()}"
         with self._lock:
             self._open[token] = (version, rest)
             if len(self._open) > _OPEN_LISTS:
                 self._open.popitem(last=False)
-        return ObjectList(items, version, token, len(rest))
+        return ObjectList(items, version, token)
 
     def next(self, known: Known, token: str, limit: int) -> ObjectList:
         with self._lock:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import random
-import uuid
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import timedelta
+from os import urandom
 from typing import Any, Final
 
 from kanister_py.core.errors import AlreadyExists, BadRequest, Cause, Forbidden, Invalid, NotFound
 from kanister_py.core.objects import admission
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.crd_schemas import complaints, prune
+from kanister_py.core.objects.digests import uuid_of
 from kanister_py.core.objects.managed_fields import (
     Manager,
     after_update,
@@ -71,7 +73,7 @@ class Objects:
         self.default_namespace = default_namespace
         self.runs_pods = False
         self._clock = clock
-        self._new_uid = new_uid or (lambda: str(uuid.uuid4()))
+        self._new_uid = new_uid or (lambda: uuid_of(urandom(16), 4))
         # Names need to differ, not to be secret.
         self._random = random.Random(seed)  # noqa: S311 # see above
         self._second = (0, "")
@@ -115,7 +117,6 @@ class Objects:
         new: KubeObject,
         manager: Manager,
         *,
-        dry_run: bool = False,
         applied: Any = None,
     ) -> KubeObject:
         """Keep a new object, which belongs to nobody else."""
@@ -140,8 +141,6 @@ class Objects:
             owner = Manager(manager.name, manager.operation, new["apiVersion"])
             applied = after_update({}, None, new, known.rules, owner, now)
         metadata["managedFields"] = write_managed_fields(applied)
-        if dry_run:
-            return new
         self.deletions.note_owners(known, new, None)
         self._keep(known, new, None)
         return new
@@ -194,7 +193,7 @@ class Objects:
         return new
 
     def apply(
-        self, known: Known, wanted: KubeObject, manager: Manager, *, force: bool, dry_run: bool
+        self, known: Known, wanted: KubeObject, manager: Manager, *, force: bool
     ) -> KubeObject:
         """Set the fields that a manager applies, and take away those that it applies no more."""
         metadata, subresource = wanted["metadata"], manager.subresource
@@ -206,7 +205,7 @@ class Objects:
             if subresource or version or uid:
                 raise _not_found(known, name)
             made = apply_fields(None, {}, wanted, known.rules, manager, self._now(), force=force)
-            return self.create(known, made.object, manager, dry_run=dry_run, applied=made.ownership)
+            return self.create(known, made.object, manager, applied=made.ownership)
         check_preconditions(known, before, uid, version)
         live = copy_out(known, before)
         live["metadata"].pop("managedFields", None)
@@ -225,7 +224,6 @@ class Objects:
             made.object,
             subresource,
             manager.name,
-            dry_run=dry_run,
             ownership=made.ownership,
         )
 
@@ -322,14 +320,33 @@ class Objects:
 
 def _admit_custom(known: Known, new: KubeObject, before: KubeObject | None) -> None:
     schema = known.schema or {}
-    prune(new, schema, is_root=True)
-    set_defaults(new, schema)
-    admission.refuse(new, known.kind, complaints(new, schema))
+    # What is shared with the object before was admitted with it, and may not be changed.
+    shared = {key for key in new if before is not None and new[key] is before.get(key)}
+    fresh = {key: value for key, value in new.items() if key not in shared}
+    rest = _without(schema, shared)
+    prune(fresh, rest, is_root=True)
+    set_defaults(fresh, rest)
+    for key in [key for key in new if key not in shared and key not in fresh]:
+        del new[key]
+    new.update(fresh)
+    admission.refuse(new, known.kind, complaints(fresh, rest))
     if known.has_rules:
         # Few kinds have rules, and CEL takes time to load.
         from kanister_py.core.objects.crd_rules import broken_rules
 
         admission.refuse(new, known.kind, broken_rules(new, before, schema))
+
+
+def _without(schema: Mapping[str, Any], keys: AbstractSet[str]) -> Mapping[str, Any]:
+    """Give a schema that says nothing of some fields of an object."""
+    if not keys:
+        return schema
+    properties = schema.get("properties") or {}
+    return {
+        **schema,
+        "properties": {key: each for key, each in properties.items() if key not in keys},
+        "required": [key for key in schema.get("required") or () if key not in keys],
+    }
 
 
 def _not_found(known: Known, name: str) -> NotFound:

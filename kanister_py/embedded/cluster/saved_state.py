@@ -18,12 +18,6 @@ STATE_FORMAT: Final = "kanister-py.io/cluster-state/v1"
 _LOAD_ORDER: Final = {"CustomResourceDefinition": 0, "Namespace": 1}
 
 
-class StateNotReadable(UsageError):
-    """A saved state of a cluster was written by a version that this one does not understand."""
-
-    reason = "StateNotReadable"
-
-
 def in_loading_order(objects: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Order manifests so that definitions come before what they define; lists are opened."""
     found: list[Mapping[str, Any]] = []
@@ -90,9 +84,10 @@ def save(objects: Objects) -> dict[str, Any]:
 def restore(objects: Objects, state: Mapping[str, Any]) -> None:
     """Put a saved state into objects of which there are none yet."""
     if state.get("format") != STATE_FORMAT:
-        raise StateNotReadable(
+        raise UsageError(
             f"The saved state has format {state.get('format')!r}; this version reads "
-            f"{STATE_FORMAT!r}"
+            f"{STATE_FORMAT!r}",
+            reason="StateNotReadable",
         )
     for guessed in state["guessedKinds"]:
         objects.catalogue.guess(guessed["apiVersion"], guessed["kind"])

@@ -1,19 +1,18 @@
-"""Where the embedded cluster keeps its objects, their history, and who watches it."""
+"""Object store of the embedded cluster: tables, their history, and watches."""
 
 from __future__ import annotations
 
 import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from threading import Condition
-from typing import NamedTuple, Self
 
 from kanister_py.core.errors import Expired
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.selectors import Predicate
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import EventType, KubeObject, WatchEvent
+from kanister_py.ports.cluster import EventType, KubeObject, Stream, WatchEvent
+from kanister_py.values import NamedTuple
 
 TableKey = tuple[str, str]
 """Group and plural: versions of one kind share their objects."""
@@ -34,18 +33,18 @@ class Change(NamedTuple):
     before: KubeObject | None
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Table:
     """Objects of one kind, by namespace and name.
 
-    A stored object is never changed in place, so whoever holds one may share it.
+    A stored object is never changed in place, so its holders may share it.
     """
 
-    rows: dict[str, dict[str, KubeObject]] = field(default_factory=dict)
-    history: deque[Change] = field(default_factory=deque)
-    compacted: int = 0
-    watchers: set[MemoryWatch] = field(default_factory=set)
-    watchers_by_name: dict[str, set[MemoryWatch]] = field(default_factory=dict)
+    def __init__(self, compacted: int) -> None:
+        self.rows: dict[str, dict[str, KubeObject]] = {}
+        self.history: deque[Change] = deque()
+        self.compacted = compacted
+        self.watchers: set[MemoryWatch] = set()
+        self.watchers_by_name: dict[str, set[MemoryWatch]] = {}
 
     def get(self, namespace: str, name: str) -> KubeObject | None:
         return self.rows.get(namespace, {}).get(name)
@@ -75,7 +74,7 @@ class Store:
     def table(self, key: TableKey) -> Table:
         found = self.tables.get(key)
         if found is None:
-            found = self.tables[key] = Table(compacted=self._compacted)
+            found = self.tables[key] = Table(self._compacted)
         return found
 
     def put(self, key: TableKey, obj: KubeObject, before: KubeObject | None) -> KubeObject:
@@ -150,10 +149,10 @@ class Store:
                 del table.watchers_by_name[watch.name]
 
 
-class MemoryWatch:
-    """One stream of events. Who waits on it sleeps until something for it happens."""
+class MemoryWatch(Stream):
+    """One stream of events. Its reader sleeps until something for it happens."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 # they have names
         self,
         clock: Clock,
         *,
@@ -164,10 +163,12 @@ class MemoryWatch:
         kind: str,
         timeout_seconds: float | None,
         bookmarks: bool,
+        leaves_out: Callable[[str], bool] | None,
     ) -> None:
         self.name = name
         self._clock = clock
         self._namespace = namespace
+        self._leaves_out = leaves_out or (lambda _namespace: False)
         self._passes = passes
         self._api_version = api_version
         self._kind = kind
@@ -189,16 +190,19 @@ class MemoryWatch:
 
     def offer(self, change: Change) -> None:
         """Hear of a change, from whichever thread made it."""
-        obj = change.object
-        if self._namespace and obj["metadata"].get("namespace") != self._namespace:
+        namespace = change.object["metadata"].get("namespace", "")
+        if self._namespace and namespace != self._namespace:
             return
         type_ = self._seen_as(change)
+        if type_ is not None and self._leaves_out(namespace):
+            type_ = None
         with self._condition:
             self._seen = str(change.version)
             if type_ is None:
                 return
-            self._pending.append((type_, obj))
-            self._condition.notify_all()
+            self._pending.append((type_, change.object))
+            if len(self._pending) == 1:
+                self._condition.notify_all()
 
     def _seen_as(self, change: Change) -> EventType | None:
         passes = self._passes
@@ -217,7 +221,7 @@ class MemoryWatch:
     def __next__(self) -> WatchEvent:
         taken = self._take()
         if taken is None:
-            # Not under our own lock: whoever writes takes the cluster's lock
+            # Not under our own lock: a writer takes the cluster's lock
             # first and ours second.
             self.close()
             raise StopIteration
@@ -251,13 +255,7 @@ class MemoryWatch:
         with self._condition:
             self._is_closed = True
             self._condition.notify_all()
-            # Whoever reads closes as well, once it is woken: each of these is done once.
+            # A reader closes as well, once it is woken: each of these is done once.
             actions, self._on_close = self._on_close, []
         for action in actions:
             action()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()

@@ -6,7 +6,6 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,25 +33,31 @@ _CONFIG_RETRY_SECONDS: Final = 2.0
 _MAX_BACKOFF_SECONDS: Final = 300.0
 _CALM_SECONDS: Final = 600.0
 _MESSAGE_BYTES: Final = 4096
-_FALLBACK_MESSAGE_BYTES: Final = 2048
 _IDLE_COMMAND: Final = ("/bin/sh", "-c", "while :; do sleep 3600; done")
 
 
-@dataclass(repr=False, eq=False)
 class Shared:
-    """What the containers of one pod have in common.
+    """Common ground of the containers of one pod.
 
     `changed` guards the state of all of them; `wake` is called under it when
     one of them has news for the pod.
     """
 
-    pod: Mapping[str, Any]
-    setup: NodeSetup
-    sources: PodSources
-    folder: Path
-    wake: Callable[[], None]
-    changed: threading.Condition = field(default_factory=threading.Condition)
-    volumes: Mapping[str, Volume] = field(default_factory=dict)
+    def __init__(
+        self,
+        pod: Mapping[str, Any],
+        setup: NodeSetup,
+        sources: PodSources,
+        folder: Path,
+        wake: Callable[[], None],
+    ) -> None:
+        self.pod = pod
+        self.setup = setup
+        self.sources = sources
+        self.folder = folder
+        self.wake = wake
+        self.changed = threading.Condition()
+        self.volumes: Mapping[str, Volume] = {}
 
     def now(self) -> str:
         return timestamp(self.setup.clock.now())
@@ -246,6 +251,7 @@ class Container:
             process.wait_started()
         except StartFailed as error:
             os.close(output)
+            log.append(f"{_why_not_started(launch.argv, error)}\n".encode())
             log.finish()
             text = f"failed to create containerd task: {error}"
             self._record_end(Exit(error.exit_code), "StartError", text)
@@ -333,7 +339,7 @@ class Container:
             exited, self._exited = self._exited, None
         if exited is not None:
             reason = "Completed" if exited.code == 0 else "Error"
-            self._record_end(exited, reason, self._last_words(exited))
+            self._record_end(exited, reason, self._last_words())
 
     def end_probe(self) -> None:
         if self._probe is not None:
@@ -382,13 +388,10 @@ class Container:
             message = f"back-off {delay:g}s restarting failed container={self.name}"
             self.state = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
 
-    def _last_words(self, exited: Exit) -> str:
+    def _last_words(self) -> str:
         words = b""
         with contextlib.suppress(OSError), self._message_file.open("rb") as file:
             words = file.read(_MESSAGE_BYTES)
-        falls_back = self.spec.get("terminationMessagePolicy") == "FallbackToLogsOnError"
-        if not words and falls_back and exited.code and self._log is not None:
-            words = self._log.tail(_FALLBACK_MESSAGE_BYTES)
         return words.decode("utf-8", "replace")
 
     def _end_sessions(self) -> None:
@@ -417,3 +420,9 @@ def _command_of(spec: Mapping[str, Any], env: Mapping[str, str]) -> list[str]:
         return list(_IDLE_COMMAND)
     words = (*spec["command"], *(spec.get("args") or ()))
     return [expand(str(word), env) for word in words]
+
+
+def _why_not_started(argv: Sequence[str], error: StartFailed) -> str:
+    """Say for the log what people look for first: that there is no such program."""
+    is_missing = str(error).endswith("executable file not found in $PATH")
+    return f"{argv[0]}: not found on this machine" if is_missing else str(error)

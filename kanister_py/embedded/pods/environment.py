@@ -1,4 +1,4 @@
-"""Which environment does a container start with, and what do `$(NAME)`s in it mean?"""
+"""Environment of containers, and the values of `$(NAME)`s."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any, Final
 
 from kanister_py.core.errors import TransientError
 from kanister_py.core.objects.parts import spec_of, status_of
+from kanister_py.patterns import pattern_of
 from kanister_py.ports.pods import PodSources
 
 
 class ContainerConfigError(TransientError):
-    """What a container's environment refers to is not there, or not yet."""
+    """An environment that refers to what is not there, or not yet."""
 
     reason = "CreateContainerConfigError"
 
@@ -24,15 +25,15 @@ NODE_IP: Final = "127.0.0.1"
 """The address of every Service, and of every pod that was not given one of its own."""
 
 _API_SERVER: Final = ("default", "kubernetes")
-_REFERENCE: Final = re.compile(r"\$(?:\$|\(([^)]*)\))")
-_ENVIRONMENT_NAME: Final = re.compile(r"^[-._a-zA-Z][-._a-zA-Z0-9]*$")
-_SUBSCRIPT: Final = re.compile(r"^metadata\.(labels|annotations)\['([^']+)'\]$")
+_REFERENCE: Final = pattern_of(r"\$(?:\$|\(([^)]*)\))")
+_ENVIRONMENT_NAME: Final = pattern_of(r"^[-._a-zA-Z][-._a-zA-Z0-9]*$")
+_SUBSCRIPT: Final = pattern_of(r"^metadata\.(labels|annotations)\['([^']+)'\]$")
 
 
 def address_of(pod: Mapping[str, Any]) -> str:
     """Say under which address a pod's processes are reached.
 
-    Whoever has addresses to give writes one into the pod's status before it starts.
+    A node that has addresses to give writes one into the pod's status before it starts.
     """
     return str(status_of(pod).get("podIP") or NODE_IP)
 
@@ -63,7 +64,7 @@ def environment_of(
     """
     spec, metadata = pod["spec"], pod["metadata"]
     env = {"PATH": DEFAULT_PATH, "HOME": _home(), "HOSTNAME": hostname_of(pod), **given}
-    # The API server is told to all, the others to whoever wants to know them.
+    # All pods get the API server's, and those that want them the others.
     linked = "" if spec.get("enableServiceLinks") is False else metadata["namespace"]
     env |= service_environment(linked, sources.services())
     for source in container.get("envFrom") or ():
@@ -82,7 +83,7 @@ def hostname_of(pod: Mapping[str, Any]) -> str:
 
 
 def service_environment(namespace: str, services: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Say how the Services of a namespace, and the API server's, are told to its pods.
+    """Give the variables for the Services of a namespace, and for the API server's.
 
     No proxy stands before a Service here: the port is that on which its
     process listens.

@@ -1,4 +1,4 @@
-"""What happens to the objects of one kind, told without gaps for as long as somebody wants it."""
+"""Follower: the objects of one kind, listed and watched without gaps."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RETRY_SECONDS: Final = 1.0
 class Follower:
     """Tells of every object as it is now, and of those that are gone, from one thread.
 
-    Where the watch breaks off, it lists again: what went in between is told as
+    Where the watch breaks off, it lists again: what went in between is seen as
     gone all the same. What `seen` and `gone` raise for the cluster is tried
     again with the next list.
     """

@@ -1,9 +1,9 @@
-"""How do we start processes for pods, hear from them, and lose none?"""
+"""Launcher of processes for pods, and the channels to them."""
 
 from __future__ import annotations
 
 import contextlib
-import json
+import marshal
 import os
 import selectors
 import signal
@@ -14,9 +14,11 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from kanister_py.core.errors import UsageError
+from kanister_py.embedded.pods.messages import message_of
+from kanister_py.values import NamedTuple
 
 
 class ProcessesUnavailable(UsageError):
@@ -30,7 +32,7 @@ class ProcessesUnavailable(UsageError):
 
 
 Wanted: TypeAlias = Literal["any", "user", "none"]
-"""Which namespaces to try: whatever there is, those an ordinary user gets, or none."""
+"""Namespaces to try: all there are, those an ordinary user gets, or none."""
 
 QUIT: Final = b"q"
 """Asks the process that starts others to end, in place of a process to start."""
@@ -58,7 +60,7 @@ class Mount(NamedTuple):
 
 
 class Launch(NamedTuple):
-    """What is to be started: a container, or a command in one."""
+    """A container to start, or a command in one."""
 
     argv: Sequence[str]
     env: Mapping[str, str]
@@ -70,7 +72,7 @@ class Launch(NamedTuple):
     is_exec: bool = False
     is_sandboxed: bool = False
 
-    def as_json(self) -> bytes:
+    def as_bytes(self) -> bytes:
         # In order of depth, so that a mount inside another one comes after it.
         mounts = sorted(self.mounts, key=lambda mount: mount.target.rstrip("/").count("/"))
         spec = {
@@ -84,11 +86,11 @@ class Launch(NamedTuple):
             "exec": self.is_exec,
             "sandboxed": self.is_sandboxed,
         }
-        return json.dumps(spec).encode("utf-8", "surrogateescape")
+        return marshal.dumps(spec)
 
 
 class Exit(NamedTuple):
-    """How a process ended: its code as a shell tells it, and the signal, if one killed it."""
+    """End of a process: its code as a shell has it, and the signal, if one killed it."""
 
     code: int
     signal: int = 0
@@ -193,7 +195,7 @@ class Process:
 
     @property
     def pidfd(self) -> int | None:
-        """What other processes can join this one's namespaces by."""
+        """The file by which other processes can join this one's namespaces."""
         return self._pidfd
 
     def send_signal(self, number: int) -> None:
@@ -201,7 +203,7 @@ class Process:
             self._control.send(bytes((number,)))
 
     def detach_control(self) -> int:
-        """Give the channel to somebody who closes it."""
+        """Give a copy of the channel, which its taker closes."""
         return os.dup(self._control.fileno())
 
     def close(self) -> None:
@@ -226,16 +228,15 @@ class Process:
                 return {}, fds
             self._rest += data
         line, _, self._rest = self._rest.partition(b"\n")
-        read: dict[str, Any] = json.loads(line)
-        return read, fds
+        return message_of(line), fds
 
 
 class Launcher:
-    """Where processes of pods come from, and what this machine offers them.
+    """The source of all processes of pods, and of what this machine offers them.
 
     Everything it started ends with it, and with our own process however that
     ends. `namespaces` is empty where there are none; `why` then says why. Both
-    wait until the first process is there, which starts beside whoever made this.
+    wait until the first process is there, which starts beside our own.
     """
 
     def __init__(self, folder: Path, *, wanted: Wanted = "any") -> None:
@@ -250,7 +251,8 @@ class Launcher:
                     sys.executable,
                     "-I",
                     "-S",
-                    "-B",
+                    # Otherwise it keeps what it compiled, as our own process does.
+                    *(("-B",) if sys.dont_write_bytecode else ()),
                     "-c",
                     _SPAWNER,
                     str(package),
@@ -275,31 +277,30 @@ class Launcher:
         self._channel = ours
         self._lock = threading.Lock()
         self._log = folder / "spawner.log"
-        self._heard: Mapping[str, str] | None = None
-        self._hearing = threading.Lock()
+        self._greeting: Mapping[str, str] | None = None
+        self._greeting_lock = threading.Lock()
 
     @property
     def _offer(self) -> Mapping[str, str]:
         """Say what this machine offers; comes back when processes can be started."""
-        # It is told once: of two that listen at the same time, one would wait in vain.
-        with self._hearing:
-            if self._heard is None:
-                self._heard = self._hear()
-            return self._heard
+        # It comes once: of two that listen at the same time, one would wait in vain.
+        with self._greeting_lock:
+            if self._greeting is None:
+                self._greeting = self._read_greeting()
+            return self._greeting
 
-    def _hear(self) -> Mapping[str, str]:
-        hello = b""
+    def _read_greeting(self) -> Mapping[str, str]:
+        line = b""
         with contextlib.suppress(OSError):
             self._channel.settimeout(_START_SECONDS)
-            while not hello.endswith(b"\n") and (data := self._channel.recv(4096)):
-                hello += data
+            while not line.endswith(b"\n") and (data := self._channel.recv(4096)):
+                line += data
             self._channel.settimeout(None)
-        if not hello.endswith(b"\n"):
+        if not line.endswith(b"\n"):
             self.close()
-            said = self._log.read_text("utf-8", "replace").strip().splitlines()
-            raise ProcessesUnavailable(said[-1] if said else "its first process ended at once")
-        offer: Mapping[str, str] = json.loads(hello)
-        return offer
+            lines = self._log.read_text("utf-8", "replace").strip().splitlines()
+            raise ProcessesUnavailable(lines[-1] if lines else "its first process ended at once")
+        return message_of(line)
 
     @property
     def namespaces(self) -> str:
@@ -320,7 +321,7 @@ class Launcher:
         ours, theirs = socket.socketpair()
         try:
             with theirs, tempfile.TemporaryFile() as spec:
-                spec.write(launch.as_json())
+                spec.write(launch.as_bytes())
                 spec.flush()
                 fds = [spec.fileno(), theirs.fileno(), stdin, stdout, stderr]
                 if inside is not None and inside.pidfd is not None:
@@ -339,7 +340,7 @@ class Launcher:
             raise StartFailed("the process that starts others has ended", None) from error
 
     def close(self) -> None:
-        """End everything that was started here; whoever does removes the folder."""
+        """End everything that was started here; the caller removes the folder."""
         with contextlib.suppress(OSError):
             self._channel.send(QUIT)
         self._channel.close()

@@ -1,4 +1,4 @@
-"""The system calls behind a pod's namespaces, which Python does not offer in every version.
+"""System calls behind a pod's namespaces, which Python does not offer in every version.
 
 Imported by a program that runs without the package around it: it may import
 nothing but the standard library.
@@ -9,11 +9,15 @@ from __future__ import annotations
 import ctypes
 import fcntl
 import os
-import socket
 import struct
 import sys
-from pathlib import Path
-from typing import Any, Final
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from typing import Any, Final
+else:
+    import _socket as socket
 
 CLONE_NEWNS: Final = 0x00020000
 CLONE_NEWUTS: Final = 0x04000000
@@ -90,7 +94,7 @@ def bind(source: str, target: str, *, read_only: bool = False) -> None:
 def bind_tree_read_only(source: str, target: str) -> None:
     """Show a file or folder at a second place, and let nothing in it be changed there."""
     mount(source, target, flags=MS_BIND | MS_REC)
-    with Path("/proc/self/mountinfo").open() as file:
+    with open("/proc/self/mountinfo") as file:
         points = [os.fsdecode(_unescaped(line.split()[4])) for line in file]
     for point in points:
         if point == target or point.startswith(f"{target}/"):
@@ -118,19 +122,44 @@ def change_root(root: str) -> None:
 
 def map_own_ids(uid: int, gid: int) -> None:
     """Keep user and group inside a new user namespace what they are outside."""
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
-    Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{uid} {uid} 1"),
+        ("gid_map", f"{gid} {gid} 1"),
+    ):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
 
 
 def raise_loopback() -> None:
     """Bring up the one device that a new network namespace has."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as device:
+    device = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    try:
         fcntl.ioctl(device, _SIOCSIFFLAGS, struct.pack("16sh", b"lo", _IFF_UP))
+    finally:
+        device.close()
+
+
+def touch(path: str) -> None:
+    """Make an empty file, unless there is one."""
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
+
+
+class Ignored:
+    """A block that ends quietly at some errors."""
+
+    def __init__(self, *errors: type[Exception]) -> None:
+        self._errors = errors
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
+        return kind is not None and issubclass(kind, self._errors)
 
 
 def give_up_privileges() -> None:
-    """Let no program that this process becomes undo what confines it, whoever's it is."""
+    """Let no program that this process becomes undo what confines it, not even root's."""
     for capability in range(64):
         if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
             # Beyond the last one that this kernel knows.

@@ -1,4 +1,4 @@
-"""What did a container write? On disk, bounded, and readable while it grows."""
+"""Container logs on disk: bounded, and readable while they grow."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
-from kanister_py.ports.cluster import LogOptions
+from kanister_py.ports.cluster import LogOptions, Stream
 
 _SEGMENT_BYTES: Final = 16 * 1024 * 1024
 _MAX_SEGMENTS: Final = 64
@@ -104,11 +104,6 @@ class ContainerLog:
             if options.tail_lines is not None:
                 start = max(start, self._tail_offset(options.tail_lines))
         return LogReader(self, start, options)
-
-    def tail(self, max_bytes: int) -> bytes:
-        """Give the end of the log."""
-        with self._changed:
-            return self._read_at(max(self._start, self._size - max_bytes), max_bytes)
 
     def next_piece(
         self, offset: int, size: int, *, wait: bool, is_open: Callable[[], bool]
@@ -211,7 +206,7 @@ class ContainerLog:
                 segment.unlink(missing_ok=True)
 
 
-class LogReader:
+class LogReader(Stream):
     """One reading of a log, from a point to its end or for as long as it grows."""
 
     def __init__(self, log: ContainerLog, offset: int, options: LogOptions) -> None:
@@ -250,12 +245,6 @@ class LogReader:
             self._is_open = False
         self._log.let_go()
         self._log.wake()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
     def _stamp(self, data: bytes, offset: int) -> bytes:
         stamped = bytearray()

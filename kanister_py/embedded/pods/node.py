@@ -1,4 +1,4 @@
-"""The loop between a cluster and the runner of its pods: what a kubelet is to an API server."""
+"""Node: the loop between a cluster and the runner of its pods, in place of a kubelet."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def bind_by_patch(cluster: Cluster, pod: KubeObject, node: str) -> None:
 
 
 class ClusterSources:
-    """What pods refer to, read from the cluster they are in."""
+    """Objects that pods refer to, read from the cluster they are in."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -137,10 +137,7 @@ class ProcessNode:
         namespace: str,
         container: str,
         has_stdin: bool,
-        is_tty: bool,
     ) -> ExecSession:
-        if is_tty:
-            raise BadRequest("pods that run as processes have no terminal")
         uid = self._uid_of(namespace, name)
         return self._runner.exec(uid, command, container=container, has_stdin=has_stdin)
 
@@ -199,7 +196,7 @@ class ProcessNode:
         assert self._cluster is not None
         metadata = pod["metadata"]
         self._forget((metadata["namespace"], metadata["name"]), metadata["uid"])
-        # Somebody may have been faster; closing leaves pods as they are.
+        # Another may have been faster; closing leaves pods as they are.
         with contextlib.suppress(ApiError):
             self._cluster.delete(
                 PODS,
@@ -221,7 +218,7 @@ class ProcessNode:
                 del self._uids[key]
 
     def _write(self, pod: KubeObject, status: PodStatus) -> None:
-        """Tell the cluster how a pod is; what cannot be told now is told once it can."""
+        """Write the status of a pod; what cannot be written now is written once it can."""
         assert self._cluster is not None
         metadata = pod["metadata"]
         patch: Mapping[str, Any] = {"metadata": {"uid": metadata["uid"]}, "status": status}

@@ -1,4 +1,4 @@
-"""What every pod of a node shares: folders, helpers on the PATH, and who starts processes."""
+"""Node setup, shared by its pods: folders, helpers on the PATH, the process launcher."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kanister_py.embedded.pods.volumes import Claims
 from kanister_py.ports.clock import Clock
 
 HELPERS_FOLDER: Final = "/.kanister-py"
-"""Where a pod with a root of its own finds what we lay into it."""
+"""The folder of our helpers, as a pod with a root of its own sees it."""
 
 LOCATIONS_VARIABLE: Final = "KANDO_LOCATIONS"
 """Tells `kando` which folder stands in for every bucket."""
@@ -36,11 +36,22 @@ _PREFIX: Final = "kanister-py-pods-"
 _PRIVATE: Final = 0o700
 
 
+# A key and a text that need no quotes in JSON: ASCII from the space to the tilde, and no flag.
+PLAIN_OUTPUT: Final = r"""
+if [ "$1:$#" = output:3 ]; then (
+  LC_ALL=C
+  case $2 in ''|*[!A-Za-z0-9_]*) exit 1 ;; esac
+  case $3 in -*|*[!\ -~]*|*[\"\\]*) exit 1 ;; esac
+  printf '###Phase-output###: {"key":"%s","value":"%s"}\n' "$2" "$3"
+) && exit; fi
+"""
+
+
 class NodeSetup:
     """The folders of one run of a node, and what its pods are started with.
 
     `state` holds the data of claims, which without it lives as long as the run
-    does. `locations` stands in for every store that `kando` is told of. What runs
+    does. `locations` stands in for every store that `kando` uses. What runs
     that died left behind is removed here.
     """
 
@@ -73,7 +84,7 @@ class NodeSetup:
         self.is_kept = state is not None
         self.claims = Claims((state or self._run) / "volumes")
         self._locations = locations
-        self.launcher = Launcher(self._run, wanted=namespaces)
+        self.launcher = Launcher(self._run, wanted="user" if is_sandboxed else namespaces)
         self.reactor = Reactor()
         self._laid: Path | None = None
         self._laying = threading.Lock()
@@ -143,9 +154,11 @@ class NodeSetup:
         seen = f"{HELPERS_FOLDER}/{program.name}" if self.launcher.namespaces else str(program)
         python = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
         script = folder / "bin" / "kando"
-        # Outputs are handed on often: without site-packages, from a file that is compiled.
+        # Outputs are handed on often: plain ones by the shell, others without site-packages,
+        # from a file that is compiled.
         script.write_text(
-            f"#!/bin/sh\n[ \"$1\" != output ] || exec '{python}' -I -S '{seen}' \"$@\"\n"
+            f"#!/bin/sh\n{PLAIN_OUTPUT}"
+            f"[ \"$1\" != output ] || exec '{python}' -I -S '{seen}' \"$@\"\n"
             f"exec '{sys.executable}' -I -m kanister_py.kando \"$@\"\n"
         )
         script.chmod(0o755)

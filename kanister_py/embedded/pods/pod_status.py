@@ -1,21 +1,19 @@
-"""Status of a pod, as a kubelet tells it: phase, conditions, containers."""
+"""Status of a pod, as a kubelet reports it: phase, conditions, containers."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from kanister_py.core.objects.parts import status_of
 from kanister_py.embedded.pods.container import Container
 from kanister_py.embedded.pods.environment import NODE_IP, address_of
 from kanister_py.ports.pods import PodStatus
 
-ENDED_PHASES: Final = ("Succeeded", "Failed")
-
 
 class PodReport:
-    """What was told of one pod until now, and what is to be told next."""
+    """Status of one pod: what was reported last, and what is to be reported next."""
 
     def __init__(self, pod: Mapping[str, Any], now: Callable[[], str]) -> None:
         self._pod = pod
@@ -32,7 +30,7 @@ class PodReport:
         failure: tuple[str, str],
         waiting: tuple[str, str],
     ) -> PodStatus | None:
-        """Give the status that the containers make; None if it was told already.
+        """Give the status that the containers make; None if it was reported already.
 
         `failure` and `waiting` are a reason and a message: of the whole pod, and
         of containers that were never started.
@@ -61,7 +59,7 @@ class PodReport:
             "podIP": address,
             "podIPs": [{"ip": address}],
             "startTime": self._start_time,
-            # What an API server has said of a pod, nobody may change.
+            # What an API server has written of a pod, nobody may change.
             "qosClass": status_of(self._pod).get("qosClass") or "BestEffort",
             "containerStatuses": [_container_status(one, waiting) for one in mains],
         }

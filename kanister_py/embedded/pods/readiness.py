@@ -76,23 +76,21 @@ class ReadinessProbe:
         seconds = float(self._probe.get("timeoutSeconds") or 1)
         if command := self._probe.get("exec"):
             return self._run(command["command"], seconds)
-        if not self._address:
-            return self._run(self._words(), seconds)
-        if request := self._probe.get("httpGet"):
-            host = request.get("host") or self._address
-            return _get(request, host, self._port(request["port"]), seconds)
-        if connection := self._probe.get("tcpSocket"):
-            host = connection.get("host") or self._address
-            return _connects(host, self._port(connection["port"]), seconds)
-        # A kind of probe that is not known here says nothing against the container.
-        return True
-
-    def _words(self) -> list[str]:
-        """Put what is asked over the network into a command that runs in the container."""
         request = self._probe.get("httpGet")
-        port = self._port((request or self._probe.get("tcpSocket") or {}).get("port", 0))
-        words = [sys.executable, "-I", "-S", "-c", _GET if request else _CONNECT, str(port)]
-        return [*words, request.get("path") or "/"] if request else words
+        asked = request or self._probe.get("tcpSocket")
+        if not asked:
+            # A kind of probe that is not known here says nothing against the container.
+            return True
+        port = self._port(asked["port"])
+        # What speaks TLS is only asked whether it listens.
+        path = ""
+        if request and str(request.get("scheme", "")).upper() != "HTTPS":
+            path = request.get("path") or "/"
+        if not self._address:
+            words = [sys.executable, "-I", "-S", "-c", _GET if path else _CONNECT, str(port), path]
+            return self._run(words, seconds)
+        host = asked.get("host") or self._address
+        return _get(host, port, path, seconds) if path else _connects(host, port, seconds)
 
     def _port(self, port: int | str) -> int:
         for named in self._container.get("ports") or ():
@@ -101,21 +99,13 @@ class ReadinessProbe:
         return int(port) if str(port).isdigit() else 0
 
 
-def _get(request: Mapping[str, Any], host: str, port: int, seconds: float) -> bool:
+def _get(host: str, port: int, path: str, seconds: float) -> bool:
     # Here, since few pods are asked by HTTP, and every run would wait for it.
     import http.client
-    import ssl
 
-    connection: http.client.HTTPConnection
-    if str(request.get("scheme", "")).upper() == "HTTPS":
-        # As a kubelet does: a probe asks whether something answers, not who it is.
-        context = ssl._create_unverified_context()  # noqa: S323, SLF001 - see above
-        connection = http.client.HTTPSConnection(host, port, timeout=seconds, context=context)
-    else:
-        connection = http.client.HTTPConnection(host, port, timeout=seconds)
-    headers = {entry["name"]: entry["value"] for entry in request.get("httpHeaders") or ()}
+    connection = http.client.HTTPConnection(host, port, timeout=seconds)
     try:
-        connection.request("GET", request.get("path") or "/", headers=headers)
+        connection.request("GET", path)
         return 200 <= connection.getresponse().status < 400
     except (OSError, ValueError, http.client.HTTPException):
         # What cannot even be asked has no good answer.

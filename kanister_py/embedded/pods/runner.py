@@ -1,14 +1,16 @@
-"""Who runs the pods of a machine without a kubelet: local processes."""
+"""Pod runner: pods as local processes, for a machine without a kubelet."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from kanister_py.core.errors import BadRequest
-from kanister_py.embedded.pods.launcher import ProcessesUnavailable, Wanted
+from kanister_py.embedded.pods import OWN_FOLDERS
+from kanister_py.embedded.pods.launcher import ProcessesUnavailable
 from kanister_py.embedded.pods.node_setup import NodeSetup
 from kanister_py.embedded.pods.pod import PodRun
 from kanister_py.ports.clock import Clock
@@ -28,28 +30,13 @@ class ProcessPodRunner:
     Nothing makes one of these unless a user asked for it.
 
     With `state`, the data of claims is kept there; the folder `locations` stands
-    in for every store that `kando` is told of. When our process ends, however it
+    in for every store that `kando` uses. When our process ends, however it
     ends, every process and mount of every pod ends with it.
     """
 
-    def __init__(
-        self,
-        clock: Clock,
-        *,
-        state: Path | None = None,
-        locations: Path | None = None,
-        namespaces: Wanted = "any",
-        is_sandboxed: bool = False,
-        restart_backoff_seconds: float = 10.0,
-    ) -> None:
-        self._setup = NodeSetup(
-            clock,
-            state=state,
-            locations=locations,
-            namespaces="user" if is_sandboxed else namespaces,
-            is_sandboxed=is_sandboxed,
-            restart_backoff_seconds=restart_backoff_seconds,
-        )
+    def __init__(self, clock: Clock, **settings: Any) -> None:
+        """Take the settings of a `NodeSetup`."""
+        self._setup = NodeSetup(clock, **settings)
         self._lock = threading.Lock()
         self._runs: dict[str, PodRun] = {}
         self._is_closed = False
@@ -63,6 +50,19 @@ class ProcessPodRunner:
     def why_no_mounts(self) -> str:
         """Say why this machine gives pods no mounts; empty if it does."""
         return "" if self._setup.launcher.namespaces else self._setup.launcher.why
+
+    def why_hidden(self, folder: str) -> str:
+        """Say why what pods write into a folder of this machine does not get there, if so."""
+        if self._setup.is_sandboxed:
+            return "a sandbox shows them the folders of the system, and no other one"
+        if not self._setup.launcher.namespaces:
+            return ""
+        # Links mean inside a pod what they say, so the way there counts as well.
+        for path in (os.path.normpath(folder), os.path.realpath(folder)):
+            top = path.strip("/").partition("/")[0]
+            if top in OWN_FOLDERS:
+                return f"they have a /{top} of their own, so use a folder elsewhere"
+        return ""
 
     def claims_that_end(self) -> list[str]:
         """Name the claims with data that ends with this runner."""

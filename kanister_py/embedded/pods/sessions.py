@@ -9,7 +9,6 @@ import signal
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Self
 
 from kanister_py.embedded.pods.launcher import (
     Launch,
@@ -18,11 +17,11 @@ from kanister_py.embedded.pods.launcher import (
     StartFailed,
     drain,
 )
-from kanister_py.ports.cluster import Channel, ExecChunk
+from kanister_py.ports.cluster import Channel, ExecChunk, Stream
 
 
-class ProcessSession:
-    """One command, its streams apart, until it ends or somebody closes it.
+class ProcessSession(Stream):
+    """One command, its streams apart, until it ends or is closed.
 
     Closing ends the command and all it started in its own group. What a
     command leaves running in the background does not keep the session open.
@@ -94,12 +93,6 @@ class ProcessSession:
             self._streams.clear()
         self.close_stdin()
         self._ended(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
     def _start(
         self, launcher: Launcher, launch: Launch, inside: Process | None, *, has_stdin: bool

@@ -1,8 +1,8 @@
-"""The small process from which every process of every pod is forked.
+"""Spawner: the small process from which every process of every pod is forked.
 
 It has one thread, so that the kernel's "die with your parent" means what it
 says; it starts processes quickly, since it is small; and everything it started
-ends when it ends, which it does when whoever talks to it goes away.
+ends when it ends, which it does when the other end of its channel goes away.
 
 For a container there are three processes: a supervisor outside (`_supervise`),
 which takes signals and tells how it ended; the container's process 1, which
@@ -12,21 +12,28 @@ command. Runs without the package around it: standard library only.
 
 from __future__ import annotations
 
-import contextlib
 import errno
-import functools
-import json
+import marshal
 import os
 import select
-import signal
-import socket
 import stat
 import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Final, NoReturn
 
-from . import linux
+from . import OWN_FOLDERS, linux
+from .linux import Ignored
+from .messages import line_of, message_of
+
+# As type checkers know it. What is left out here (types, paths, enums, JSON) takes as long as
+# three starts of Python, and the first pod waits for this process.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    import socket
+    from collections.abc import Callable
+    from typing import Any, Final, NoReturn
+else:
+    import _signal as signal
+    import _socket as socket
 
 _NAMESPACES: Final = (
     linux.CLONE_NEWNS | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC | linux.CLONE_NEWPID
@@ -43,6 +50,8 @@ _FORWARDED: Final = (
     signal.SIGUSR2,
 )
 _MAX_LINKS: Final = 40
+_MOST_FDS: Final = 8
+_FD_BYTES: Final = 4
 _CLOSE_ON_EXEC: Final[int] = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
@@ -58,18 +67,29 @@ def main(channel_fd: int, folder: str, wanted: str) -> None:
         namespaces, why = _probe(f"{folder}/probe", wanted)
     # Children are not waited for: who started them hears from their supervisors.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    channel.sendall(json.dumps({"namespaces": namespaces, "why": why}).encode() + b"\n")
+    channel.sendall(line_of({"namespaces": namespaces, "why": why}))
     parent = os.getpid()
     while True:
-        request, fds, _, _ = socket.recv_fds(channel, 1, 8, _CLOSE_ON_EXEC)
+        request, fds = _receive(channel)
         if request != b"s":
             if not request and os.fork() == 0:
-                _exit_after(functools.partial(_remove, folder))
+                _exit_after(lambda: _remove(folder))
             os._exit(0)
         if os.fork() == 0:
-            _exit_after(functools.partial(_start, fds, namespaces, parent, channel))
+            _exit_after(lambda: _start(fds, namespaces, parent, channel))  # noqa: B023 - called at once
         for fd in fds:
             os.close(fd)
+
+
+def _receive(channel: socket.socket) -> tuple[bytes, list[int]]:
+    """Take a request of one byte, and the files that come with it."""
+    room = socket.CMSG_LEN(_MOST_FDS * _FD_BYTES)
+    request, given, _, _ = channel.recvmsg(1, room, _CLOSE_ON_EXEC)
+    fds: list[int] = []
+    for level, kind, data in given:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            fds += memoryview(data[: len(data) // _FD_BYTES * _FD_BYTES]).cast("i")
+    return request, fds
 
 
 def _remove(folder: str) -> None:
@@ -79,7 +99,7 @@ def _remove(folder: str) -> None:
 
     for _ in range(100):
         shutil.rmtree(folder, ignore_errors=True)
-        if not Path(folder).exists():
+        if not os.path.exists(folder):
             return
         time.sleep(0.05)
 
@@ -88,9 +108,8 @@ def _start(fds: list[int], namespaces: str, parent: int, channel: socket.socket)
     channel.close()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     spec_fd, control_fd, *rest = fds
-    with os.fdopen(spec_fd, encoding="utf-8") as file:
-        file.seek(0)
-        spec = json.load(file)
+    os.lseek(spec_fd, 0, os.SEEK_SET)
+    spec = marshal.loads(_read_all(spec_fd))  # noqa: S302 - written by who started this
     control = socket.socket(fileno=control_fd)
     try:
         _supervise(spec, control, rest, namespaces, parent)
@@ -134,7 +153,7 @@ def _supervise(
     failure = _read_all(report)
     if failure:
         os.waitpid(pid, 0)
-        control.sendall(failure + b"\n")
+        control.sendall(failure)
         return
     _tell_started(control, pid)
     kill = _kill_group if is_exec or not namespaces else _kill_process
@@ -143,8 +162,8 @@ def _supervise(
         if not namespaces:
             # With them, the kernel has ended the rest of the container.
             _kill_group(pid, signal.SIGKILL)
-        told = _read_all(result)
-        status = int(told) if told else status
+        report_text = _read_all(result)
+        status = int(report_text) if report_text else status
     code = os.waitstatus_to_exitcode(status)
     _tell(control, {"exited": 128 - code if code < 0 else code, "signal": max(0, -code)})
 
@@ -181,7 +200,7 @@ def _follow(pid: int, control: socket.socket, wake: int, kill: Callable[[int, in
                 continue
             asked = control.recv(64)
             if not asked:
-                # Nobody wants it any more: whoever did is gone.
+                # Nobody wants it any more: who did is gone.
                 kill(pid, signal.SIGKILL)
                 poll.unregister(control)
             for number in asked:
@@ -232,9 +251,9 @@ def _run_command(spec: dict[str, Any], streams: list[int], report: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         os.umask(0o022)
         folder = spec.get("cwd") or "/"
-        with contextlib.suppress(OSError):
+        with Ignored(OSError):
             # A runtime makes the working folder of a container that has none.
-            Path(folder).mkdir(parents=True, exist_ok=True)
+            os.makedirs(folder, exist_ok=True)
         os.chdir(folder)
         for place, fd in enumerate(streams):
             os.dup2(fd, place)
@@ -264,49 +283,49 @@ def build_root(spec: dict[str, Any]) -> None:
     own = {root: True}
     for entry in os.scandir("/"):
         # These are made anew below.
-        is_own = entry.name in {"proc", "dev", "tmp"}
+        is_own = entry.name in OWN_FOLDERS
         if is_own or (is_sandboxed and entry.name not in _SYSTEM):
             continue
         _show(entry, f"{root}/{entry.name}", read_only=is_sandboxed)
         own[f"{root}/{entry.name}"] = False
-    temporary, devices = Path(root, "tmp"), Path(root, "dev")
-    temporary.mkdir()
-    linux.bind(spec["tmp"], str(temporary))
-    _make_devices(str(devices), is_sandboxed=is_sandboxed)
-    own |= {str(temporary): True, str(devices): True}
-    _make_proc(Path(root, "proc"), is_sandboxed=is_sandboxed)
+    temporary, devices = f"{root}/tmp", f"{root}/dev"  # noqa: S108 - its own one
+    os.mkdir(temporary)
+    linux.bind(spec["tmp"], temporary)
+    _make_devices(devices, is_sandboxed=is_sandboxed)
+    own |= {temporary: True, devices: True}
+    _make_proc(f"{root}/proc", is_sandboxed=is_sandboxed)
     for wanted in spec["mounts"]:
-        is_folder = os.path.isdir(wanted["source"])  # noqa: PTH112 - paths are text throughout
+        is_folder = os.path.isdir(wanted["source"])
         place = _place(root, wanted["target"], own, is_folder=is_folder, read_only=is_sandboxed)
         linux.bind(wanted["source"], place, read_only=wanted["read_only"])
         own[place] = not wanted["read_only"]
     linux.change_root(root)
 
 
-def _make_proc(folder: Path, *, is_sandboxed: bool) -> None:
-    folder.mkdir()
+def _make_proc(folder: str, *, is_sandboxed: bool) -> None:
+    os.mkdir(folder)
     flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
     try:
-        linux.mount("proc", str(folder), "proc", flags)
+        linux.mount("proc", folder, "proc", flags)
     except OSError:
         if is_sandboxed:
             # The machine's own tells of every process of this user.
             raise
         # Where parts of /proc are hidden (inside a container), no new one may be mounted.
-        linux.bind("/proc", str(folder))
+        linux.bind("/proc", folder)
 
 
 def _make_devices(folder: str, *, is_sandboxed: bool) -> None:
-    Path(folder).mkdir()
+    os.mkdir(folder)
     linux.mount("tmpfs", folder, "tmpfs", linux.MS_NOSUID, "mode=0755")
     for name in _DEVICES if is_sandboxed else (*_DEVICES, "fuse"):
-        if Path(f"/dev/{name}").exists():
-            Path(f"{folder}/{name}").touch()
+        if os.path.exists(f"/dev/{name}"):
+            linux.touch(f"{folder}/{name}")
             linux.bind(f"/dev/{name}", f"{folder}/{name}")
-    Path(f"{folder}/shm").mkdir()
+    os.mkdir(f"{folder}/shm")
     linux.mount("tmpfs", f"{folder}/shm", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777")
-    if Path("/dev/pts").is_dir() and not is_sandboxed:
-        Path(f"{folder}/pts").mkdir()
+    if os.path.isdir("/dev/pts") and not is_sandboxed:
+        os.mkdir(f"{folder}/pts")
         linux.bind("/dev/pts", f"{folder}/pts")
     for name, target in (
         ("fd", "/proc/self/fd"),
@@ -315,7 +334,7 @@ def _make_devices(folder: str, *, is_sandboxed: bool) -> None:
         ("stderr", "/proc/self/fd/2"),
         ("ptmx", "pts/ptmx"),
     ):
-        Path(f"{folder}/{name}").symlink_to(target)
+        os.symlink(target, f"{folder}/{name}")
 
 
 def _show(entry: os.DirEntry[str], place: str, source: str = "", *, read_only: bool) -> None:
@@ -323,14 +342,14 @@ def _show(entry: os.DirEntry[str], place: str, source: str = "", *, read_only: b
     source = source or entry.path
     bind = linux.bind_tree_read_only if read_only else linux.bind
     # What this user may not even look at is left out.
-    with contextlib.suppress(PermissionError):
+    with Ignored(PermissionError):
         if entry.is_symlink():
-            Path(place).symlink_to(os.readlink(source))  # noqa: PTH115 - paths are text throughout
+            os.symlink(os.readlink(source), place)
         elif entry.is_dir():
-            Path(place).mkdir()
+            os.mkdir(place)
             bind(source, place)
         elif stat.S_ISREG(entry.stat().st_mode) or stat.S_ISSOCK(entry.stat().st_mode):
-            Path(place).touch()
+            linux.touch(place)
             bind(source, place)
 
 
@@ -345,25 +364,25 @@ def _place(
         if part == "..":
             at = at.rpartition("/")[0] if at != root else root
             continue
-        path = Path(f"{at}/{part}")
-        if path.is_symlink():
+        path = f"{at}/{part}"
+        if os.path.islink(path):
             links += 1
             if links > _MAX_LINKS:
                 raise OSError(errno.ELOOP, f"too many links in {target}")
-            aim = str(path.readlink())
+            aim = os.readlink(path)
             if aim.startswith("/"):
                 at = root
             waiting += [piece for piece in aim.split("/") if piece not in {"", "."}][::-1]
             continue
-        if not path.exists():
+        if not os.path.exists(path):
             if not _is_own(at, own):
                 _mirror(at, read_only=read_only)
                 own[at] = True
             if waiting or is_folder:
-                path.mkdir()
+                os.mkdir(path)
             else:
-                path.touch()
-        at = str(path)
+                linux.touch(path)
+        at = path
     return at
 
 
@@ -380,7 +399,7 @@ def _mirror(folder: str, *, read_only: bool) -> None:
         was = os.fstat(fd)
         entries = list(os.scandir(f"/proc/self/fd/{fd}"))
         linux.mount("tmpfs", folder, "tmpfs", linux.MS_NODEV, f"mode={was.st_mode & 0o7777:o}")
-        with contextlib.suppress(OSError):
+        with Ignored(OSError):
             os.chown(folder, was.st_uid, was.st_gid)
         for entry in entries:
             source = f"/proc/self/fd/{fd}/{entry.name}"
@@ -409,9 +428,9 @@ def _try(namespaces: str, folder: str) -> str:
     if pid == 0:
         _exit_after(lambda: _try_inside(namespaces, folder, report_write))
     os.close(report_write)
-    told = _read_all(report)
+    report_text = _read_all(report)
     os.waitpid(pid, 0)
-    return str(json.loads(told)["failed"]) if told else ""
+    return str(message_of(report_text)["failed"]) if report_text else ""
 
 
 def _try_inside(namespaces: str, folder: str, report: int) -> None:
@@ -432,7 +451,7 @@ def _try_mount(folder: str, report: int) -> None:
     try:
         linux.mount("", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
         linux.mount("tmpfs", folder, "tmpfs")
-        Path(f"{folder}/seen").mkdir()
+        os.mkdir(f"{folder}/seen")
         linux.bind("/usr", f"{folder}/seen", read_only=True)
         linux.change_root(folder)
     except OSError as error:
@@ -456,33 +475,34 @@ def _report(fd: int, error: Exception, program: str = "") -> None:
         if number == errno.ENOENT and "/" not in program:
             text = "executable file not found in $PATH"
         text = f'exec: "{program}": {text[:1].lower()}{text[1:]}'
-    os.write(fd, json.dumps({"failed": text, "errno": number}).encode())
+    os.write(fd, line_of({"failed": text, "errno": number}))
 
 
 def _tell(control: socket.socket, message: dict[str, Any]) -> None:
-    with contextlib.suppress(OSError):
-        control.sendall(json.dumps(message).encode() + b"\n")
+    with Ignored(OSError):
+        control.sendall(line_of(message))
 
 
 def _tell_started(control: socket.socket, pid: int) -> None:
     """Hand out the process as a pidfd where there are such: it never means another one."""
-    line = json.dumps({"started": pid}).encode() + b"\n"
-    with contextlib.suppress(OSError):
+    line = line_of({"started": pid})
+    with Ignored(OSError):
         if hasattr(os, "pidfd_open"):
             fd = os.pidfd_open(pid)
-            socket.send_fds(control, [line], [fd])
+            handed = fd.to_bytes(_FD_BYTES, sys.byteorder)
+            control.sendmsg([line], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handed)])
             os.close(fd)
         else:
             control.sendall(line)
 
 
 def _kill_process(pid: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
+    with Ignored(ProcessLookupError):
         os.kill(pid, number)
 
 
 def _kill_group(pid: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+    with Ignored(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
 
 

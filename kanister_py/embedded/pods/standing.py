@@ -62,7 +62,7 @@ class StandingPods:
             if not late:
                 break
             if self._clock.monotonic() >= deadline:
-                # What stands for others is told by them.
+                # Those that belong to others are named by them.
                 return [
                     self._notice_of(one, timeout_seconds)
                     for _, _, one in late
@@ -130,8 +130,8 @@ def _why(pod: KubeObject) -> str:
             continue
         now, before = container.get("state") or {}, container.get("lastState") or {}
         # How it ended says more than that it waits to be started again.
-        for told in (now.get("terminated"), before.get("terminated"), now.get("waiting")):
-            if told:
-                said = told.get("message") or f"exit code {told.get('exitCode', '-')}"
-                return f"{told.get('reason', 'Waiting')}: {' '.join(str(said).split())}"
+        for state in (now.get("terminated"), before.get("terminated"), now.get("waiting")):
+            if state:
+                message = state.get("message") or f"exit code {state.get('exitCode', '-')}"
+                return f"{state.get('reason', 'Waiting')}: {' '.join(str(message).split())}"
     return str(status.get("message") or status.get("reason") or "")

@@ -1,11 +1,10 @@
-"""Which files and folders of this machine stand for a pod's volumes?"""
+"""Volumes of pods: the files and folders of this machine that stand for them."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.errors import TransientError, UsageError
 from kanister_py.embedded.pods.environment import (
@@ -13,7 +12,9 @@ from kanister_py.embedded.pods.environment import (
     field_of,
 )
 from kanister_py.embedded.pods.launcher import Mount
+from kanister_py.patterns import pattern_of
 from kanister_py.ports.pods import PodSources
+from kanister_py.values import NamedTuple
 
 
 class VolumeUnavailable(TransientError):
@@ -24,7 +25,7 @@ class VolumeUnavailable(TransientError):
 
 _DEFAULT_MODE: Final = 0o644
 _DEFAULT_TOKEN_SECONDS: Final = 3600
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
+_UNSAFE: Final = pattern_of(r"[^A-Za-z0-9._-]")
 
 
 class Volume(NamedTuple):
@@ -35,7 +36,7 @@ class Volume(NamedTuple):
 
 
 class Claims:
-    """Where the data of PersistentVolumeClaims lives, for as long as the claims do.
+    """Folders with the data of PersistentVolumeClaims, for as long as the claims live.
 
     The same claim is the same folder in every run; a claim made anew under an
     old name begins empty.

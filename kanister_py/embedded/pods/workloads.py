@@ -15,9 +15,10 @@ from kanister_py.core.errors import AlreadyExists, ApiError, NotFound
 from kanister_py.core.objects.parts import (
     annotations_of,
     conditions_of,
+    controller_of,
+    controller_reference,
     labels_of,
     metadata_of,
-    owners_of,
     spec_of,
     status_of,
 )
@@ -110,7 +111,7 @@ class Workloads:
         return notice
 
     def _notice_owner(self, obj: KubeObject) -> None:
-        owner = _controller_of(obj)
+        owner = controller_of(obj)
         if owner is not None and owner["kind"] in _KINDS:
             self._add((owner["kind"], obj["metadata"]["namespace"], owner["name"]))
 
@@ -131,7 +132,7 @@ class Workloads:
             try:
                 self._reconcile(key)
             except ApiError:
-                # Somebody else wrote at the same time, or the cluster is away: look again.
+                # Another writer came at the same time, or the cluster is away: look again.
                 self._add(key)
                 with self._changed:
                     if not self._is_closed:
@@ -294,7 +295,7 @@ class Workloads:
     def _owned(self, resource: GroupVersionResource, owner: KubeObject) -> list[KubeObject]:
         uid = owner["metadata"]["uid"]
         listed = self._cluster.list(resource, namespace=owner["metadata"]["namespace"])
-        return [obj for obj in listed if (_controller_of(obj) or {}).get("uid") == uid]
+        return [obj for obj in listed if (controller_of(obj) or {}).get("uid") == uid]
 
     def _delete_pod(self, pod: KubeObject) -> None:
         metadata = pod["metadata"]
@@ -330,22 +331,6 @@ class Workloads:
         )
 
 
-def _controller_of(obj: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    owners: Sequence[Mapping[str, Any]] = owners_of(obj)
-    return next((owner for owner in owners if owner.get("controller")), None)
-
-
-def _owner_reference(owner: KubeObject) -> dict[str, Any]:
-    return {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": owner["metadata"]["name"],
-        "uid": owner["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-
-
 def _new_replica_set(deployment: KubeObject, template_hash: str, revision: int) -> KubeObject:
     metadata, spec = deployment["metadata"], deployment["spec"]
     template = copy.deepcopy(spec["template"])
@@ -361,7 +346,7 @@ def _new_replica_set(deployment: KubeObject, template_hash: str, revision: int) 
             "namespace": metadata["namespace"],
             "labels": dict(labels),
             "annotations": {REVISION: str(revision)},
-            "ownerReferences": [_owner_reference(deployment)],
+            "ownerReferences": [controller_reference(deployment)],
         },
         # It begins empty, and grows once the pods of its forerunner are gone.
         "spec": {"replicas": 0, "selector": selector, "template": template},
@@ -379,7 +364,7 @@ def _new_pod(owner: KubeObject) -> KubeObject:
             "namespace": metadata["namespace"],
             "labels": dict(of_template.get("labels") or {}),
             "annotations": dict(of_template.get("annotations") or {}),
-            "ownerReferences": [_owner_reference(owner)],
+            "ownerReferences": [controller_reference(owner)],
         },
         "spec": template["spec"],
     }

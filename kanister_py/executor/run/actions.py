@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache, partial
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.actionsets.course import ChosenVersions, Course, choose_versions
 from kanister_py.core.actionsets.masking import Masker
@@ -13,9 +14,10 @@ from kanister_py.core.actionsets.rules import ExecutionMode
 from kanister_py.core.actionsets.status import ActionStatus, PhaseError, Place, State, Status
 from kanister_py.core.blueprints.plan import Obstacle
 from kanister_py.core.errors import KanisterError, TransientError
-from kanister_py.core.registry.choose import Asked, Choice, choose_version
-from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.core.registry.choose import Asked, Choice, asked_version, choose_version
+from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.retries import RetryRule
+from kanister_py.core.versions.semver import Version
 from kanister_py.executor.foresee import ActionRefused
 from kanister_py.executor.insist import insist
 from kanister_py.executor.launch_action import (
@@ -36,20 +38,54 @@ _MOST_REFUSED: Final = 50
 """How many refused actions are brought together: no status holds more problems."""
 
 
-class FunctionSource(NamedTuple):
-    """Where functions come from: which there are, and how their code is loaded."""
+_MOST_CHOICES: Final = 1024
 
-    registry: Registry[FunctionEntry]
-    load: Callable[[FunctionEntry], type[Func]]
-    is_strict: bool = False
 
-    def choose_again(self, function: str, version: str) -> Choice[FunctionEntry]:
+class FunctionSource:
+    """Source of functions: the registry, and the loader of their code.
+
+    As long as a process lives, the same is chosen and loaded for the same question: what
+    went well is remembered.
+    """
+
+    def __init__(
+        self,
+        registry: Registry[FunctionEntry],
+        load: Callable[[FunctionEntry], type[Func]],
+        is_strict: bool = False,
+    ) -> None:
+        self.registry: Final = registry
+        self.choose: Final = lru_cache(_MOST_CHOICES)(self._choose)
+        self.choose_again: Final = lru_cache(_MOST_CHOICES)(self._choose_again)
+        self._load = load
+        self._is_strict = is_strict
+        self._loaded: dict[tuple[str, Version], type[Func]] = {}
+
+    def _choose(self, function: str, func_version: str, preferred: str) -> Choice[FunctionEntry]:
+        """Choose a version of a function of blueprints, or say why there is none."""
+        return choose_version(
+            self.registry,
+            function,
+            asked_version(func_version, preferred),
+            strict=self._is_strict,
+            kind=FunctionKind.BLUEPRINT,
+        )
+
+    def _choose_again(self, function: str, version: str) -> Choice[FunctionEntry]:
         """Give a version that a run has chosen, or say that it is not there any more."""
         return choose_version(self.registry, function, Asked(version, "this run"), strict=True)
 
+    def load(self, entry: FunctionEntry) -> type[Func]:
+        """Give the code of a version."""
+        key = (entry.function, entry.version)
+        code = self._loaded.get(key)
+        if code is None:
+            code = self._loaded[key] = self._load(entry)
+        return code
+
 
 class Actions:
-    """What this process holds for the actions of a run. All of it can be found again."""
+    """Working sets of this process for the actions of a run. All can be found again."""
 
     def __init__(
         self, course: Course, functions: FunctionSource, surroundings: Surroundings
@@ -64,10 +100,7 @@ class Actions:
 
     def choose_versions(self, index: int) -> ChosenVersions:
         """Choose the version of every function of an action: once in a run, in every host."""
-        functions = self._functions
-        chosen = choose_versions(
-            functions.registry, self._course.actions[index], strict=functions.is_strict
-        )
+        chosen = choose_versions(self._functions.choose, self._course.actions[index])
         self._chosen[index] = chosen
         return chosen
 
@@ -75,29 +108,30 @@ class Actions:
         self,
         index: int,
         status: ActionStatus,
-        now: datetime,
+        now: Callable[[], datetime],
         rest: Callable[[KanisterError, float], bool],
     ) -> ActionWork:
         """Give what is held for an action, found anew if there is nothing.
 
         What may pass by itself is waited for, a few times, for as long as `rest` wants it.
         """
-        return insist(lambda: self._find(index, status, now), LAUNCH_RETRY, rest)
-
-    def _find(self, index: int, status: ActionStatus, now: datetime) -> ActionWork:
         work = self._work.get(index)
         if work is None:
-            work = self._work[index] = launch_action(
-                self._course.actions[index],
-                index,
-                self._choices_of(index, status),
-                self._functions.load,
-                self._surroundings,
-                status.start_time or now,
-                status,
-                secrets=self._secrets.setdefault(index, SecretBook()),
-            )
+            find = partial(self._find, index, status, status.start_time or now())
+            work = self._work[index] = insist(find, LAUNCH_RETRY, rest)
         return work
+
+    def _find(self, index: int, status: ActionStatus, time: datetime) -> ActionWork:
+        return launch_action(
+            self._course.actions[index],
+            index,
+            self._choices_of(index, status),
+            self._functions.load,
+            self._surroundings,
+            time,
+            status,
+            secrets=self._secrets.setdefault(index, SecretBook()),
+        )
 
     def refusal(
         self,
@@ -106,7 +140,7 @@ class Actions:
         now: datetime,
         is_wanted: Callable[[], bool],
     ) -> tuple[int, ActionRefused] | None:
-        """Say what all actions that wait to start are refused for, and which is the first of them.
+        """Give what all actions that wait to start are refused for, and the first of them.
 
         `refused` are those that are known already.
         """
@@ -138,11 +172,15 @@ class Actions:
                     found[index] = error
         if not found:
             return None
-        every = {each.message: each for index in sorted(found) for each in self._told(index, found)}
+        every = {
+            each.message: each
+            for index in sorted(found)
+            for each in self._obstacles_of(index, found)
+        }
         return min(found), ActionRefused([*every.values()])
 
-    def _told(self, index: int, found: Mapping[int, KanisterError]) -> Iterator[Obstacle]:
-        """Give what an action is refused for; where there are others, each says of which."""
+    def _obstacles_of(self, index: int, found: Mapping[int, KanisterError]) -> Iterator[Obstacle]:
+        """Give what an action is refused for; where there are others, each with its name."""
         error = found[index]
         name = self._course.actions[index].spec.name
         own = error.obstacles if isinstance(error, ActionRefused) else ()
@@ -168,7 +206,7 @@ class Actions:
         return data
 
     def error_of(self, error: KanisterError) -> PhaseError:
-        """Say what went wrong with actions outside their phases, without their secrets."""
+        """Give the error of actions outside their phases, without their secrets."""
         return phase_error_of(error, masker=self._masker())
 
     def _masker(self) -> Masker:

@@ -1,37 +1,75 @@
-"""Attempts at phases: those under way in this process, and how they end before their time."""
+"""Attempts at phases under way in this process, and the timers that may end them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Final
+from heapq import heappop, heappush
+from itertools import count
+from typing import Final, TypeAlias
 
 from kanister_py.core.actionsets.rules import PhaseRules
 from kanister_py.core.actionsets.status import Place
 from kanister_py.core.errors import KanisterError, RunCancelled, UsageError
 from kanister_py.core.objects.durations import SECOND, format_duration
 from kanister_py.executor.phase_context import RunningPhase
-from kanister_py.executor.run.timers import Timers
 from kanister_py.executor.stop_signal import StopSignal
 from kanister_py.executor.working import Ticket, Workers
+from kanister_py.ports.clock import Clock
+
+_Timer: TypeAlias = tuple[float, int, Callable[[], None]]
 
 GRACE_SECONDS: Final = 30.0
-"""How long a function that was told to stop may take for it."""
+"""How long a function that is to stop may take for it."""
 
 
-@dataclass(slots=True, eq=False, repr=False)
+class Timers:
+    """Acts that wait for their time. The caller holds the lock of the run.
+
+    Time is what the clock calls monotonic: the date may be set. There is no
+    sleeping here: `wake_in` has `act` called after so many seconds.
+    """
+
+    def __init__(self, clock: Clock, wake_in: Callable[[float], None]) -> None:
+        self._clock: Final = clock
+        self._wake_in = wake_in
+        self._waiting: list[_Timer] = []
+        self._numbers = count()
+
+    def set(self, seconds: float, act: Callable[[], None], *, since: float | None = None) -> float:
+        """Have something done after so many seconds, counted from now; say when that is."""
+        due = (self._clock.monotonic() if since is None else since) + seconds
+        heappush(self._waiting, (due, next(self._numbers), act))
+        self._wake_in(max(0.0, due - self._clock.monotonic()))
+        return due
+
+    def act(self, goes_on: Callable[[], bool]) -> None:
+        """Do what is due, for as long as the run goes on, and ask to be woken for the rest."""
+        while goes_on() and self._waiting and self._waiting[0][0] <= self._clock.monotonic():
+            heappop(self._waiting)[2]()
+        if goes_on() and self._waiting:
+            self._wake_in(max(0.0, self._waiting[0][0] - self._clock.monotonic()))
+
+
 class Attempt:
     """One attempt that is being carried out at this moment."""
 
-    place: Place
-    number: int
-    rules: PhaseRules
-    is_taken_up: bool
-    ticket: Ticket | None
-    stop: StopSignal = field(default_factory=StopSignal)
-    is_given_up: bool = False
-    context: RunningPhase | None = None
-    cleanups: list[Callable[[], None]] = field(default_factory=list)
+    def __init__(
+        self,
+        place: Place,
+        number: int,
+        rules: PhaseRules,
+        is_taken_up: bool,
+        ticket: Ticket | None,
+    ) -> None:
+        self.place = place
+        self.number = number
+        self.rules = rules
+        self.is_taken_up = is_taken_up
+        self.ticket = ticket
+        self.stop = StopSignal()
+        self.is_given_up = False
+        self.context: RunningPhase | None = None
+        self.cleanups: list[Callable[[], None]] = []
 
 
 class Attempts:
@@ -82,10 +120,10 @@ class Attempts:
         return self._under_way.get(attempt.place) is attempt
 
     def stop(self, place: Place, why: KanisterError) -> None:
-        """Tell an attempt to stop, and go on without it if it does not listen."""
+        """Stop an attempt, and go on without it if it does not listen."""
         attempt = self._under_way[place]
         if attempt.stop.why is None:
-            self._tell_to_stop(attempt, why)
+            self._stop(attempt, why)
 
     def _time_out(self, attempt: Attempt) -> None:
         if self.is_under_way(attempt) and attempt.stop.why is None:
@@ -94,9 +132,9 @@ class Attempts:
             why = UsageError(
                 f"Phase {attempt.rules.name} did not end {late}", reason="PhaseTimedOut"
             )
-            self._tell_to_stop(attempt, why)
+            self._stop(attempt, why)
 
-    def _tell_to_stop(self, attempt: Attempt, why: KanisterError) -> None:
+    def _stop(self, attempt: Attempt, why: KanisterError) -> None:
         self._timers.set(self._grace_seconds, lambda: self._give_up(attempt))
         attempt.stop.set(why)
 

@@ -120,7 +120,7 @@ class Run:
 
     @property
     def progress(self) -> Status:
-        """How the ActionSet stands at this moment."""
+        """The status of the ActionSet at this moment."""
         return self._work.status
 
     @property
@@ -148,13 +148,13 @@ class Run:
 
     @property
     def error(self) -> str:
-        """Why the run failed; empty if it did not."""
+        """The message of the run's failure; empty without one."""
         error = self._work.status.error
         return error.message if error is not None else ""
 
     @property
     def outputs(self) -> dict[str, dict[str, Any]]:
-        """What the phases gave, by the names of the phases, of all actions together."""
+        """The outputs of the phases of all actions, by the names of the phases."""
         return {
             phase.name: dict(phase.output.values)
             for action in self._work.status.actions
@@ -164,10 +164,10 @@ class Run:
 
     @property
     def artifacts(self) -> dict[str, dict[str, Any]]:
-        """What the run leaves for a later one; nothing unless it is complete."""
+        """The artifacts that the run leaves for a later one; none unless it is complete."""
         return self._work.status.output_artifacts
 
     @property
     def notices(self) -> tuple[Warned, ...]:
-        """What should be heard about it, such as versions that are on their way out."""
+        """Notices about the run, such as versions that are on their way out."""
         return (*self._early_notices, *self._work.status.warnings, *self._late_notices)

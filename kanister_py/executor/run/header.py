@@ -1,13 +1,13 @@
-"""Header of a run: what it begins with, stated so that a later process can go on from it."""
+"""Header of a run: what it begins with, written so that a later process can go on from it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from os import urandom
 from pathlib import Path
-from secrets import choice
-from typing import Any, NamedTuple
-from uuid import uuid4
+from random import SystemRandom
+from typing import Any
 
 from kanister_py.core.actionsets.course import Course, course_of, first_status
 from kanister_py.core.actionsets.model import parse_actionset
@@ -21,9 +21,11 @@ from kanister_py.core.blueprints.model import (
     only_blueprint,
 )
 from kanister_py.core.errors import UsageError
+from kanister_py.core.objects.digests import uuid_of
 from kanister_py.core.objects.documents import parse_document, parse_documents
 from kanister_py.core.objects.names import generate_name
 from kanister_py.core.objects.parts import metadata_of
+from kanister_py.values import NamedTuple, camel_case
 
 
 class Header(NamedTuple):
@@ -84,7 +86,7 @@ def stated_action(
     else:
         reference = dict(target)
     return located, {
-        **{_camel(key): value for key, value in more.items()},
+        **{camel_case(key): value for key, value in more.items()},
         "name": action,
         "blueprint": located.blueprint.name,
         "object": reference,
@@ -115,7 +117,7 @@ def header_of_actionset(
     stated = {key: each for key, each in metadata_of(actionset).items() if each}
     base = str(stated.get("generateName") or "actionset-")
     name = name or stated.get("name") or new_name(base.rstrip("-"))
-    metadata = {"uid": str(uuid4()), "namespace": namespace, **stated, "name": name}
+    metadata = {"uid": uuid_of(urandom(16), 4), "namespace": namespace, **stated, "name": name}
     return Header({**actionset, "metadata": metadata}, blueprints)
 
 
@@ -127,14 +129,14 @@ def header_for_retry(
     began = status_for_retry(course.rules, status, first_status(course), from_phase)
     if began is None:
         return None
-    metadata = {**header.actionset["metadata"], "name": name, "uid": str(uuid4())}
+    metadata = {**header.actionset["metadata"], "name": name, "uid": uuid_of(urandom(16), 4)}
     return header._replace(
         actionset={**header.actionset, "metadata": metadata}, status=began.as_dict()
     )
 
 
 def new_name(base: str) -> str:
-    return generate_name(f"{base.lower()}-", choice)
+    return generate_name(f"{base.lower()}-", SystemRandom().choice)
 
 
 def replayed(header: Header, outcomes: Iterable[Outcome] = ()) -> tuple[Course, Status]:
@@ -161,8 +163,3 @@ def artifacts_of(header: Header, outcomes: Iterable[Outcome]) -> dict[str, Any]:
             reason="NoArtifacts",
         )
     return status.output_artifacts
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(each.capitalize() for each in rest)

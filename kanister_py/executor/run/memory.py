@@ -22,7 +22,7 @@ class Onlooker(Protocol):
 
 
 class Memory:
-    """How a run stands, and everybody who has to know of it."""
+    """Status of a run, with its journal and its onlooker."""
 
     def __init__(
         self, rules: Rules, status: Status, journal: Journal | None, onlooker: Onlooker | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Condition
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.actionsets.course import Course, first_status
 from kanister_py.core.actionsets.outcomes import (
@@ -15,7 +15,7 @@ from kanister_py.core.actionsets.outcomes import (
     Resumed,
     Suspended,
 )
-from kanister_py.core.actionsets.status import Status
+from kanister_py.core.actionsets.status import FINAL, Status
 from kanister_py.core.errors import KanisterError, RunCancelled
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.actions import Actions, FunctionSource
@@ -27,10 +27,11 @@ from kanister_py.executor.run_phase import phase_error_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.journal import Journal
 from kanister_py.ports.tracing import begin_span, trace_id_of
+from kanister_py.values import NamedTuple
 
 
 class AtWork(NamedTuple):
-    """How many phases are at work, and how many of them no other process could take up."""
+    """Count of the phases at work, and of those that no other process could take up."""
 
     phases: int = 0
     untouchable: int = 0
@@ -40,7 +41,7 @@ class ActionSetRun:
     """One ActionSet under way in this process.
 
     The table decides, threads carry out, and every outcome is written to the
-    journal before anybody acts on it. A host keeps it going: it calls `ring` when the
+    journal before it is acted on. A host keeps it going: it calls `ring` when the
     run asked for it. Anything may be asked of it from any thread.
     """
 
@@ -76,12 +77,12 @@ class ActionSetRun:
 
     @property
     def trace_id(self) -> str:
-        """The trace that tells of it, as W3C Trace Context names it; empty if none does."""
+        """The ID of its trace, as W3C Trace Context writes it; empty without one."""
         return trace_id_of(self._steps.span.traceparent)
 
     @property
     def error(self) -> KanisterError | None:
-        """What keeps the run from going on, if anything does."""
+        """The error that keeps the run from going on, if any."""
         return self._steps.error
 
     @property
@@ -123,7 +124,7 @@ class ActionSetRun:
     # Its host
 
     def begin(self, host: Host) -> None:
-        """Set out, and come back: from here on the host is told when it has to do something.
+        """Set out, and come back: from here on the host is woken when there is something to do.
 
         What makes that impossible is found in `error`.
         """
@@ -141,8 +142,8 @@ class ActionSetRun:
     def _set_out(self) -> None:
         self._steps.follow_spec()
         self._steps.advance()
-        if self.status.is_final:
-            self._steps.tell()
+        if self._steps.memory.status.state in FINAL:
+            self._steps.notify()
 
     def ring(self) -> None:
         """Do what is due by now."""
@@ -159,7 +160,7 @@ class ActionSetRun:
     # What may be asked of it
 
     def cancel(self, reason: str = RunCancelled.reason, message: str = "") -> None:
-        """Ask for an early end: phases at work are told to stop, deferred phases still run."""
+        """Ask for an early end: phases at work are to stop, deferred phases still run."""
         self._ask(CancelAsked(self._steps.now(), reason, message))
 
     def suspend(self) -> None:
@@ -184,7 +185,7 @@ class ActionSetRun:
         """Come back at once and leave everything as it is, to be taken up later."""
         with self._steps.lock:
             self._steps.is_aborted = True
-            self._steps.tell()
+            self._steps.notify()
 
     def drain(self) -> None:
         """Begin nothing new. Once nothing is at work, the run is left as if aborted."""
@@ -203,7 +204,7 @@ class ActionSetRun:
             if steps.memory.status.is_final:
                 return True
             is_kept = steps.memory.record_end(Abandoned(steps.now(), phase_error_of(why)))
-            steps.tell()
+            steps.notify()
             return is_kept
 
 

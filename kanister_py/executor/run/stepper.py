@@ -1,9 +1,10 @@
-"""Steps of a run: what the table of states allows is done, or given to a thread."""
+"""Steps of a run, as the table of states allows them: taken, or given to a thread."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from threading import Condition, RLock
 from typing import Final, Protocol
 
@@ -42,21 +43,20 @@ from kanister_py.core.actionsets.steps import (
 from kanister_py.core.errors import JournalUnwritable, KanisterError, RunCancelled, RunTimedOut
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.actions import Actions
-from kanister_py.executor.run.attempts import Attempt, Attempts
+from kanister_py.executor.run.attempts import Attempt, Attempts, Timers
 from kanister_py.executor.run.memory import Memory
-from kanister_py.executor.run.timers import Timers
 from kanister_py.executor.run_phase import phase_error_of
 from kanister_py.ports.tracing import NO_SPAN, Span
 
 
 class Host(Protocol):
-    """What keeps a run going, which has no thread of its own. Calls must be quick."""
+    """Host of a run, which has no thread of its own. Calls must be quick."""
 
     def wake_in(self, seconds: float) -> None:
         """Have the run's `ring` called after so many seconds; other times count besides."""
 
     def on_over(self) -> None:
-        """Hear that the run has come to its end, or cannot go on. Called once."""
+        """Called once, when the run has come to its end, or cannot go on."""
 
 
 class Stepper:
@@ -112,7 +112,7 @@ class Stepper:
 
     # The host and the threads that wait
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Let the host and the threads that wait know that the run has changed."""
         self.changed.notify_all()
         if self.host is not None and self.is_over and not self.is_tidying:
@@ -131,7 +131,7 @@ class Stepper:
     def break_off(self, error: KanisterError) -> None:
         """Leave everything as it is: the run cannot go on."""
         self.error = self.error or error
-        self.tell()
+        self.notify()
 
     def _wake_in(self, seconds: float) -> None:
         if self.host is not None:
@@ -141,12 +141,15 @@ class Stepper:
 
     def follow_spec(self) -> None:
         """Heed what the ActionSet itself says of cancelling and suspending."""
-        if self.memory.status.is_final:
+        if self.memory.status.state in FINAL:
             return
         spec = self.course.actionset.spec
         if spec.cancel:
             self.record(CancelAsked(self.now()))
-        self.record(Suspended(self.now()) if spec.suspend else Resumed(self.now()))
+        if spec.suspend:
+            self.record(Suspended(self.now()))
+        elif self.memory.status.conditions:
+            self.record(Resumed(self.now()))
 
     def advance(self, action: int | None = None) -> None:
         """Take every step that the table allows."""
@@ -224,7 +227,7 @@ class Stepper:
         if action not in self._busy and not self.is_draining:
             self._busy.add(action)
             self._queued.add(action)
-            self.surroundings.workers.submit(lambda: self._work(action))
+            self.surroundings.workers.submit(partial(self._work, action))
 
     def _work(self, action: int) -> None:
         with self.lock:
@@ -232,7 +235,7 @@ class Stepper:
         self._work_on(self, action)
 
     def let_go(self, action: int) -> None:
-        """Hear that no thread works on an action any more."""
+        """Note that no thread works on an action any more."""
         self._busy.discard(action)
 
     def start(self, step: StartPhase | ContinuePhase) -> Attempt:
@@ -267,7 +270,7 @@ class Stepper:
             except KanisterError as error:
                 self.break_off(error)
             self.is_aborted = True
-            self.tell()
+            self.notify()
 
     # Memory
 
@@ -286,16 +289,18 @@ class Stepper:
             self.break_off(error)
             raise
         if is_news and self.memory.status.state in FINAL:
-            self.tell()
+            self.notify()
         return is_news
 
     def _starter_after(self, outcome: Outcome) -> Callable[[Status], bool] | None:
-        """Tell whether the thread that brings an outcome starts the next phase right away."""
+        """Give a test of a status: does the thread of this outcome start the next phase at once?"""
         if not isinstance(outcome, PhaseCompleted | PhaseSkipped):
             return None
         action = outcome.place.action
 
         def starts_next(status: Status) -> bool:
+            if status.state in FINAL:
+                return False
             steps = self.next_steps(status, action)
             starts = [each.place.action for each in steps if isinstance(each, StartPhase)]
             return action in starts

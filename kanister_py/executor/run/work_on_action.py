@@ -42,7 +42,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class ActionThread:
-    """Does for one action whatever comes next, until there is nothing to do for now."""
+    """Thread of one action: takes its steps until there is nothing to do for now."""
 
     def __init__(self, run: Stepper, action: int, owner: Mapping[str, Any] | None) -> None:
         self._run = run
@@ -87,7 +87,8 @@ class ActionThread:
         run, action = self._run, self._action
         while not run.is_over and not run.is_draining:
             steps = run.next_steps(run.memory.status, action)
-            step = next((each for each in steps if _action_of(each) in (action, None)), None)
+            # Of one action there is one; of a sequence it may be another's turn.
+            step = steps[0] if steps and _action_of(steps[0]) in (action, None) else None
             if isinstance(step, RefusePhase):
                 run.refuse(step.place, step.reason, step.message)
                 continue
@@ -121,13 +122,14 @@ class ActionThread:
                 run.record(LaunchFailed(run.now(), at, failure, at_fault))
                 return
             run.record(Launched(run.now(), self._action, work.facts, work.warnings))
-            if run.memory.status.totals.unlaunched == 0:
+            status = run.memory.status
+            if status.totals.unlaunched == 0 and len(status.actions) > 1:
                 run.advance()
 
     def _judged(self, work: ActionWork | KanisterError) -> tuple[int, ActionWork | KanisterError]:
         """Look at the other actions, too: where one is refused, and before the first of a sequence.
 
-        Gives the action that is refused, or our own, with what is told of it.
+        Gives the action that is refused and why, or our own and its work.
         """
         run, at = self._run, self._action
         status = run.memory.status
@@ -144,7 +146,7 @@ class ActionThread:
     def _found(self) -> ActionWork:
         run = self._run
         return run.actions.work_of(
-            self._action, run.memory.status.actions[self._action], run.now(), self._rest
+            self._action, run.memory.status.actions[self._action], run.now, self._rest
         )
 
     def _rest(self, _: KanisterError, seconds: float) -> bool:
@@ -255,7 +257,7 @@ class ActionThread:
         finally:
             with self._run.lock:
                 self._run.attempts.tidying -= 1
-                self._run.tell()
+                self._run.notify()
 
     def _outcome_of(self, attempt: Attempt, result: Result) -> Outcome:
         now = self._run.now()

@@ -1,4 +1,4 @@
-"""How a function runs a command in a container that is already there."""
+"""Commands in containers that are there already: their output, and how they end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from kanister_py.core.actionsets.outputs import LogTail
+from kanister_py.core.actionsets.outputs import LogLines, LogTail
 from kanister_py.core.errors import CommandFailed, StreamLost, UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.functions.blueprint.running_pod import TimeLimit
@@ -26,9 +26,6 @@ class CommandLost(UsageError):
             "command ended; retry with `on: [StreamLost]` if it is safe to do twice"
         )
         self.container = container
-
-
-_LONGEST_LINE = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +60,13 @@ def run_in_container(
     `keep` is handed stdout as it comes, in pieces that are cut anywhere.
     """
     limit = TimeLimit(ctx, timeout)
-    said, complained = LogTail(), LogTail()
-    stderr = _Lines(ctx.log)
+    output, complained = LogTail(), LogTail()
+    stderr = LogLines(ctx.log)
 
     def stdout(session: ExecSession) -> Iterator[bytes]:
         for chunk in session:
             if chunk.channel is Channel.STDOUT:
-                said.feed(chunk.data)
+                output.feed(chunk.data)
                 if keep is not None:
                     keep(chunk.data)
                 yield chunk.data
@@ -100,29 +97,7 @@ def run_in_container(
     if exit_code != 0:
         raise CommandFailed(
             f"Failed to exec command in pod: command terminated with exit code {exit_code}.\n"
-            f"stdout: {said.text()}\nstderr: {complained.text()}",
+            f"stdout: {output.text()}\nstderr: {complained.text()}",
             exit_code,
         )
     return outputs
-
-
-class _Lines:
-    """Cuts what a command complains about into lines for the log."""
-
-    def __init__(self, take: Callable[[str], None]) -> None:
-        self._take = take
-        self._held = b""
-
-    def feed(self, data: bytes) -> None:
-        *lines, held = (self._held + data).split(b"\n")
-        while len(held) > _LONGEST_LINE:
-            lines.append(held[:_LONGEST_LINE])
-            held = held[_LONGEST_LINE:]
-        self._held = held
-        for line in lines:
-            self._take(line.decode("utf-8", "replace").rstrip("\r"))
-
-    def finish(self) -> None:
-        if self._held:
-            self._take(self._held.decode("utf-8", "replace"))
-        self._held = b""

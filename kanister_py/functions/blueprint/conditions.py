@@ -1,11 +1,9 @@
-"""Are objects of the cluster as a blueprint waits for them to be?"""
+"""Conditions of Wait and WaitV2: whether objects of the cluster are as a blueprint wants them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Final, TypeAlias
-
-from pydantic import AfterValidator, Field
 
 from kanister_py.core.errors import ApiError, WaitTimedOut
 from kanister_py.core.objects.access import Access
@@ -20,8 +18,9 @@ from kanister_py.functions.blueprint.references import ObjectReference, access_t
 from kanister_py.gotemplate import FunctionTable, GoError, go_function
 from kanister_py.gotemplate.types import Kind
 from kanister_py.gotemplate.values import Value, from_bytes, kind_of
+from kanister_py.ports.arguments import AfterValidator, Args, Field
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.ports.function import Args, PhaseContext
+from kanister_py.ports.function import PhaseContext
 
 
 class ConditionNotMet(WaitTimedOut):
@@ -117,8 +116,8 @@ def seconds_of(function: str, timeout: str) -> float:
     try:
         return parse_seconds(timeout)
     except InvalidDuration as error:
-        told = f"Failed to parse timeout: {error.message}"
-        problem = ArgProblem("timeout", told, "type", "a duration", timeout)
+        message = f"Failed to parse timeout: {error.message}"
+        problem = ArgProblem("timeout", message, "type", "a duration", timeout)
         raise InvalidArgs(function, [problem]) from error
 
 

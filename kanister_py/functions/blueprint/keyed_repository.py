@@ -13,9 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any, ClassVar, Final, NamedTuple
-
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Any, ClassVar, Final, Self
 
 from kanister_py.core.actionsets.outputs import LogTail
 from kanister_py.core.actionsets.status import Moved, total_of
@@ -26,15 +24,19 @@ from kanister_py.core.objects.resources import PODS
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.claims import spec_with_claims
 from kanister_py.functions.blueprint.commands import CommandLost, Target
-from kanister_py.functions.blueprint.pods import Job, PodArgs, pod_of, running, spec_of
+from kanister_py.functions.blueprint.pods import Job, PodArgs, is_there, pod_of, running, spec_of
 from kanister_py.functions.blueprint.repositories import IDLE_COMMAND, prefixed, tools_image
 from kanister_py.functions.blueprint.restic import (
-    NO_REPOSITORY,
     WRONG_PASSWORD,
     environment,
+    is_missing,
+    overlooks,
+    read_complaint,
 )
+from kanister_py.ports.arguments import Args, Field, model_validator
 from kanister_py.ports.cluster import Channel
 from kanister_py.ports.function import PhaseContext
+from kanister_py.values import NamedTuple
 
 HELPER_PREFIX: Final = "kanister-restic-"
 # Reads the environment up to an empty line, and becomes restic. Not every API server can
@@ -53,16 +55,20 @@ _TRANSIENT: Final = (
     "Internal Server Error", "InternalError", "Bad Gateway", "server misbehaving",
 )  # fmt: skip
 _TRIES: Final = 3
+_COMPLAINT_LINES: Final = 200
+_INCOMPLETE: Final = 3
+"""Restic's exit code where a backup lacks what could not be read."""
 _FIRST_PAUSE_SECONDS: Final = 2.0
 _LONGEST_PAUSE_SECONDS: Final = 30.0
 _LOCK_SECONDS: Final = 30 * 60.0
 _GONE_SECONDS: Final = 120.0
 
 
-class Keep(BaseModel):
+class Keep(Args):
     """Which backups stay: so many of the last ones, and one for each of so many days and so on."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # A misspelt count would keep everything, or lose what should stay.
+    model_config: ClassVar = {"extra": "forbid", "strict": True}
 
     last: int = Field(default=0, ge=0)
     daily: int = Field(default=0, ge=0)
@@ -107,9 +113,15 @@ class RetentionArgs(KeyedArgs):
     )
     prune: bool = Field(
         default=False,
-        description="Whether the space of backups that went is given back, which takes a while "
-        "and locks the repository.",
+        description="Whether the space of backups that `keep` let go is given back, which takes "
+        "a while and locks the repository.",
     )
+
+    @model_validator(mode="after")
+    def _prunes_what_goes(self) -> Self:
+        if self.prune and not (self.keep and self.keep.flags()):
+            raise ValueError("prune gives back the space of what keep lets go: name keep, too")
+        return self
 
 
 class Saved(NamedTuple):
@@ -177,19 +189,15 @@ def restic_pod(
 
 def _remove(ctx: PhaseContext, name: str, namespace: str) -> None:
     """Delete a pod, and wait until nothing runs in it any more."""
-
-    def is_gone() -> bool:
-        try:
-            ctx.cluster.get(PODS, name, namespace=namespace)
-        except NotFound:
-            return True
-        return False
-
     try:
         ctx.cluster.delete(PODS, name, namespace=namespace, grace_period_seconds=0)
     except NotFound:
         return
-    ctx.wait(is_gone, timeout_seconds=_GONE_SECONDS, what=f"pod {namespace}/{name} to be gone")
+    ctx.wait(
+        lambda: not is_there(ctx, name, namespace),
+        timeout_seconds=_GONE_SECONDS,
+        what=f"pod {namespace}/{name} to be gone",
+    )
 
 
 class Progress:
@@ -208,8 +216,14 @@ class Progress:
             self._ctx.progress(100 * total.done_bytes // max(1, total.all_bytes), total)
 
 
-def _count(said: Mapping[str, Any], name: str) -> int:
-    return int(said.get(name) or 0)
+def _is_transient(error: CommandFailed) -> bool:
+    # What was saved although some of it could not be read is there: once is enough.
+    is_saved = error.exit_code == _INCOMPLETE
+    return not is_saved and any(sign in error.message for sign in _TRANSIENT)
+
+
+def _count(summary: Mapping[str, Any], name: str) -> int:
+    return int(summary.get(name) or 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +243,7 @@ class KeyedRepository:
         try:
             self.run("cat", "config")
         except CommandFailed as error:
-            if NO_REPOSITORY not in error.message:
+            if not is_missing(error.message):
                 raise
             try:
                 self.run("init")
@@ -249,7 +263,13 @@ class KeyedRepository:
                 return self._measured(found[0], tag)
             summary: dict[str, Any] = {}
             words = ("backup", "--json", "--tag", tag, "--host", host, folder)
-            self.run(*words, on_line=lambda line: self._follow(line, summary, progress))
+            try:
+                self.run(*words, on_line=lambda line: self._follow(line, summary, progress))
+            except CommandFailed:
+                if summary:
+                    # Saved without what could not be read: nobody is to take it for a backup.
+                    self.forget([str(summary["snapshot_id"])])
+                raise
             if not summary:
                 raise UsageError("restic named no snapshot", reason="BackupUnreadable")
         return Saved(
@@ -263,17 +283,17 @@ class KeyedRepository:
     def _follow(self, line: bytes, summary: dict[str, Any], progress: Progress) -> None:
         """Read a line of a backup's progress, and its summary at the end."""
         try:
-            said = json.loads(line)
+            event = json.loads(line)
         except ValueError:
             self.ctx.log(line.decode("utf-8", "replace"))
             return
-        if said.get("message_type") == "summary":
-            summary.update(said)
-            size, files = (_count(said, f"total_{each}_processed") for each in ("bytes", "files"))
+        if event.get("message_type") == "summary":
+            summary.update(event)
+            size, files = (_count(event, f"total_{each}_processed") for each in ("bytes", "files"))
             progress.report(self.path, Moved(size, size, files, files))
-        elif said.get("message_type") == "status":
+        elif event.get("message_type") == "status":
             names = ("bytes_done", "total_bytes", "files_done", "total_files")
-            progress.report(self.path, Moved(*(_count(said, each) for each in names)))
+            progress.report(self.path, Moved(*(_count(event, each) for each in names)))
 
     def _measured(self, snapshot: Mapping[str, Any], tag: str) -> Saved:
         """Count what a snapshot holds that another process saved."""
@@ -349,7 +369,7 @@ class KeyedRepository:
                     if self._take_over_locks():
                         continue
                     self.ctx.log(f"The repository is locked; tried again in {pause:g}s")
-                elif any(sign in error.message for sign in _TRANSIENT) and tries < _TRIES:
+                elif _is_transient(error) and tries < _TRIES:
                     tries += 1
                     self.ctx.log(f"The store fails; tried again in {pause:g}s")
                 else:
@@ -370,11 +390,13 @@ class KeyedRepository:
 
     def _is_dead(self, lock: str) -> bool:
         try:
-            said = json.loads(self._run_once(("cat", "lock", lock, "--no-lock", "--quiet"), None))
+            described = json.loads(
+                self._run_once(("cat", "lock", lock, "--no-lock", "--quiet"), None)
+            )
         except (CommandFailed, ValueError):
             # Gone meanwhile.
             return False
-        host = str(said.get("hostname", ""))
+        host = str(described.get("hostname", ""))
         if not host.startswith(HELPER_PREFIX):
             return False
         if host == self.target.pod:
@@ -403,7 +425,7 @@ class KeyedRepository:
     def _run_once(self, words: Sequence[str], on_line: Callable[[bytes], None] | None) -> str:
         flags = ["--insecure-tls"] if self.args.insecure_tls else []
         command = ["sh", "-c", _SHELL, "restic", *words, *flags]
-        target, said, complained = self.target, bytearray(), LogTail()
+        target, output, complained = self.target, bytearray(), LogTail(lines=_COMPLAINT_LINES)
         held = b""
         with ExitStack() as stack:
             try:
@@ -429,7 +451,7 @@ class KeyedRepository:
                     if chunk.channel is Channel.STDERR:
                         complained.feed(chunk.data)
                     elif on_line is None:
-                        said += chunk.data
+                        output += chunk.data
                     else:
                         *lines, held = (held + chunk.data).split(b"\n")
                         for line in lines:
@@ -440,12 +462,14 @@ class KeyedRepository:
         self.ctx.check_cancelled()
         if code is None:
             raise CommandLost(str(target))
-        if code != 0:
-            raise self._failure(words, complained.text(), code)
-        return said.decode("utf-8", "replace")
+        complaint = read_complaint(complained.lines())
+        if code != 0 or overlooks(complaint):
+            raise self._failure(words, complaint, code)
+        return output.decode("utf-8", "replace")
 
     def _failure(self, words: Sequence[str], complaint: str, code: int) -> CommandFailed:
-        told = f"restic {words[0]} ended with exit code {code}: {' '.join(complaint.split())}"
         if WRONG_PASSWORD in complaint:
-            told = f"The key does not open the repository {self.path}"
-        return CommandFailed(told, code)
+            return CommandFailed(f"The key does not open the repository {self.path}", code)
+        ended = f"ended with exit code {code}" if code else "left out what it could not read"
+        message = f"restic {words[0]} {ended}, in the repository {self.path}: {complaint}"
+        return CommandFailed(message, code)

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Annotated, Any, Final
-
-from pydantic import AfterValidator, Field
 
 from kanister_py.core.errors import (
     AlreadyExists,
@@ -19,25 +17,22 @@ from kanister_py.core.errors import (
     TransientApiError,
 )
 from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.durations import (
-    InvalidDuration,
-    parse_duration,
-)
+from kanister_py.core.objects.durations import InvalidDuration, parse_duration
 from kanister_py.core.objects.merge_rules import pod_spec_rules
 from kanister_py.core.objects.parts import labels_of
 from kanister_py.core.objects.patches import strategic_patched
-from kanister_py.core.objects.resources import (
-    PODS,
-)
+from kanister_py.core.objects.resources import PODS
 from kanister_py.core.templates.params import Params
+from kanister_py.functions.blueprint.references import RUN_LABEL
 from kanister_py.functions.blueprint.running_pod import MAIN_CONTAINER, RunningPod
+from kanister_py.ports.arguments import AfterValidator, Args, Field
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.ports.function import Args, PhaseContext
+from kanister_py.ports.function import PhaseContext
 from kanister_py.ports.tracing import VARIABLE, traceparent
+from kanister_py.values import NamedTuple
 
 JOB_PREFIX: Final = "kanister-job-"
 CREATED_BY: Final = {"createdBy": "kanister"}
-RUN_LABEL: Final = "kanister-py.io/run"
 ATTEMPT_LABEL: Final = "kanister-py.io/attempt"
 """Holds the run key without a part, by which pods that are told apart by one are found again."""
 _SECURE_VARIABLE: Final = "SECURE_DEFAULTS_FOR_JOB_PODS"
@@ -59,7 +54,7 @@ Timeout = Annotated[str, AfterValidator(_readable_timeout)]
 
 
 class PodArgs(Args):
-    """What can be said about the pod of any function that makes one."""
+    """What the pod of any function takes that makes one."""
 
     pod_override: dict[str, Any] | None = Field(
         default=None,
@@ -75,8 +70,7 @@ class PodArgs(Args):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """A pod as a function wants it, before anybody's overrides.
 
     `override` is the ActionSet's, and wins over the phase's. `part` tells the pods of one
@@ -88,7 +82,7 @@ class Job:
     spec: Mapping[str, Any]
     args: PodArgs
     override: Mapping[str, Any] | None = None
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = MappingProxyType({})
     part: str = ""
 
 
@@ -188,7 +182,8 @@ def _create_or_adopt(
     ctx: PhaseContext, function: str, pod: KubeObject, *, is_repeatable: bool
 ) -> KubeObject:
     metadata = pod["metadata"]
-    if ctx.may_have_forgotten and not is_repeatable and not _is_there(ctx, pod):
+    place = metadata["name"], metadata["namespace"]
+    if ctx.may_have_forgotten and not is_repeatable and not is_there(ctx, *place):
         # Its command may have run, as far as anybody knows: it is not run again unasked.
         raise PhaseInterrupted(function)
     try:
@@ -227,8 +222,8 @@ def _made_all_the_same(ctx: PhaseContext, pod: KubeObject) -> KubeObject | None:
     return found if is_ours and not found["metadata"].get("deletionTimestamp") else None
 
 
-def _is_there(ctx: PhaseContext, pod: KubeObject) -> bool:
-    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+def is_there(ctx: PhaseContext, name: str, namespace: str) -> bool:
+    """Say whether there is a pod of this name."""
     try:
         ctx.cluster.get(PODS, name, namespace=namespace)
     except NotFound:

@@ -6,10 +6,9 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import yaml
-from pydantic import Field
 
 from kanister_py.core.errors import TransientError, UsageError
 from kanister_py.core.objects.locations import (
@@ -20,7 +19,9 @@ from kanister_py.core.objects.locations import (
     read_location,
 )
 from kanister_py.core.templates.params import Params
-from kanister_py.ports.function import Args, PhaseContext
+from kanister_py.ports.arguments import Args, Field
+from kanister_py.ports.function import PhaseContext
+from kanister_py.values import NamedTuple
 
 AURORA_ENGINES: Final = ("aurora", "aurora-mysql", "aurora-postgresql")
 _TRANSIENT: Final = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "InternalFailure",
@@ -151,20 +152,20 @@ def _client(credential: Credential | None, region: str) -> Any:
             "aws_session_token": credential.token or None,
         }
     retries = Config(retries={"mode": "standard", "max_attempts": 8})
-    with told("Failed to get AWS session"):
+    with failing_as("Failed to get AWS session"):
         return boto3.client("rds", region_name=region or None, config=retries, **keys)
 
 
 @contextmanager
-def told(words: str) -> Iterator[None]:
+def failing_as(words: str) -> Iterator[None]:
     """Let no error of the library out, and put words in front of it."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
         yield
     except ClientError as error:
-        said = error.response.get("Error", {})
-        code, message = str(said.get("Code", "")), str(said.get("Message", "")).rstrip(".")
+        refusal = error.response.get("Error", {})
+        code, message = str(refusal.get("Code", "")), str(refusal.get("Message", "")).rstrip(".")
         text = f"{words}: {code}: {message}"
         if code in _TRANSIENT:
             raise TransientError(text, reason=code) from error
@@ -186,7 +187,7 @@ class Rds:
 
     def call(self, words: str, operation: str, **given: Any) -> Mapping[str, Any]:
         self.ctx.check_cancelled()
-        with self.ctx.idle(), told(words):
+        with self.ctx.idle(), failing_as(words):
             answer: Mapping[str, Any] = getattr(self.client, operation)(
                 **{key: each for key, each in given.items() if each not in (None, "", [])}
             )

@@ -8,20 +8,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
-from pydantic import Field
-
 from kanister_py.core.errors import AlreadyExists, NotFound
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.pods import (
-    JOB_PREFIX,
-    Job,
-    PodArgs,
-    pod_of,
-    running,
-    spec_of,
-)
+from kanister_py.functions.blueprint.pods import JOB_PREFIX, Job, PodArgs, pod_of, running, spec_of
 from kanister_py.functions.blueprint.repositories import store_of
+from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import PhaseContext
 
 _IMAGE: Final = "ghcr.io/kanisterio/postgres-kanister-tools:0.119.0"
@@ -43,7 +35,7 @@ for file in *.sql; do psql -q -v ON_ERROR_STOP=1 -d postgres -f "$file"; done
 
 
 class DumpArgs(PodArgs):
-    """What is said about the pod that writes or reads a dump, and who logs in."""
+    """What the pod that writes or reads a dump takes, and who logs in."""
 
     namespace: str = Field(default="", description="Where the pod runs.")
     username: str = Field(default="", description="Who logs in to the database.")

@@ -1,4 +1,4 @@
-"""Which object does a blueprint mean, and what becomes of it?"""
+"""References to objects of the cluster, as blueprints write them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeVar
 
-from pydantic import Field
-
 from kanister_py.core.errors import ApiError, Conflict, NotFound
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.parts import labels_of
-from kanister_py.core.objects.resources import (
-    GroupVersionResource,
-    group_version_of,
-    guess_plural,
-)
+from kanister_py.core.objects.resources import GroupVersionResource, group_version_of, guess_plural
+from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.ports.function import Args, PhaseContext
+from kanister_py.ports.function import PhaseContext
 
 RUN_LABEL: Final = "kanister-py.io/run"
 _MOST_TRIES: Final = 10
@@ -117,7 +112,7 @@ def wait_until_gone(
 
 
 def despite_conflicts(change: Callable[[], T]) -> T:
-    """Read and write again when somebody else wrote in between."""
+    """Read and write again when another wrote in between."""
     for _ in range(_MOST_TRIES - 1):
         with suppress(Conflict):
             return change()

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from threading import BoundedSemaphore, Thread
 from typing import Any, ClassVar, Final, TypeVar
 
-from pydantic import Field
-
 from kanister_py.core.errors import (
     ApiError,
     CommandFailed,
@@ -21,15 +19,10 @@ from kanister_py.core.errors import (
     UsageError,
 )
 from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.locations import (
-    InvalidProfile,
-    Location,
-    StoreKind,
-    read_location,
-)
+from kanister_py.core.objects.locations import InvalidProfile, Location, StoreKind, read_location
 from kanister_py.core.templates.facts import Workload
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.claims import spec_with_claims
+from kanister_py.functions.blueprint.claims import access_to_claim, spec_with_claims
 from kanister_py.functions.blueprint.commands import Target, run_in_container
 from kanister_py.functions.blueprint.pods import (
     Job,
@@ -50,8 +43,9 @@ from kanister_py.functions.blueprint.restic import (
     read_stats_log,
     shell_command,
 )
+from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.cluster import Channel
-from kanister_py.ports.function import Args, PhaseContext
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 IDLE_COMMAND: Final = ("sh", "-c", "tail -f /dev/null")
 DEFAULT_KEY: Final = "9f735e0df9a1ddc702bf0a1a7b83033f9f7153a00c29de82cedadc9957289b05"
@@ -61,6 +55,15 @@ _IMAGE: Final = "ghcr.io/kanisterio/kanister-tools:0.119.0"
 _TAG_LENGTH: Final = 10
 
 T = TypeVar("T")
+
+REPOSITORY_PREFIX: Final[Any] = Field(
+    description="Where the repository is in the Profile's bucket, whose name may stand in front.",
+)
+POD_NAMES: Final[Any] = Field(
+    default="",
+    description="The names of the pods, with spaces between them; left out, those of the "
+    "workload that the action is about.",
+)
 
 
 class RepositoryArgs(Args):
@@ -101,6 +104,24 @@ def access_of_helper(args: Mapping[str, Any]) -> list[Access]:
         *access_of_job(args),
         Access("", "pods/exec", ("get", "create"), namespace),
     ]
+
+
+class HelperFunc(Func):
+    """A function that has a pod of its own for restic."""
+
+    on_restart = OnRestart.ADOPT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return access_of_helper(args)
+
+
+class VolumeFunc(HelperFunc):
+    """A function whose pod has claims mounted."""
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+        return [*access_of_helper(args), access_to_claim(args, str(args.get("volume") or ""))]
 
 
 # Where
@@ -240,17 +261,17 @@ class Repository:
             self.ctx.conceal(secret)
         exported = environment(self.location, self.path, key)
         command = shell_command(exported, words, insecure_tls=self.args.insecure_tls)
-        said = bytearray()
+        output = bytearray()
         with self._credentials_file():
             try:
-                found = run_in_container(self.ctx, self.target, command, keep=said.extend)
+                found = run_in_container(self.ctx, self.target, command, keep=output.extend)
             except ApiError as error:
                 raise UsageError(
                     f"Failed to exec command in pod: {error.message}", reason=error.reason
                 ) from error
         if outputs is not None:
             outputs.update(found)
-        return said.decode("utf-8", "replace")
+        return output.decode("utf-8", "replace")
 
     @contextmanager
     def _credentials_file(self) -> Iterator[None]:
@@ -284,8 +305,8 @@ class Repository:
                 if chunk.channel is Channel.STDERR:
                     complaint += chunk.data
             if session.exit_code:
-                told = complaint.decode("utf-8", "replace").strip()
-                raise CommandFailed(f"{command[0]} failed in the pod: {told}", session.exit_code)
+                message = complaint.decode("utf-8", "replace").strip()
+                raise CommandFailed(f"{command[0]} failed in the pod: {message}", session.exit_code)
 
 
 def repository_path(prefix: str, location: Location) -> str:
@@ -309,8 +330,8 @@ def prefixed(words: str) -> Iterator[None]:
     except CommandFailed as error:
         raise CommandFailed(f"{words}: {error.message}", error.exit_code, error.outputs) from error
     except TransientError as error:
-        told = f"{words}: {error.message}"
-        raise TransientError(told, error.delay_seconds, reason=error.reason) from error
+        message = f"{words}: {error.message}"
+        raise TransientError(message, error.delay_seconds, reason=error.reason) from error
     except UsageError as error:
         raise UsageError(f"{words}: {error.message}", reason=error.reason) from error
 

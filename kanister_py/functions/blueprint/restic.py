@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from posixpath import join
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.values import NamedTuple
 
 GOOGLE_CREDENTIALS_FILE: Final = "/tmp/creds.txt"  # noqa: S108 - the originals' place, in the pod
 WRONG_PASSWORD: Final = "wrong password"  # noqa: S105 - what restic says, no password
 NO_REPOSITORY: Final = "Is there a repository at the following location?"
+STORE_FAILED: Final = "the store failed"
 _AWS_ENDPOINT: Final = "s3.amazonaws.com"
 _SIZE: Final = r"[\d]+(?:\.[\d]+)?\s(?:[TGMK]iB|B)"
 _SAVED: Final = re.compile(r"snapshot\s([a-zA-Z0-9]{8}) saved")
@@ -22,6 +24,13 @@ _ADDED: Final = re.compile(rf"Added to the repo:\s({_SIZE})")
 _FREED: Final = re.compile(rf"this frees\s+({_SIZE})")
 _STATS_COUNT: Final = re.compile(r"Total File Count:\s+(.*?)\s*$", re.MULTILINE)
 _STATS_SIZE: Final = re.compile(r"Total Size:\s+(.*?)\s*$", re.MULTILINE)
+_RETRIED: Final = re.compile(r"(\S+\(.*\)) returned error, retrying after \S+: (.*)")
+_OVERLOOKED: Final = re.compile(r"could not load snapshot|Ignoring \"")
+_MISSING: Final = re.compile(r"exist|NotFound|404")
+_DAMAGED: Final = re.compile(
+    "ciphertext verification failed|invalid data returned|is damaged|Unmarshal: "
+)
+_COMPLAINT_LINES: Final = 10
 _UNITS: Final = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
@@ -130,6 +139,50 @@ def read_freed_bytes(log: str) -> int:
         return 0
     number, unit = found[1].split()
     return int(float(number) * _UNITS[unit])
+
+
+def read_complaint(lines: Iterable[str]) -> str:
+    """Say in one line what restic complains of; what it tried again and again is named once."""
+    found, retried = list[str](), list[re.Match[str]]()
+    for line in lines:
+        if line.startswith("\t"):
+            # A place in restic's own code; the line before names the function.
+            del found[-1:]
+        elif notice := _RETRIED.fullmatch(line):
+            retried.append(notice)
+        else:
+            found.append(_of_a_file(line) if line.startswith("{") else " ".join(line.split()))
+    text = " ".join(found[-_COMPLAINT_LINES:])
+    if not retried:
+        return text
+    where, why = retried[-1].groups()
+    return f"{STORE_FAILED} at {where}: {why} (retries: {len(retried)}) {text}".rstrip()
+
+
+def _of_a_file(line: str) -> str:
+    """Read what `backup --json` says of a file that it could not read."""
+    try:
+        line_data = json.loads(line)
+        return f"{line_data['item']} failed during {line_data['during']}"
+    except (ValueError, KeyError):
+        return line
+
+
+def overlooks(complaint: str) -> bool:
+    """Say whether restic went on without a snapshot that it could not read, and calls it done."""
+    return _OVERLOOKED.search(complaint) is not None
+
+
+def is_missing(complaint: str) -> bool:
+    """Say whether there is no repository; one that the store does not let see is none of those."""
+    before, found, _ = complaint.partition(NO_REPOSITORY)
+    return bool(found and _MISSING.search(before.partition("unable to open config file")[2]))
+
+
+def is_damaged(complaint: str) -> bool:
+    """Say whether a check found the data wrong; that the store fails does not mean that."""
+    found_errors = "repository contains errors" in complaint and STORE_FAILED not in complaint
+    return found_errors or _DAMAGED.search(complaint) is not None
 
 
 def path_below(prefix: str, name: str) -> str:

@@ -20,11 +20,7 @@ from kanister_py.core.errors import (
     UsageError,
     WaitTimedOut,
 )
-from kanister_py.core.objects.durations import (
-    SECOND,
-    format_duration,
-    parse_seconds,
-)
+from kanister_py.core.objects.durations import SECOND, format_duration, parse_seconds
 from kanister_py.core.objects.parts import conditions_of, spec_of, status_of
 from kanister_py.core.objects.resources import (
     NODES,
@@ -70,7 +66,7 @@ _RECONNECT_SECONDS: Final = 1.0
 _MOST_RECONNECTS_AFTER_END: Final = 5
 _OVERLAP_SECONDS: Final = 2
 _LONGEST_HELD_BYTES: Final = 1024 * 1024
-# A kubelet keeps trying after these, but somebody has to change something first.
+# A kubelet keeps trying after these, but a person has to change something first.
 _STUCK: Final = frozenset(
     {
         "CreateContainerConfigError",
@@ -87,7 +83,7 @@ T = TypeVar("T")
 
 
 class RunningPod:
-    """A pod that a function follows. Every wait in here ends when the phase is told to stop."""
+    """A pod that a function follows. Every wait in here ends when the phase is to stop."""
 
     def __init__(self, ctx: PhaseContext, pod: KubeObject, timeout: str = "") -> None:
         self._ctx = ctx
@@ -116,7 +112,7 @@ class RunningPod:
     def wait_until_ready(self, *, fails_early: bool = False) -> None:
         """Wait until the pod is no longer pending.
 
-        With `fails_early`, a pod that cannot start unless somebody changes something is
+        With `fails_early`, a pod that cannot start unless a person changes something is
         not waited for.
         """
         try:
@@ -242,7 +238,7 @@ class RunningPod:
                 self._name, namespace=self._namespace, options=options
             )
         except NotFound:
-            # Whoever finds no pod says more than whoever finds no log.
+            # That there is no pod says more than that there is no log.
             self._read()
             raise
         with stream, self._ctx.on_cancel(stream.close), self._limit.closing(stream.close):
@@ -310,9 +306,9 @@ class RunningPod:
         which = f"Pod {self._namespace}/{self._name}"
         node = pod["spec"].get("nodeName") or "unknown"
         if is_stranded:
-            said = f" ({status['message']})" if status.get("message") else ""
+            detail = f" ({status['message']})" if status.get("message") else ""
             self._ctx.log(
-                f"{which} is on node {node}, which does not answer{said}: the phase goes on when "
+                f"{which} is on node {node}, which does not answer{detail}: the phase goes on when "
                 "the node is back, and fails when the pod is gone or the phase's time is over"
             )
         else:
@@ -442,17 +438,17 @@ def _why_waiting(status: Mapping[str, Any]) -> str:
     return ""
 
 
-def _reason(said: Mapping[str, Any]) -> str:
-    return ": ".join(said[key] for key in ("reason", "message") if said.get(key))
+def _reason(state: Mapping[str, Any]) -> str:
+    return ": ".join(state[key] for key in ("reason", "message") if state.get(key))
 
 
 def _failure_of(status: Mapping[str, Any]) -> KanisterError:
-    told, why = "Failed while waiting for Pod to complete: Pod failed", _reason(status)
+    message, why = "Failed while waiting for Pod to complete: Pod failed", _reason(status)
     for each in _containers(status):
         ended = (each.get("state") or {}).get("terminated") or {}
         if code := ended.get("exitCode"):
             name = each["name"]
             who = "its command" if name == MAIN_CONTAINER else f"container {name}"
-            told = f"{told}: {who} ended with exit code {code}"
-            return CommandFailed(f"{told}: {why}" if why else told, code)
-    return PodFailed(f"{told}: {why}" if why else told)
+            message = f"{message}: {who} ended with exit code {code}"
+            return CommandFailed(f"{message}: {why}" if why else message, code)
+    return PodFailed(f"{message}: {why}" if why else message)

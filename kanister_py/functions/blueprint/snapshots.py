@@ -1,4 +1,4 @@
-"""What do VolumeSnapshots look like, when are they ready, and how are they made only once?"""
+"""VolumeSnapshots: what they look like, when they are ready, and making each only once."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def make(
     resource: GroupVersionResource,
     manifest: KubeObject,
     part: str,
-    told: str,
+    failure: str,
 ) -> None:
-    """Make an object unless this phase has made it already; `told` begins the error.
+    """Make an object unless this phase has made it already; `failure` begins the error.
 
     It does not belong to the ActionSet: a backup outlives what made it.
     """
@@ -85,7 +85,7 @@ def make(
     labels = {**metadata.get("labels", {}), **ctx.labels(part)}
     namespace = metadata.get("namespace", "")
     try:
-        with failing_as(told):
+        with failing_as(failure):
             ctx.cluster.create({**manifest, "metadata": {**metadata, "labels": labels}})
     except AlreadyExists:
         found = ctx.cluster.get(resource, metadata["name"], namespace=namespace)

@@ -1,10 +1,10 @@
-"""Which workload is meant, how many replicas did it have, and has it come to rest?"""
+"""Workloads: their replicas, before and now, and whether they have come to rest."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.access import Access
@@ -20,6 +20,7 @@ from kanister_py.core.objects.resources import (
 )
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.values import NamedTuple
 
 
 class WorkloadNotKnown(UsageError):
@@ -51,6 +52,8 @@ _KINDS: Final[Mapping[str, GroupVersionResource]] = {
     "deployment": DEPLOYMENTS,
     "deploymentconfig": DEPLOYMENT_CONFIGS,
 }
+_NAMES: Final = ("StatefulSet", "Deployment", "DeploymentConfig")
+KIND_PATTERN: Final = f"(?i:{'|'.join(_KINDS)})"
 _REVISION: Final = "deployment.kubernetes.io/revision"
 _LATEST_VERSION: Final = "openshift.io/deployment-config.latest-version"
 # Each run that scales a workload leaves a line there; more than these are not under way at once.
@@ -96,8 +99,15 @@ def target_of(args: WorkloadNames, facts: ActionFacts) -> Target:
         raise WorkloadNotKnown
     resource = _KINDS.get(kind.lower())
     if resource is None:
-        raise WorkloadNotSupported(kind, ("StatefulSet", "Deployment", "DeploymentConfig"))
+        raise WorkloadNotSupported(kind, _NAMES)
     return Target(resource, name, namespace)
+
+
+def refusals_of(args: Mapping[str, Any]) -> Iterator[tuple[str, UsageError]]:
+    """Say whether a kind is none that can be scaled."""
+    kind = args.get("kind")
+    if isinstance(kind, str) and kind.lower() not in _KINDS:
+        yield "kind", WorkloadNotSupported(kind, _NAMES)
 
 
 def access_of(args: Mapping[str, Any], *verbs: str, scales: bool = False) -> list[Access]:
@@ -235,11 +245,11 @@ def _rolled_out(
 
 def _why_not_rolled_out(workload: KubeObject) -> str:
     wanted = replicas_of(workload)
-    for key, told in (("replicas", ""), ("updatedReplicas", "updated "),
+    for key, state in (("replicas", ""), ("updatedReplicas", "updated "),
                       ("availableReplicas", "available ")):  # fmt: skip
         found = _count(workload, key)
         if found != wanted:
-            return f"Specified {wanted} replicas and only have {found} {told}replicas"
+            return f"Specified {wanted} replicas and only have {found} {state}replicas"
     generation = int(workload["metadata"].get("generation") or 0)
     observed = _count(workload, "observedGeneration")
     if observed < generation:

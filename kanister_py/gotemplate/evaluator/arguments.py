@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
+from kanister_py.gotemplate.errors import ExecError
 from kanister_py.gotemplate.evaluator.frames import Eval, Frame, Part, constantly
 from kanister_py.gotemplate.nodes import Bool, Nil, Node, Number, String
 from kanister_py.gotemplate.quoting import quote
@@ -17,6 +18,7 @@ from kanister_py.gotemplate.types import (
     FLOAT64,
     FLOATS,
     INT,
+    INTEGERS,
     NILABLE,
     SIGNED,
     STRING,
@@ -57,7 +59,7 @@ class Arguments(Part):
         if isinstance(node, Nil):
             if wanted.kind in NILABLE:
                 return constantly(zero(wanted))
-            return self.definition.failing(node, f"cannot assign nil to {wanted.name}")
+            return self.failing(node, f"cannot assign nil to {wanted.name}")
         value_of = self.definition.pipelines.operand(node)
         if wanted is ANY:
             return value_of
@@ -67,9 +69,7 @@ class Arguments(Part):
             value = value_of(frame)
             if type(value) is plain:
                 return value
-            return self.fit(
-                value, wanted, node, frame, lambda: self.definition.origins.last_of(node, frame)
-            )
+            return self.fit(value, wanted, node, frame, node)
 
         return checked
 
@@ -79,29 +79,31 @@ class Arguments(Part):
             return self.constant(node)
         found = _TAKES.get(kind)
         if found is None:
-            return self.definition.failing(
-                node, f"can't handle {node} for arg of type {wanted.name}"
-            )
-        take, expected = found
-        value = take(node, kind)
+            return self.failing(node, f"can't handle {node} for arg of type {wanted.name}")
+        constant, attribute, expected = found
+        value = getattr(node, attribute) if isinstance(node, constant) else None
         if value is None:
-            return self.definition.failing(node, f"expected {expected}; found {node}")
+            return self.failing(node, f"expected {expected}; found {node}")
+        if kind in INTEGERS:
+            value = int(int_of_kind(kind, value))
         return constantly(wrap(wanted, value))
 
     def fit(
-        self, value: Value, wanted: GoType, source: Node, frame: Frame, at: Callable[[], Node]
+        self, value: Value, wanted: GoType, source: Node, frame: Frame, looked_at: Node
     ) -> Value:
         """A value as one of another type, if Go would assign it; else Go's complaint."""
+
+        def wrong(why: str) -> ExecError:
+            return self.error(self.definition.origins.last_of(looked_at, frame), why)
+
         if value is None:
             if wanted.kind is Kind.INTERFACE and wanted is ANY:
                 return None
             if self.definition.origins.is_boxed(source, frame):
-                raise self.definition.error(
-                    at(), f"wrong type for value; expected {wanted.name}; got interface {{}}"
-                )
+                raise wrong(f"wrong type for value; expected {wanted.name}; got interface {{}}")
             if wanted.kind in NILABLE:
                 return zero(wanted)
-            raise self.definition.error(at(), f"invalid value; expected {wanted.name}")
+            raise wrong(f"invalid value; expected {wanted.name}")
         go_type = type_of(value)
         assert go_type is not None
         if is_assignable(go_type, wanted):
@@ -110,12 +112,8 @@ class Arguments(Part):
             if isinstance(value, Struct) and is_assignable(go_type.elem, wanted):
                 return value.pointed_at()
             if is_assignable(go_type.elem, wanted):
-                raise self.definition.error(
-                    at(), f"dereference of nil pointer of type {wanted.name}"
-                )
-        raise self.definition.error(
-            at(), f"wrong type for value; expected {wanted.name}; got {go_type.name}"
-        )
+                raise wrong(f"dereference of nil pointer of type {wanted.name}")
+        raise wrong(f"wrong type for value; expected {wanted.name}; got {go_type.name}")
 
     def constant(self, node: Node) -> Eval:
         if isinstance(node, String):
@@ -124,7 +122,7 @@ class Arguments(Part):
             return constantly(node.is_true)
         if isinstance(node, Number):
             return self.ideal_number(node)
-        return self.definition.failing(node, f"can't evaluate command {quote(str(node))}")
+        return self.failing(node, f"can't evaluate command {quote(str(node))}")
 
     def ideal_number(self, node: Number) -> Eval:
         """A number where nothing but its own looks says what it is."""
@@ -140,55 +138,20 @@ class Arguments(Part):
             return constantly(node.as_float)
         if node.as_int is not None:
             return constantly(node.as_int)
-        return self.definition.failing(node, f"{written} overflows int")
+        return self.failing(node, f"{written} overflows int")
 
 
 def _is_hexadecimal_integer(written: str) -> bool:
-    return (
-        len(written) > 2
-        and written[0] == "0"
-        and written[1] in "xX"
-        and not any(char in written for char in "pP")
-    )
+    text = written.lower()
+    return len(text) > 2 and text.startswith("0x") and "p" not in text
 
 
-# What does a constant give where a certain kind is wanted? None: nothing.
-
-
-def _take_text(node: Node, _: Kind) -> Value:
-    return node.text if isinstance(node, String) else None
-
-
-def _take_truth(node: Node, _: Kind) -> Value:
-    return node.is_true if isinstance(node, Bool) else None
-
-
-def _take_int(node: Node, kind: Kind) -> Value:
-    if isinstance(node, Number) and node.as_int is not None:
-        return int(int_of_kind(kind, node.as_int))
-    return None
-
-
-def _take_uint(node: Node, kind: Kind) -> Value:
-    if isinstance(node, Number) and node.as_uint is not None:
-        return int(int_of_kind(kind, node.as_uint))
-    return None
-
-
-def _take_float(node: Node, _: Kind) -> Value:
-    return node.as_float if isinstance(node, Number) else None
-
-
-def _take_complex(node: Node, _: Kind) -> Value:
-    return node.as_complex if isinstance(node, Number) else None
-
-
-_Take = Callable[[Node, Kind], Value]
-_TAKES: Mapping[Kind, tuple[_Take, str]] = {
-    Kind.STRING: (_take_text, "string"),
-    Kind.BOOL: (_take_truth, "bool"),
-    **dict.fromkeys(SIGNED, (_take_int, "integer")),
-    **dict.fromkeys(UNSIGNED, (_take_uint, "unsigned integer")),
-    **dict.fromkeys(FLOATS, (_take_float, "float")),
-    **dict.fromkeys(COMPLEXES, (_take_complex, "complex")),
+# Where a kind is wanted: the constant that gives it, by which attribute, and Go's word for it.
+_TAKES: Mapping[Kind, tuple[type[Node], str, str]] = {
+    Kind.STRING: (String, "text", "string"),
+    Kind.BOOL: (Bool, "is_true", "bool"),
+    **dict.fromkeys(SIGNED, (Number, "as_int", "integer")),
+    **dict.fromkeys(UNSIGNED, (Number, "as_uint", "unsigned integer")),
+    **dict.fromkeys(FLOATS, (Number, "as_float", "float")),
+    **dict.fromkeys(COMPLEXES, (Number, "as_complex", "complex")),
 }

@@ -17,40 +17,35 @@ class BuiltinCalls(Part):
 
     def special_call(self, node: Identifier, at: Node, args: list[Node]) -> Eval | None:
         name = node.name
-        if name in ("and", "or") and args:
-            evals = [self.definition.arguments.argument(arg, ANY) for arg in args]
-            is_or = name == "or"
-
-            def decide(frame: Frame) -> Value:
-                value = None
-                for each, arg in zip(evals, args, strict=True):
-                    value = each(frame)
-                    if bool(value) is is_or:
-                        frame.last = arg
-                        return value
-                frame.last = args[-1]
-                return value
-
-            return decide
-        if name == "len" and len(args) == 1:
-            length = self.length(at, args[0])
-            only = self.definition.arguments.argument(args[0], ANY)
+        counts = {"len": len(args) == 1, "index": len(args) == 2}
+        if not counts.get(name, name in ("and", "or", "slice", "call") and bool(args)):
+            return None
+        evals = [self.definition.arguments.argument(arg, ANY) for arg in args]
+        if name == "len":
+            length, only = self.length(at, args[0]), evals[0]
             return lambda frame: length(frame, only(frame))
-        if name == "index" and len(args) == 2:
-            return self.index(at, args)
-        if name == "slice" and args:
-            evals = [self.definition.arguments.argument(arg, ANY) for arg in args]
+        if name == "index":
+            return self.index(at, *evals)
+        if name == "slice":
             return lambda frame: self.cut(at, [each(frame) for each in evals], args, frame)
-        if name == "call" and args:
-            evals = [self.definition.arguments.argument(arg, ANY) for arg in args]
-            return lambda frame: self.call_value(
-                at, str(args[0]), [each(frame) for each in evals], frame
-            )
-        return None
+        if name == "call":
+            called = str(args[0])
+            return lambda frame: self.call_value(at, called, [each(frame) for each in evals], frame)
+        is_or = name == "or"
 
-    def index(self, at: Node, args: list[Node]) -> Eval:
-        item_of, key_of = (self.definition.arguments.argument(arg, ANY) for arg in args)
+        def decide(frame: Frame) -> Value:
+            value = None
+            for each, arg in zip(evals, args, strict=True):
+                value = each(frame)
+                if bool(value) is is_or:
+                    frame.last = arg
+                    return value
+            frame.last = args[-1]
+            return value
 
+        return decide
+
+    def index(self, at: Node, item_of: Eval, key_of: Eval) -> Eval:
         def run(frame: Frame) -> Value:
             item = item_of(frame)
             key = key_of(frame)
@@ -61,7 +56,7 @@ class BuiltinCalls(Part):
                     raise GoError("index of untyped nil")
                 return item_at(item, key)
             except GoError as error:
-                raise self.definition.error(at, f"error calling index: {error}") from error
+                raise self.error(at, f"error calling index: {error}") from error
 
         return run
 
@@ -74,7 +69,7 @@ class BuiltinCalls(Part):
         try:
             return cut(*shown)
         except GoError as error:
-            raise self.definition.error(at, f"error calling slice: {error}") from error
+            raise self.error(at, f"error calling slice: {error}") from error
 
     def length(self, at: Node, arg: Node) -> Feed:
         def run(frame: Frame, value: Value) -> int:
@@ -85,38 +80,25 @@ class BuiltinCalls(Part):
                     raise GoError("len of nil pointer")
                 raise GoError("reflect: call of reflect.Value.Type on zero Value")
             except GoError as error:
-                raise self.definition.error(at, f"error calling len: {error}") from error
+                raise self.error(at, f"error calling len: {error}") from error
 
         return run
 
     def fed_special_call(self, node: Identifier, at: Command, args: list[Node]) -> Feed | None:
         name = node.name
-        if name in ("and", "or"):
-            evals = [self.definition.arguments.argument(arg, ANY) for arg in args]
-            is_or = name == "or"
-
-            def decide(frame: Frame, final: Value) -> Value:
-                frame.last = node
-                for each, arg in zip(evals, args, strict=True):
-                    value = each(frame)
-                    frame.last = arg
-                    if bool(value) is is_or:
-                        return value
-                return final
-
-            return decide
+        # What comes down a pipeline has left its interface behind.
+        fed = Pipe(at.at)
         if name == "len" and not args:
-            # What comes down a pipeline has left its interface behind.
-            return self.length(at, Pipe(at.at))
+            return self.length(at, fed)
+        if name not in ("and", "or", "slice", "call"):
+            return None
+        evals = [self.definition.arguments.argument(arg, ANY) for arg in args]
         if name == "slice":
-            evals = [self.definition.arguments.argument(arg, ANY) for arg in args]
-            # What comes down a pipeline has left its interface behind.
-            nodes = [*args, Pipe(at.at)]
+            nodes = [*args, fed]
             return lambda frame, final: self.cut(
                 at, [*[each(frame) for each in evals], final], nodes, frame
             )
         if name == "call":
-            evals = [self.definition.arguments.argument(arg, ANY) for arg in args]
             called = str(args[0]) if args else None
 
             def run(frame: Frame, final: Value) -> Value:
@@ -125,7 +107,18 @@ class BuiltinCalls(Part):
                 return self.call_value(at, shown, values, frame)
 
             return run
-        return None
+        is_or = name == "or"
+
+        def decide(frame: Frame, final: Value) -> Value:
+            frame.last = node
+            for each, arg in zip(evals, args, strict=True):
+                value = each(frame)
+                frame.last = arg
+                if bool(value) is is_or:
+                    return value
+            return final
+
+        return decide
 
     def call_value(self, at: Node, name: str, values: list[Value], frame: Frame) -> Value:
         """What the builtin `call` does: call a function that is a value."""
@@ -160,7 +153,7 @@ class BuiltinCalls(Part):
                 ready.insert(0, frame.context)
             return function.run(*ready)
         except GoError as error:
-            raise self.definition.error(at, f"error calling call: {error}") from error
+            raise self.error(at, f"error calling call: {error}") from error
 
 
 def _nil_function(*_: Value) -> NoReturn:

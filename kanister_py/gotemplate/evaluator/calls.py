@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NoReturn
 
 from kanister_py.gotemplate.builtins import BUILTINS
 from kanister_py.gotemplate.evaluator.arguments import PLAIN_CLASSES
@@ -35,7 +34,7 @@ class Calls(Part):
             start_of, names = self.definition.scope.variable(node), node.names[1:]
             slots = self.definition.scope.slots(node.names[0])
             if not names:
-                return self._not_a_function(node)
+                return self._refusing(node, f"can't give argument to non-function {node}")
         else:
             assert isinstance(node, Chain)
             start_of, names = self.definition.pipelines.operand(node.of), node.names
@@ -59,11 +58,9 @@ class Calls(Part):
 
         return run
 
-    def _not_a_function(self, node: Node) -> Feed:
-        def fail(_frame: Frame, _value: Value) -> NoReturn:
-            raise self.definition.error(node, f"can't give argument to non-function {node}")
-
-        return fail
+    def _refusing(self, node: Node, why: str) -> Feed:
+        fail = self.failing(node, why)
+        return lambda frame, _: fail(frame)
 
     def _method_call(
         self, node: Node, name: str, method: Function, args: list[Node], before: Command | None
@@ -72,11 +69,7 @@ class Calls(Part):
         given = len(args) + has_final
         wrong = wrong_number(name, method, given, len(args))
         if wrong:
-
-            def refuse(_frame: Frame, _pair: Value) -> NoReturn:
-                raise self.definition.error(node, wrong)
-
-            return refuse
+            return self._refusing(node, wrong)
         evals = [
             self.definition.arguments.argument(arg, param_at(method, at))
             for at, arg in enumerate(args)
@@ -87,15 +80,8 @@ class Calls(Part):
             receiver, final = pair
             values = [receiver, *[each(frame) for each in evals]]
             if before is not None:
-                values.append(
-                    self.definition.arguments.fit(
-                        final,
-                        param_at(method, given - 1),
-                        before,
-                        frame,
-                        lambda: self.definition.origins.last_of(last, frame),
-                    )
-                )
+                wanted = param_at(method, given - 1)
+                values.append(self.definition.arguments.fit(final, wanted, before, frame, last))
             return self.invoke(node, name, method, values, frame)
 
         return run
@@ -109,7 +95,7 @@ class Calls(Part):
                 return function.run(frame.context, *values)
             return function.run(*values)
         except GoError as error:
-            raise self.definition.error(node, f"error calling {name}: {error}") from error
+            raise self.error(node, f"error calling {name}: {error}") from error
 
     def function_call(self, node: Identifier, at: Node, args: list[Node]) -> Eval:
         """A function at the start of a pipeline, or alone as an argument."""
@@ -122,7 +108,7 @@ class Calls(Part):
             function = _BUILTINS[name]
         wrong = wrong_number(name, function, len(args), len(args))
         if wrong:
-            return self.definition.failing(node, wrong)
+            return self.failing(node, wrong)
         return self.plain_call(at, name, function.run, self.arguments(function, args))
 
     def arguments(self, function: Function, args: list[Node]) -> list[Eval]:
@@ -147,7 +133,7 @@ class Calls(Part):
                 try:
                     value = call(given)
                 except GoError as error:
-                    raise self.definition.error(at, f"error calling {name}: {error}") from error
+                    raise self.error(at, f"error calling {name}: {error}") from error
                 if type(value) in SIZED and len(value) > LONG:
                     frame.context.pay(value)
                 return value
@@ -165,7 +151,7 @@ class Calls(Part):
                 try:
                     value = call(first, second)
                 except GoError as error:
-                    raise self.definition.error(at, f"error calling {name}: {error}") from error
+                    raise self.error(at, f"error calling {name}: {error}") from error
                 if type(value) in SIZED and len(value) > LONG:
                     frame.context.pay(value)
                 return value
@@ -187,7 +173,7 @@ class Calls(Part):
             try:
                 value = call(*values)
             except GoError as error:
-                raise self.definition.error(at, f"error calling {name}: {error}") from error
+                raise self.error(at, f"error calling {name}: {error}") from error
             if type(value) in SIZED and len(value) > LONG:
                 frame.context.pay(value)
             return value
@@ -208,8 +194,7 @@ class Calls(Part):
         given = len(args) + 1
         wrong = wrong_number(name, function, given, len(args))
         if wrong:
-            fail = self.definition.failing(node, wrong)
-            return lambda frame, _: fail(frame)
+            return self._refusing(node, wrong)
         evals = self.arguments(function, args)
         wanted = param_at(function, given - 1)
         last = args[-1] if args else node
@@ -220,13 +205,7 @@ class Calls(Part):
         def run(frame: Frame, final: Value) -> Value:
             values = [each(frame) for each in evals]
             if not fits_all and type(final) is not plain:
-                final = self.definition.arguments.fit(
-                    final,
-                    wanted,
-                    before,
-                    frame,
-                    lambda: self.definition.origins.last_of(last, frame),
-                )
+                final = self.definition.arguments.fit(final, wanted, before, frame, last)
             values.append(final)
             return paid_call(frame, values)
 

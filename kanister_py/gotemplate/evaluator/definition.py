@@ -1,24 +1,20 @@
-"""Definitions: what the makers of closures share while they compile one template."""
+"""Programs: the definitions of a template as closures, and what their makers share."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
-
-from kanister_py.gotemplate.errors import ExecError
 from kanister_py.gotemplate.evaluator.arguments import Arguments
 from kanister_py.gotemplate.evaluator.builtin_calls import BuiltinCalls
 from kanister_py.gotemplate.evaluator.calls import Calls
 from kanister_py.gotemplate.evaluator.fields import Fields
-from kanister_py.gotemplate.evaluator.frames import Eval, Frame
+from kanister_py.gotemplate.evaluator.frames import UNDEFINED, Frame
 from kanister_py.gotemplate.evaluator.origins import Origins
 from kanister_py.gotemplate.evaluator.pipelines import Pipelines
 from kanister_py.gotemplate.evaluator.scope import Scope
 from kanister_py.gotemplate.evaluator.statements import Statements
-from kanister_py.gotemplate.nodes import Node, place_in
-from kanister_py.gotemplate.quoting import quote
-
-if TYPE_CHECKING:
-    from kanister_py.gotemplate.evaluator.program import Program
+from kanister_py.gotemplate.functions import FunctionTable
+from kanister_py.gotemplate.limits import Context
+from kanister_py.gotemplate.nodes import Block, Tree
+from kanister_py.gotemplate.values import Value
 
 
 class Definition:
@@ -40,19 +36,42 @@ class Definition:
         self.arguments = Arguments(self)
         self.origins = Origins(self)
 
-    def error(self, node: Node, why: str, kind: type[ExecError] = ExecError) -> ExecError:
-        context = str(node)
-        line, column = place_in(self.tree.text, node.at)
-        message = (
-            f"template: {self.tree.name}:{line}:{column}: "
-            f"executing {quote(self.name)} at <{context}>: {why}"
-        )
-        return kind(message, self.name, line, column, context, why)
 
-    def failing(self, node: Node, why: str) -> Eval:
-        """A closure for what can only fail, and in Go does so when it is reached."""
+class Program:
+    """A template's definitions as closures; each is compiled when it is first needed."""
 
-        def fail(_: Frame) -> NoReturn:
-            raise self.error(node, why)
+    __slots__ = ("_compiled", "functions", "missing_key", "tree")
 
-        return fail
+    def __init__(self, tree: Tree, functions: FunctionTable, missing_key: str) -> None:
+        self.tree = tree
+        self.functions = functions
+        self.missing_key = missing_key
+        self._compiled: dict[str, Routine] = {}
+
+    def routine(self, name: str) -> Routine | None:
+        found = self._compiled.get(name)
+        if found is None:
+            body = self.tree.definitions.get(name)
+            if body is None:
+                return None
+            found = self._compiled[name] = Routine(self, name, body)
+        return found
+
+
+class Routine:
+    """One definition, ready to run."""
+
+    __slots__ = ("cost", "size", "steps")
+
+    def __init__(self, program: Program, name: str, body: Block) -> None:
+        definition = Definition(program, name)
+        self.steps = definition.statements.steps(body)
+        self.cost = len(self.steps)
+        self.size = definition.scope.size
+
+    def run(self, data: Value, out: list[str], context: Context, depth: int) -> None:
+        variables: list[Value] = [UNDEFINED] * self.size
+        variables[0] = data
+        frame = Frame(data, variables, out, context, depth)
+        for step in self.steps:
+            step(frame)

@@ -106,7 +106,7 @@ class Fields(Part):
         for position, name in enumerate(names):
             if value is None and not is_boxed:
                 if self.definition.is_strict:
-                    raise self.definition.error(node, f"nil data; no entry for key {quote(name)}")
+                    raise self.error(node, f"nil data; no entry for key {quote(name)}")
                 return None, False
             has_args = call is not None and position == last
             go_type = ANY if is_boxed else type_of(value)
@@ -118,7 +118,7 @@ class Fields(Part):
                     return call(name, method, value), False
                 wrong = wrong_number(name, method, 0, 0)
                 if wrong:
-                    raise self.definition.error(node, wrong)
+                    raise self.error(node, wrong)
                 value = self.definition.calls.invoke(node, name, method, [value], frame)
                 is_boxed = method.result.kind is Kind.INTERFACE
                 continue
@@ -145,42 +145,42 @@ class Fields(Part):
     ) -> tuple[Value, bool]:
         """One name along a chain: a field of a struct, or an entry of a map."""
         if value is None:
-            raise self.definition.error(node, f"nil pointer evaluating {go_type.name}.{name}")
+            raise self.error(node, f"nil pointer evaluating {go_type.name}.{name}")
         if isinstance(value, Struct):
             field = value.struct.field(name)
             if field is not None:
                 if not field.is_exported:
-                    raise self.definition.error(
+                    raise self.error(
                         node, f"{name} is an unexported field of struct type {go_type.name}"
                     )
                 if has_args:
-                    raise self.definition.error(
+                    raise self.error(
                         node, f"{name} has arguments but cannot be invoked as function"
                     )
                 return value[name], field.type.kind is Kind.INTERFACE
         elif isinstance(value, NilPointer):
             pointed = value.go_type.elem
             if pointed is None or pointed.kind is not Kind.STRUCT or pointed.field(name):
-                raise self.definition.error(node, f"nil pointer evaluating {go_type.name}.{name}")
+                raise self.error(node, f"nil pointer evaluating {go_type.name}.{name}")
         elif isinstance(value, dict):
             map_type = type_of(value)
             assert map_type is not None
             if map_type.key is STRING or map_type.key is ANY:
                 return self.entry(node, name, value, map_type, has_args=has_args)
-        raise self.definition.error(node, f"can't evaluate field {name} in type {go_type.name}")
+        raise self.error(node, f"can't evaluate field {name} in type {go_type.name}")
 
     def entry(
         self, node: Node, name: str, value: dict[Any, Value], map_type: GoType, *, has_args: bool
     ) -> tuple[Value, bool]:
         if has_args:
-            raise self.definition.error(node, f"{name} is not a method but has arguments")
+            raise self.error(node, f"{name} is not a method but has arguments")
         elem = map_type.elem
         assert elem is not None
         if name in value:
             return value[name], elem.kind is Kind.INTERFACE
         if self.definition.is_strict:
             why = f"map has no entry for key {quote(name)}"
-            raise self.definition.error(node, why, KeyMissing)
+            raise self.error(node, why, KeyMissing)
         if self.definition.missing_key == "zero":
             return zero(elem), elem.kind is Kind.INTERFACE
         return None, False

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
+from kanister_py.gotemplate.errors import ExecError
 from kanister_py.gotemplate.limits import Context
-from kanister_py.gotemplate.nodes import Node
+from kanister_py.gotemplate.nodes import Node, place_in
+from kanister_py.gotemplate.quoting import quote
 from kanister_py.gotemplate.values import Value
 
 if TYPE_CHECKING:
@@ -18,6 +20,22 @@ class Part:
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
+
+    def error(self, node: Node, why: str, kind: type[ExecError] = ExecError) -> ExecError:
+        context, tree, name = str(node), self.definition.tree, self.definition.name
+        line, column = place_in(tree.text, node.at)
+        message = (
+            f"template: {tree.name}:{line}:{column}: executing {quote(name)} at <{context}>: {why}"
+        )
+        return kind(message, name, line, column, context, why)
+
+    def failing(self, node: Node, why: str) -> Eval:
+        """A closure for what can only fail, and in Go does so when it is reached."""
+
+        def fail(_: Frame) -> NoReturn:
+            raise self.error(node, why)
+
+        return fail
 
 
 class Frame:

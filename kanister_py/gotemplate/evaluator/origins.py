@@ -21,7 +21,7 @@ class Origins(Part):
     """Where a value came from, asked once something is wrong."""
 
     def is_boxed(self, node: Node, frame: Frame) -> bool:
-        """Did a nil come out of an interface, or is it no value at all?"""
+        """Say whether a nil came out of an interface; else it is no value at all."""
         if isinstance(node, Dot):
             return DOT in frame.boxed
         if isinstance(node, Variable) and len(node.names) == 1:
@@ -46,7 +46,7 @@ class Origins(Part):
         return False
 
     def last_of(self, node: Node, frame: Frame) -> Node:
-        """Which node did Go look at last while it evaluated this one?"""
+        """Find the node that Go looked at last while it evaluated this one."""
         while True:
             if isinstance(node, Pipe):
                 if not node.commands:

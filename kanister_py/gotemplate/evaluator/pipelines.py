@@ -60,11 +60,11 @@ class Pipelines(Part):
         if isinstance(first, Identifier):
             return self.definition.calls.function_call(first, command, args[1:])
         if len(args) > 1:
-            return self.definition.failing(
+            return self.failing(
                 first if kind is not Pipe else pipe, f"can't give argument to non-function {first}"
             )
         if kind is Nil:
-            return self.definition.failing(first, "nil is not a command")
+            return self.failing(first, "nil is not a command")
         return self.operand(first)
 
     def fed_command(self, command: Command, before: Command) -> Feed:
@@ -81,40 +81,30 @@ class Pipelines(Part):
 
         def fail(frame: Frame, _: Value) -> NoReturn:
             at = self.definition.origins.last_of(before, frame) if type(first) is Pipe else first
-            raise self.definition.error(at, f"can't give argument to non-function {first}")
+            raise self.error(at, f"can't give argument to non-function {first}")
 
         return fail
 
     def operand(self, node: Node) -> Eval:
         """A node without arguments, where nothing is known about the wanted type."""
-        kind = type(node)
-        if kind is Field:
-            assert isinstance(node, Field)
+        if type(node) is Field:
             return self.definition.fields.field(node)
-        if kind is Variable:
-            assert isinstance(node, Variable)
-            if len(node.names) == 1:
-                return self.definition.scope.variable(node)
-            return self.definition.fields.chain(
-                node, self.definition.scope.variable(node), node.names[1:]
-            )
-        if kind is Pipe:
-            assert isinstance(node, Pipe)
+        if type(node) is Variable:
+            value_of = self.definition.scope.variable(node)
+            names = node.names[1:]
+            return self.definition.fields.chain(node, value_of, names) if names else value_of
+        if type(node) is Pipe:
             self.definition.scope.in_parentheses += 1
             value_of = self.pipe(node)
             self.definition.scope.in_parentheses -= 1
             return value_of
-        if kind is Chain:
-            assert isinstance(node, Chain)
+        if type(node) is Chain:
             if type(node.of) is Nil:
-                return self.definition.failing(node, f"indirection through explicit nil in {node}")
+                return self.failing(node, f"indirection through explicit nil in {node}")
             return self.definition.fields.chain(node, self.operand(node.of), node.names)
-        if kind is Identifier:
-            assert isinstance(node, Identifier)
+        if type(node) is Identifier:
             return self.definition.calls.function_call(node, node, [])
-        if kind is Dot:
-            return dot_of
-        return self.definition.arguments.constant(node)
+        return dot_of if type(node) is Dot else self.definition.arguments.constant(node)
 
 
 def fed(value_of: Eval, feed: Feed) -> Eval:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kanister_py.gotemplate.evaluator.frames import UNDEFINED, Eval, Frame, Setter
+from kanister_py.gotemplate.evaluator.frames import UNDEFINED, Eval, Frame, Part, Setter
 from kanister_py.gotemplate.nodes import Pipe, Variable
 from kanister_py.gotemplate.values import Value
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from kanister_py.gotemplate.evaluator.definition import Definition
 
 
-class Scope:
+class Scope(Part):
     """The names that are known at one place of a definition."""
 
     def __init__(self, definition: Definition) -> None:
-        self.definition = definition
+        super().__init__(definition)
         # Innermost last, with their slots.
         self.names: list[tuple[str, int]] = [("$", 0)]
         self.size = 1
@@ -33,7 +33,7 @@ class Scope:
         return slot
 
     def slots(self, name: str) -> list[int]:
-        """Where might a name's value be? The first slot that is filled has it.
+        """Give the slots where a name's value may be; the first that is filled has it.
 
         More than one only if a declaration in parentheses may never be reached.
         """
@@ -47,13 +47,9 @@ class Scope:
 
     def setter(self, variable: Variable, pipe: Pipe, *, is_loop: bool = False) -> Setter:
         name = variable.names[0]
-        if pipe.is_assignment:
-            slots = self.slots(name)
-        elif is_loop:
-            # Declared by the pipeline itself, just before.
-            slots = self.slots(name)
-        else:
-            slots = [self.declare(name)]
+        # Those of a loop are declared by the pipeline itself, just before.
+        is_known = pipe.is_assignment or is_loop
+        slots = self.slots(name) if is_known else [self.declare(name)]
 
         if len(slots) == 1 and slots[0] not in self.doubtful:
             only = slots[0]
@@ -74,7 +70,7 @@ class Scope:
                     frame.variables[slot] = value
                     (frame.boxed.add if is_boxed else frame.boxed.discard)(slot)
                     return
-            raise self.definition.error(
+            raise self.error(
                 self.definition.origins.last_of(pipe, frame), f"undefined variable: {name}"
             )
 
@@ -92,6 +88,6 @@ class Scope:
                 value = frame.variables[slot]
                 if value is not UNDEFINED:
                     return value
-            raise self.definition.error(node, f"undefined variable: {name}")
+            raise self.error(node, f"undefined variable: {name}")
 
         return first

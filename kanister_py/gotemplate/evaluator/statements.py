@@ -108,7 +108,7 @@ class Statements(Part):
             else:
                 go_type = type_of(value)
                 if go_type is not None and go_type.kind is Kind.FUNC:
-                    raise self.definition.error(node, f"can't print {node} of type {go_type.name}")
+                    raise self.error(node, f"can't print {node} of type {go_type.name}")
                 frame.out.append(text_of(value, frame.context))
             return ON
 
@@ -215,7 +215,7 @@ class Statements(Part):
         return loop
 
     def range_setters(self, pipe: Pipe) -> tuple[Setter | None, Setter | None]:
-        """How do index and item get into their variables in each round?"""
+        """Make what puts index and item into their variables in each round."""
         names = pipe.variables
         if not names:
             return None, None
@@ -225,37 +225,29 @@ class Statements(Part):
         return setters[0], setters[1]
 
     def items_of(self, node: Range, value: Value, frame: Frame) -> tuple[Any, bool]:
-        """What does a range go over, and does each item come out of an interface?"""
+        """Give what a range goes over, and whether its items come out of an interface."""
         kind = type(value)
-        if kind is list:
-            return enumerate(value), True
-        if kind is dict:
-            return [(key, value[key]) for key in sorted_keys(value)], True
         if value is None:
             return (), False
         go_type = type_of(value)
         assert go_type is not None
+        is_boxed = go_type.elem is not None and go_type.elem.kind is Kind.INTERFACE
         if go_type.kind is Kind.MAP:
-            assert go_type.elem is not None
-            return (
-                [(key, value[key]) for key in sorted_keys(value)],
-                go_type.elem.kind is Kind.INTERFACE,
-            )
+            return [(key, value[key]) for key in sorted_keys(value)], is_boxed
         if isinstance(value, bytes):
             return enumerate(map(Uint8, value)), False
         if go_type.kind is Kind.SLICE:
-            assert go_type.elem is not None
-            return enumerate(value), go_type.elem.kind is Kind.INTERFACE
+            return enumerate(value), is_boxed
         at = self.definition.origins.last_of(node.pipe, frame)
         if go_type.kind in INTEGERS:
             if len(node.pipe.variables) > 1:
-                raise self.definition.error(
+                raise self.error(
                     at, f"can't use {show(value)} to iterate over more than one variable"
                 )
             make = int if kind is int else kind
             return ((None, make(each)) for each in range(int(value))), False
         shown = value.pointed_at() if isinstance(value, Struct) else value
-        raise self.definition.error(at, f"range can't iterate over {show(shown)}")
+        raise self.error(at, f"range can't iterate over {show(shown)}")
 
     def invocation(self, node: Invocation) -> Step:
         value_of = self.definition.pipelines.pipe(node.pipe) if node.pipe is not None else None
@@ -264,7 +256,7 @@ class Statements(Part):
         def invoke(frame: Frame) -> int:
             routine = program.routine(node.name)
             if routine is None:
-                raise self.definition.error(node, f"template {quote(node.name)} not defined")
+                raise self.error(node, f"template {quote(node.name)} not defined")
             context = frame.context
             if frame.depth >= context.depth:
                 raise LimitExceeded(
@@ -280,7 +272,7 @@ class Statements(Part):
 
 
 def _may_jump(block: Block) -> bool:
-    """May a `break` or `continue` in here end the block early?"""
+    """Say whether a `break` or `continue` in here may end the block early."""
     waiting = [block]
     while waiting:
         for node in waiting.pop().nodes:

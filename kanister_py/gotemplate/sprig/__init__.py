@@ -5,6 +5,75 @@ sprig 3 has, what sprig 3.3 has there. Compositions see sprig 3.3 without the
 environment. A name that both have may differ: each table keeps its own.
 """
 
-from kanister_py.gotemplate.sprig.tables import BLUEPRINT_FUNCTIONS, GO_TEMPLATING_FUNCTIONS
+from __future__ import annotations
+
+from kanister_py.gotemplate.functions import Function, FunctionTable, GoError, go_function
+from kanister_py.gotemplate.sprig import (
+    certificates,
+    chance,
+    ciphers,
+    dates,
+    defaults,
+    dicts,
+    encoding,
+    jsons,
+    lists,
+    numbers,
+    paths,
+    regex,
+    semvers,
+    strings,
+    urls,
+)
+
+_THEMES = (
+    certificates,
+    chance,
+    ciphers,
+    dates,
+    defaults,
+    dicts,
+    encoding,
+    jsons,
+    lists,
+    numbers,
+    paths,
+    regex,
+    semvers,
+    strings,
+    urls,
+)
+
+
+def _refused(why: str) -> Function:
+    """A function that would show a template its machine: known by name, refused when called."""
+
+    def refuse(_: str) -> str:
+        raise GoError(why)
+
+    return go_function("func(string) (string, error)")(refuse)
+
+
+_NO_ENVIRONMENT = "a template does not see the environment of the process that renders it"
+_NO_HOST = {"getHostByName": _refused("a template does not reach the network")}
+
+
+def _table(own: str, more: dict[str, Function]) -> FunctionTable:
+    """The functions of a generation; a theme without its own has those of the older one."""
+    named: dict[str, Function] = {}
+    for theme in _THEMES:
+        named |= getattr(theme, "NEWER", {})
+    for theme in _THEMES:
+        named |= getattr(theme, own, theme.OF_BLUEPRINTS)
+    # These fail with the same words under both names.
+    must = {f"must{name[0].upper()}{name[1:]}": named[name] for name in lists.MUST_NAMES}
+    return FunctionTable(named | must | more)
+
+
+BLUEPRINT_FUNCTIONS = _table(
+    "OF_BLUEPRINTS",
+    {**_NO_HOST, **dict.fromkeys(("env", "expandenv"), _refused(_NO_ENVIRONMENT))},
+)
+GO_TEMPLATING_FUNCTIONS = _table("OF_COMPOSITIONS", _NO_HOST)
 
 __all__ = ["BLUEPRINT_FUNCTIONS", "GO_TEMPLATING_FUNCTIONS"]

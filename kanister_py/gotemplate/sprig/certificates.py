@@ -319,99 +319,47 @@ def _given_key(text: str) -> tuple[Any, bool]:
     return key, isinstance(key, ed25519.Ed25519PrivateKey)
 
 
-_RESULT = "(sprig.certificate, error)"
-_AUTHORITY = "string, int"
-_SELF_SIGNED = "string, []interface{}, []interface{}, int"
-_SIGNED = f"{_SELF_SIGNED}, sprig.certificate"
+def _maker(
+    *,
+    is_authority: bool = False,
+    load_signer: Callable[[str], Any] | None = None,
+    has_key: bool = False,
+) -> Function:
+    """A function that makes a certificate: with the key of a signer, if it says how that is
+    read, and over a key that is given or made.
+    """
+    params = ["string", *([] if is_authority else ["[]interface{}"] * 2), "int"]
+    params += ["sprig.certificate"] if load_signer else []
+    params += ["string"] if has_key else []
 
+    def make(context: Context, common_name: str, *given: Any) -> Struct:
+        left = list(given)
+        addresses, names = ((), ()) if is_authority else (left.pop(0), left.pop(0))
+        request = _Request(common_name, addresses, names, left.pop(0), is_authority)
+        key, is_modern = _given_key(left.pop()) if has_key else (None, False)
+        issuer = _issuer_of(left.pop(), load_signer) if load_signer else None
+        return _issue(context, request, key or _new_rsa_key(), issuer, is_modern=is_modern)
 
-def _declare(params: str) -> Callable[[Callable[..., Struct]], Function]:
-    return go_function(f"func({params}) {_RESULT}", context=True)
-
-
-@_declare(_AUTHORITY)
-def authority(context: Context, common_name: str, days: int) -> Struct:
-    request = _Request(common_name, (), (), days, is_authority=True)
-    return _issue(context, request, _new_rsa_key(), None, is_modern=False)
-
-
-@_declare(f"{_AUTHORITY}, string")
-def authority_with_key(context: Context, common_name: str, days: int, pem: str) -> Struct:
-    key, is_modern = _given_key(pem)
-    request = _Request(common_name, (), (), days, is_authority=True)
-    return _issue(context, request, key, None, is_modern=is_modern)
-
-
-@_declare(_SELF_SIGNED)
-def self_signed(
-    context: Context, common_name: str, addresses: list[Value], names: list[Value], days: int
-) -> Struct:
-    request = _Request(common_name, addresses, names, days)
-    return _issue(context, request, _new_rsa_key(), None, is_modern=False)
-
-
-@_declare(f"{_SELF_SIGNED}, string")
-def self_signed_with_key(
-    context: Context,
-    common_name: str,
-    addresses: list[Value],
-    names: list[Value],
-    days: int,
-    pem: str,
-) -> Struct:
-    key, is_modern = _given_key(pem)
-    request = _Request(common_name, addresses, names, days)
-    return _issue(context, request, key, None, is_modern=is_modern)
-
-
-def _signed(load_signer_key: Callable[[str], Any]) -> Function:
-    def sign(
-        context: Context,
-        common_name: str,
-        addresses: list[Value],
-        names: list[Value],
-        days: int,
-        signer: Struct,
-    ) -> Struct:
-        issuer = _issuer_of(signer, load_signer_key)
-        request = _Request(common_name, addresses, names, days)
-        return _issue(context, request, _new_rsa_key(), issuer, is_modern=False)
-
-    return _declare(_SIGNED)(sign)
-
-
-@_declare(f"{_SIGNED}, string")
-def signed_with_key(
-    context: Context,
-    common_name: str,
-    addresses: list[Value],
-    names: list[Value],
-    days: int,
-    signer: Struct,
-    pem: str,
-) -> Struct:
-    key, is_modern = _given_key(pem)
-    issuer = _issuer_of(signer, _check_key)
-    request = _Request(common_name, addresses, names, days)
-    return _issue(context, request, key, issuer, is_modern=is_modern)
+    signature = f"func({', '.join(params)}) (sprig.certificate, error)"
+    return go_function(signature, context=True)(make)
 
 
 OF_BLUEPRINTS: dict[str, Function] = {
     "buildCustomCert": _build_custom(partial(_load_rsa_key, "decodedKey")),
-    "genCA": authority,
+    "genCA": _maker(is_authority=True),
     "genPrivateKey": private_key_of_blueprints,
-    "genSelfSignedCert": self_signed,
-    "genSignedCert": _signed(partial(_load_rsa_key, "decodedSignerKey")),
+    "genSelfSignedCert": _maker(),
+    "genSignedCert": _maker(load_signer=partial(_load_rsa_key, "decodedSignerKey")),
 }
 NEWER: dict[str, Function] = {
-    "genCAWithKey": authority_with_key,
-    "genSelfSignedCertWithKey": self_signed_with_key,
-    "genSignedCertWithKey": signed_with_key,
+    "genCAWithKey": _maker(is_authority=True, has_key=True),
+    "genSelfSignedCertWithKey": _maker(has_key=True),
+    "genSignedCertWithKey": _maker(load_signer=_check_key, has_key=True),
 }
 OF_COMPOSITIONS: dict[str, Function] = {
     "buildCustomCert": _build_custom(_check_key),
-    "genCA": authority,
+    "genCA": _maker(is_authority=True),
     "genPrivateKey": private_key,
-    "genSelfSignedCert": self_signed,
-    "genSignedCert": _signed(_check_key),
+    "genSelfSignedCert": _maker(),
+    "genSignedCert": _maker(load_signer=_check_key),
 }

@@ -1,8 +1,8 @@
-"""What chance decides: identifiers, passwords, orders."""
+"""Random values: identifiers, passwords, orders."""
 
 from __future__ import annotations
 
-from kanister_py.gotemplate.functions import GoError, go_function
+from kanister_py.gotemplate.functions import Function, GoError, go_function
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.sprig.encoding import encode_base64
 from kanister_py.gotemplate.sprig.words import runes
@@ -23,32 +23,17 @@ def random_below(context: Context, bound: int) -> int:
             return number % bound
 
 
-def _text_of(context: Context, length: int, alphabet: str) -> str:
-    if length <= 0:
-        return ""
-    context.check_size(length)
-    context.spend(length)
-    return "".join(alphabet[random_below(context, len(alphabet))] for _ in range(length))
+def _text_of(alphabet: str) -> Function:
+    """A text of some length, of any of these characters."""
 
+    def text(context: Context, length: int) -> str:
+        if length <= 0:
+            return ""
+        context.check_size(length)
+        context.spend(length)
+        return "".join(alphabet[random_below(context, len(alphabet))] for _ in range(length))
 
-@go_function("func(int) string", context=True)
-def random_letters_and_digits(context: Context, length: int) -> str:
-    return _text_of(context, length, _LETTERS + _DIGITS)
-
-
-@go_function("func(int) string", context=True)
-def random_letters(context: Context, length: int) -> str:
-    return _text_of(context, length, _LETTERS)
-
-
-@go_function("func(int) string", context=True)
-def random_digits(context: Context, length: int) -> str:
-    return _text_of(context, length, _DIGITS)
-
-
-@go_function("func(int) string", context=True)
-def random_ascii(context: Context, length: int) -> str:
-    return _text_of(context, length, _PRINTABLE)
+    return go_function("func(int) string", context=True)(text)
 
 
 @go_function("func(string) string", context=True)
@@ -86,12 +71,11 @@ def random_bytes(context: Context, size: int) -> str:
 
 
 OF_BLUEPRINTS = {
-    "randAlpha": random_letters,
-    "randAlphaNum": random_letters_and_digits,
-    "randAscii": random_ascii,
-    "randNumeric": random_digits,
+    "randAlpha": _text_of(_LETTERS),
+    "randAlphaNum": _text_of(_LETTERS + _DIGITS),
+    "randAscii": _text_of(_PRINTABLE),
+    "randNumeric": _text_of(_DIGITS),
     "shuffle": shuffle,
     "uuidv4": uuid_of_version_4,
 }
 NEWER = {"randBytes": random_bytes, "randInt": random_int}
-OF_COMPOSITIONS = OF_BLUEPRINTS

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Sequence
+from typing import Any
 
 from kanister_py.gotemplate.functions import Function, GoError, go_function
 from kanister_py.gotemplate.limits import Context
@@ -18,7 +20,7 @@ def _key_of(password: str) -> bytes:
     return to_bytes(password)[:32].ljust(32, b"\0")
 
 
-def _cipher(password: str, start: bytes) -> object:
+def _cipher(password: str, start: bytes) -> Any:
     # Loaded where it is needed: the library is large, and few templates encrypt.
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
@@ -27,24 +29,18 @@ def _cipher(password: str, start: bytes) -> object:
 
 @go_function("func(string, string) (string, error)", context=True)
 def encrypt_aes(context: Context, password: str, text: str) -> str:
-    from cryptography.hazmat.primitives.ciphers import Cipher
-
     if not text:
         return ""
     start = context.effects.random_bytes(_BLOCK)
     data = to_bytes(text)
     padding = _BLOCK - len(data) % _BLOCK
-    cipher = _cipher(password, start)
-    assert isinstance(cipher, Cipher)
-    encryptor = cipher.encryptor()
+    encryptor = _cipher(password, start).encryptor()
     hidden = encryptor.update(data + bytes([padding]) * padding) + encryptor.finalize()
     return encode_base64(start + hidden)
 
 
 @go_function("func(string, string) (string, error)")
 def decrypt_aes(password: str, text: str) -> str:
-    from cryptography.hazmat.primitives.ciphers import Cipher
-
     if not text:
         return ""
     data = decode_base64(text)
@@ -56,9 +52,7 @@ def decrypt_aes(password: str, text: str) -> str:
         raise GoError("crypto/cipher: input not full blocks")
     if not hidden:
         raise GoError("runtime error: index out of range [-1]")
-    cipher = _cipher(password, start)
-    assert isinstance(cipher, Cipher)
-    decryptor = cipher.decryptor()
+    decryptor = _cipher(password, start).decryptor()
     shown = decryptor.update(hidden) + decryptor.finalize()
     # The padding is believed, not checked: a wrong password may show as nonsense.
     length = len(shown) - shown[-1]
@@ -74,28 +68,20 @@ def not_allowed(usage: str) -> GoError:
     )
 
 
-_DERIVE = "func(uint32, string, string, string, string) "
+def _forbidden(name: str, params: str) -> Function:
+    def refuse(*_: object) -> str:
+        raise not_allowed(name)
+
+    return go_function(f"func({params}) (string, error)")(refuse)
 
 
-@go_function(_DERIVE + "(string, error)")
-def derive_no_password(*_: object) -> str:
-    raise not_allowed("derivePassword")
-
-
-@go_function("func(string) (string, error)")
-def no_bcrypt(_: str) -> str:
-    raise not_allowed("bcrypt")
-
-
-@go_function("func(string, string) (string, error)")
-def no_htpasswd(*_: str) -> str:
-    raise not_allowed("htpasswd")
+_DERIVE = "uint32, string, string, string, string"
 
 
 # Master Password, version 1: what each kind of password looks like, and of which characters.
-_FORMS = {
+_FORMS: dict[str, Sequence[str]] = {
     "maximum": ("anoxxxxxxxxxxxxxxxxx", "axxxxxxxxxxxxxxxxxno"),
-    "long": (
+    "long": [
         "CvcvnoCvcvCvcv",
         "CvcvCvcvnoCvcv",
         "CvcvCvcvCvcvno",
@@ -117,7 +103,7 @@ _FORMS = {
         "CvccnoCvcvCvcc",
         "CvccCvcvnoCvcc",
         "CvccCvcvCvccno",
-    ),
+    ],
     "medium": ("CvcnoCvc", "CvcCvcno"),
     "short": ("Cvcn",),
     "basic": ("aaanaaan", "aannaaan", "aaannaaa"),
@@ -137,7 +123,7 @@ _CHARACTERS = {
 _SCOPE = b"com.lyndir.masterpassword"
 
 
-@go_function(_DERIVE + "string")
+@go_function(f"func({_DERIVE}) string")
 def derive_password(counter: int, kind: str, password: str, user: str, site: str) -> str:
     forms = _FORMS.get(kind)
     if forms is None:
@@ -197,10 +183,10 @@ _COMMON: dict[str, Function] = {"decryptAES": decrypt_aes, "encryptAES": encrypt
 
 OF_BLUEPRINTS = {
     **_COMMON,
-    "derivePassword": derive_no_password,
+    "derivePassword": _forbidden("derivePassword", _DERIVE),
     # Names of sprig 3 that Kanister forbids as soon as there is a function to forbid.
-    "bcrypt": no_bcrypt,
-    "htpasswd": no_htpasswd,
+    "bcrypt": _forbidden("bcrypt", "string"),
+    "htpasswd": _forbidden("htpasswd", "string, string"),
 }
 OF_COMPOSITIONS = {
     **_COMMON,

@@ -1,4 +1,4 @@
-"""What sprig's functions take for a text, a number, an empty value, an equal value."""
+"""Conversions as sprig's functions do them: to text and numbers, emptiness, equality."""
 
 from __future__ import annotations
 
@@ -8,15 +8,12 @@ from typing import Any
 
 from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.limits import Context
-from kanister_py.gotemplate.numbers import read_float
+from kanister_py.gotemplate.numbers import MAX_INT64, MIN_INT64, read_float
 from kanister_py.gotemplate.printing import sprint
 from kanister_py.gotemplate.types import Kind
 from kanister_py.gotemplate.values import Struct, Uint8, Value, from_bytes, is_nil, kind_of, type_of
 
 NIL_DEREFERENCE = "runtime error: invalid memory address or nil pointer dereference"
-
-MIN_INT64 = -(1 << 63)
-MAX_INT64 = (1 << 63) - 1
 
 # What Go calls white space; Python's own idea has four control characters more.
 SPACES = (
@@ -26,7 +23,7 @@ SPACES = (
 
 
 def text_of(value: Value, context: Context) -> str:
-    """What text does sprig make of a value? Bytes are read as text."""
+    """Make a text of a value as sprig does; bytes are read as text."""
     if type(value) is str:
         return value
     if isinstance(value, bytes):
@@ -35,7 +32,7 @@ def text_of(value: Value, context: Context) -> str:
 
 
 def show(value: Value, context: Context) -> str:
-    """What text does Go print for a value?"""
+    """Give the text that Go prints for a value."""
     return sprint(value, context=context)
 
 
@@ -52,26 +49,28 @@ def cut_to_int(number: float) -> int:
     return MIN_INT64
 
 
-def parse_decimal(text: str) -> int | None:
-    """The number that Go's ParseInt reads in base 10, if it fits in 64 bits."""
+def _decimal(text: str) -> int | None:
+    """The whole number of a text; one beyond 64 bits stays beyond them, and is not read on."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()):
         return None
-    number = int(text) if len(digits) < 20 else _bounded(text)
-    return number if number is not None and MIN_INT64 <= number <= MAX_INT64 else None
-
-
-def _bounded(text: str) -> int | None:
-    """Leading zeros are fine; more digits than 64 bits can hold are not worth counting."""
-    digits = text.lstrip("+-").lstrip("0")
-    if len(digits) > 19:
-        return None
-    number = int(digits or "0")
+    number = int(digits.lstrip("0")[:20] or "0")
     return -number if text.startswith("-") else number
 
 
+def parse_decimal(text: str) -> int | None:
+    """The number that Go's ParseInt reads in base 10, if it fits in 64 bits."""
+    number = _decimal(text)
+    return number if number is not None and MIN_INT64 <= number <= MAX_INT64 else None
+
+
+def bounded_decimal(text: str) -> int:
+    """The same, but what is no number is 0, and one too large is the largest there is."""
+    return max(MIN_INT64, min(MAX_INT64, _decimal(text) or 0))
+
+
 def to_int64(value: Value) -> int:
-    """Which whole number is a value? What is none is 0."""
+    """Read a value as a whole number; what is none is 0."""
     if type(value) is str:
         return parse_decimal(value) or 0
     if isinstance(value, int):
@@ -82,7 +81,7 @@ def to_int64(value: Value) -> int:
 
 
 def to_float64(value: Value) -> float:
-    """Which number is a value? What is none is 0."""
+    """Read a value as a number; what is none is 0."""
     if type(value) is str:
         number = read_float(value)
         return 0.0 if number is None else number
@@ -117,12 +116,12 @@ def texts_of(value: Value, context: Context) -> list[str]:
 
 
 def is_empty(value: Value) -> bool:
-    """Does sprig take a value for unset? Structs never are; Python's truth is Go's here."""
+    """Say whether sprig takes a value for unset. Structs never are; Python's truth is Go's here."""
     return not value
 
 
 def deep_equal(one: Value, other: Value, context: Context) -> bool:
-    """Are two values equal all the way down, types included?"""
+    """Say whether two values are equal all the way down, types included."""
     context.spend(1)
     go_type = type_of(one)
     if go_type is not type_of(other):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from kanister_py.gotemplate.functions import Function, GoError, go_function
 from kanister_py.gotemplate.layouts import format_time, parse_time
 from kanister_py.gotemplate.limits import Context
-from kanister_py.gotemplate.sprig.conversions import parse_decimal, wrapped
+from kanister_py.gotemplate.sprig.conversions import bounded_decimal, wrapped
 from kanister_py.gotemplate.times import (
     DAY_SECONDS,
     HOUR,
@@ -13,7 +15,6 @@ from kanister_py.gotemplate.times import (
     SECOND,
     UTC,
     ZERO_TIME,
-    Duration,
     Location,
     Time,
     difference,
@@ -50,47 +51,26 @@ def _zone_of(name: str, context: Context) -> Location:
         return UTC
 
 
-def _shown(context: Context, layout: str, value: Value, zone: str) -> str:
+def _shown(context: Context, layout: str, value: Value, zone: str = _LOCAL) -> str:
     moment = _moment_of(value, context).in_zone(_zone_of(zone, context))
     return format_time(moment, layout)
 
 
-@go_function("func(string, interface{}) string", context=True)
-def date(context: Context, layout: str, value: Value) -> str:
-    return _shown(context, layout, value, _LOCAL)
-
-
-@go_function("func(string, interface{}, string) string", context=True)
-def date_in_zone(context: Context, layout: str, value: Value, zone: str) -> str:
-    return _shown(context, layout, value, zone)
-
-
-@go_function("func(interface{}) string", context=True)
-def html_date(context: Context, value: Value) -> str:
-    return _shown(context, _HTML_DATE, value, _LOCAL)
-
-
-@go_function("func(interface{}, string) string", context=True)
-def html_date_in_zone(context: Context, value: Value, zone: str) -> str:
+def _html_date(context: Context, value: Value, zone: str = _LOCAL) -> str:
     return _shown(context, _HTML_DATE, value, zone)
+
+
+@go_function("func(string, time.Time) (time.Time, error)")
+def must_date_modify(span: str, moment: Time) -> Time:
+    return Time(moment.unix_nanoseconds + parse_duration(span), moment.location)
 
 
 @go_function("func(string, time.Time) time.Time")
 def date_modify(span: str, moment: Time) -> Time:
     """A span that cannot be read moves nothing."""
-    try:
-        return _moved(moment, parse_duration(span))
-    except GoError:
-        return moment
-
-
-@go_function("func(string, time.Time) (time.Time, error)")
-def must_date_modify(span: str, moment: Time) -> Time:
-    return _moved(moment, parse_duration(span))
-
-
-def _moved(moment: Time, span: Duration) -> Time:
-    return Time(moment.unix_nanoseconds + span, moment.location)
+    with suppress(GoError):
+        moment = must_date_modify(span, moment)
+    return moment
 
 
 @go_function("func(interface{}) string", context=True)
@@ -100,22 +80,18 @@ def ago(context: Context, value: Value) -> str:
     return format_duration(round_to(difference(now, moment), SECOND))
 
 
-def _read(context: Context, layout: str, text: str) -> Time:
-    return parse_time(layout, text, default=context.effects.zone, local=context.effects.zone)
+@go_function("func(string, string) (time.Time, error)", context=True)
+def must_to_date(context: Context, layout: str, text: str) -> Time:
+    return parse_time(layout, text, default=context.effects.zone)
 
 
 @go_function("func(string, string) time.Time", context=True)
 def to_date(context: Context, layout: str, text: str) -> Time:
     """A text that does not follow the layout is the zero time."""
-    try:
-        return _read(context, layout, text)
-    except GoError:
-        return ZERO_TIME
-
-
-@go_function("func(string, string) (time.Time, error)", context=True)
-def must_to_date(context: Context, layout: str, text: str) -> Time:
-    return _read(context, layout, text)
+    moment = ZERO_TIME
+    with suppress(GoError):
+        moment = must_to_date(context, layout, text)
+    return moment
 
 
 @go_function("func(time.Time) string")
@@ -132,21 +108,10 @@ def now(context: Context) -> Time:
 def duration(value: Value) -> str:
     """Seconds as a span, if they are a text or an int64."""
     if type(value) is str:
-        seconds = _bounded_decimal(value)
+        seconds = bounded_decimal(value)
     else:
         seconds = int(value) if type(value) is Int64 else 0
     return format_duration(wrapped(seconds * SECOND))
-
-
-def _bounded_decimal(text: str) -> int:
-    """What is too large for an int64 is read as the largest of them."""
-    number = parse_decimal(text)
-    if number is not None:
-        return number
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit()):
-        return 0
-    return -(1 << 63) if text.startswith("-") else (1 << 63) - 1
 
 
 _DAY = DAY_SECONDS * SECOND
@@ -165,10 +130,8 @@ def duration_round(context: Context, value: Value) -> str:
     """A span in its largest unit, cut; a time means the span since then."""
     span = 0
     if type(value) is str:
-        try:
+        with suppress(GoError):
             span = parse_duration(value)
-        except GoError:
-            span = 0
     elif type(value) is Int64:
         span = int(value)
     elif isinstance(value, Time):
@@ -177,15 +140,16 @@ def duration_round(context: Context, value: Value) -> str:
     return next((f"{size // unit}{name}" for unit, name in _ROUGH_UNITS if size > unit), "0s")
 
 
+_DATE_IN_ZONE = go_function("func(string, interface{}, string) string", context=True)(_shown)
 OF_BLUEPRINTS: dict[str, Function] = {
     "ago": ago,
-    "date": date,
-    "dateInZone": date_in_zone,
+    "date": go_function("func(string, interface{}) string", context=True)(_shown),
+    "dateInZone": _DATE_IN_ZONE,
     "dateModify": date_modify,
-    "date_in_zone": date_in_zone,
+    "date_in_zone": _DATE_IN_ZONE,
     "date_modify": date_modify,
-    "htmlDate": html_date,
-    "htmlDateInZone": html_date_in_zone,
+    "htmlDate": go_function("func(interface{}) string", context=True)(_html_date),
+    "htmlDateInZone": go_function("func(interface{}, string) string", context=True)(_html_date),
     "now": now,
     "toDate": to_date,
     "unixEpoch": unix_epoch,
@@ -197,4 +161,3 @@ NEWER: dict[str, Function] = {
     "mustToDate": must_to_date,
     "must_date_modify": must_date_modify,
 }
-OF_COMPOSITIONS = OF_BLUEPRINTS

@@ -8,29 +8,9 @@ from kanister_py.gotemplate.sprig.conversions import deep_equal, guarded, is_emp
 from kanister_py.gotemplate.values import Value, kind_of, type_name
 
 
-@go_function("func(interface{}, ...interface{}) interface{}")
-def default(fallback: Value, *given: Value) -> Value:
-    return fallback if not given or is_empty(given[0]) else given[0]
-
-
-@go_function("func(...interface{}) interface{}")
-def coalesce(*values: Value) -> Value:
-    return next((each for each in values if not is_empty(each)), None)
-
-
-@go_function("func(interface{}, interface{}, bool) interface{}")
-def ternary(yes: Value, no: Value, which: bool) -> Value:
-    return yes if which else no
-
-
 def _kind_name(value: Value) -> str:
     kind = kind_of(value)
     return "invalid" if kind is None else kind.value
-
-
-@go_function("func(string, interface{}) bool")
-def type_is_like(target: str, value: Value) -> bool:
-    return type_name(value) in (target, "*" + target)
 
 
 @guarded
@@ -44,20 +24,28 @@ def fail(message: str) -> str:
 
 
 OF_BLUEPRINTS = {
-    "coalesce": coalesce,
+    "coalesce": go_function("func(...interface{}) interface{}")(
+        lambda *values: next((each for each in values if not is_empty(each)), None)
+    ),
     "deepEqual": go_function("func(interface{}, interface{}) bool", context=True)(_deep_equal),
-    "default": default,
+    "default": go_function("func(interface{}, ...interface{}) interface{}")(
+        lambda fallback, *given: fallback if not given or is_empty(given[0]) else given[0]
+    ),
     "empty": go_function("func(interface{}) bool")(is_empty),
     "fail": fail,
     "kindIs": go_function("func(string, interface{}) bool")(
         lambda target, value: _kind_name(value) == target
     ),
     "kindOf": go_function("func(interface{}) string")(_kind_name),
-    "ternary": ternary,
+    "ternary": go_function("func(interface{}, interface{}, bool) interface{}")(
+        lambda yes, no, which: yes if which else no
+    ),
     "typeIs": go_function("func(string, interface{}) bool")(
         lambda target, value: type_name(value) == target
     ),
-    "typeIsLike": type_is_like,
+    "typeIsLike": go_function("func(string, interface{}) bool")(
+        lambda target, value: type_name(value) in (target, "*" + target)
+    ),
     "typeOf": go_function("func(interface{}) string")(type_name),
 }
 
@@ -65,4 +53,3 @@ NEWER = {
     "all": go_function("func(...interface{}) bool")(lambda *values: not any(map(is_empty, values))),
     "any": go_function("func(...interface{}) bool")(lambda *values: not all(map(is_empty, values))),
 }
-OF_COMPOSITIONS = OF_BLUEPRINTS

@@ -46,42 +46,6 @@ def unset_key(entries: Map, key: str) -> Map:
     return entries
 
 
-@go_function(f"func({_ANY_MAP}, string) bool")
-def has_key(entries: Map, key: str) -> bool:
-    return key in entries
-
-
-@go_function(f"func({_ANY_MAP}, string) interface{{}}")
-def get(entries: Map, key: str) -> Value:
-    return entries.get(key, "")
-
-
-@go_function(f"func(string, ...{_ANY_MAP}) []interface{{}}")
-def pluck(key: str, *dicts: Map) -> list[Value]:
-    return [each[key] for each in dicts if key in each]
-
-
-@go_function(f"func(...{_ANY_MAP}) []string")
-def keys(*dicts: Map) -> list[str]:
-    """In the order of the entries; Go's own order is a different one each time."""
-    return [key for each in dicts for key in each]
-
-
-@go_function(f"func({_ANY_MAP}) []interface{{}}")
-def values(entries: Map) -> list[Value]:
-    return list(entries.values())
-
-
-@go_function(f"func({_ANY_MAP}, ...string) {_ANY_MAP}")
-def pick(entries: Map, *wanted: str) -> Map:
-    return {key: entries[key] for key in wanted if key in entries}
-
-
-@go_function(f"func({_ANY_MAP}, ...string) {_ANY_MAP}")
-def omit(entries: Map, *left_out: str) -> Map:
-    return {key: each for key, each in entries.items() if key not in left_out}
-
-
 def _merge(rules: Rules, *, may_fail: bool) -> Function:
     def merge(context: Context, target: Map, *sources: Map) -> Value:
         if is_nil(target):
@@ -172,19 +136,32 @@ def _conversion(value: Value, wanted: str) -> GoError:
 OF_BLUEPRINTS: dict[str, Function] = {
     "deepCopy": deep_copy,
     "dict": make_dict,
-    "hasKey": has_key,
-    "keys": keys,
+    "hasKey": go_function(f"func({_ANY_MAP}, string) bool")(lambda entries, key: key in entries),
+    # In the order of the entries; Go's own order is a different one each time.
+    "keys": go_function(f"func(...{_ANY_MAP}) []string")(
+        lambda *dicts: [key for entries in dicts for key in entries]
+    ),
     **_merges(keeps_what_is_no_map=True),
-    "omit": omit,
-    "pick": pick,
-    "pluck": pluck,
+    "omit": go_function(f"func({_ANY_MAP}, ...string) {_ANY_MAP}")(
+        lambda entries, *left_out: {k: entries[k] for k in entries if k not in left_out}
+    ),
+    "pick": go_function(f"func({_ANY_MAP}, ...string) {_ANY_MAP}")(
+        lambda entries, *wanted: {key: entries[key] for key in wanted if key in entries}
+    ),
+    "pluck": go_function(f"func(string, ...{_ANY_MAP}) []interface{{}}")(
+        lambda key, *dicts: [entries[key] for entries in dicts if key in entries]
+    ),
     "set": set_key,
     "unset": unset_key,
-    "values": values,
+    "values": go_function(f"func({_ANY_MAP}) []interface{{}}")(
+        lambda entries: list(entries.values())
+    ),
 }
 NEWER: dict[str, Function] = {
     "dig": dig,
-    "get": get,
+    "get": go_function(f"func({_ANY_MAP}, string) interface{{}}")(
+        lambda entries, key: entries.get(key, "")
+    ),
     "mustDeepCopy": go_function("func(interface{}) (interface{}, error)", context=True)(_deep_copy),
 }
 OF_COMPOSITIONS = {**OF_BLUEPRINTS, **_merges(keeps_what_is_no_map=False)}

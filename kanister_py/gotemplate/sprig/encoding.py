@@ -149,4 +149,3 @@ OF_BLUEPRINTS = {
 }
 
 NEWER = {"sha512sum": _text(lambda text: _hexadecimal("sha512", text))}
-OF_COMPOSITIONS = OF_BLUEPRINTS

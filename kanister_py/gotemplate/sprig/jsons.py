@@ -1,16 +1,19 @@
-"""Values as JSON, in the words of Go's encoding/json, and JSON as values."""
+"""JSON as Go's encoding/json writes and reads it, in its words."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
-from kanister_py.gotemplate.functions import GoError, go_function
+from kanister_py.gotemplate.functions import Function, GoError, go_function
 from kanister_py.gotemplate.layouts import format_time
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.numbers import format_float
+from kanister_py.gotemplate.quoting import quote_rune
 from kanister_py.gotemplate.sprig.encoding import encode_base64
+from kanister_py.gotemplate.sprig.words import runes
 from kanister_py.gotemplate.times import Time
 from kanister_py.gotemplate.types import FLOATS, INTEGERS, Field, GoType, Kind, is_settled
 from kanister_py.gotemplate.values import Struct, Value, from_bytes, is_nil, to_bytes, type_of
@@ -19,15 +22,8 @@ from kanister_py.gotemplate.values import Struct, Value, from_bytes, is_nil, to_
 # Python can follow at all.
 _MAX_DEPTH = 150
 
-_ESCAPES = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-}
+_UNESCAPED = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_ESCAPES = {char: f"\\{letter}" for letter, char in _UNESCAPED.items() if char != "/"}
 _NEEDS_ESCAPE = re.compile('[\x00-\x1f"\\\\\u2028\u2029\udc80-\udcff]')
 _NEEDS_ESCAPE_IN_HTML = re.compile('[\x00-\x1f"\\\\<>&\u2028\u2029\udc80-\udcff]')
 
@@ -190,7 +186,7 @@ def _is_omitted(value: Value) -> bool:
 
 
 def encode(value: Value, context: Context, *, indent: str = "", escapes_html: bool = True) -> str:
-    """What does encoding/json write? Raises GoError where it would fail."""
+    """Write a value as encoding/json does. Raises GoError where it would fail."""
     if indent or not escapes_html or not isinstance(value, Struct):
         return _Encoder(context, indent=indent, escapes_html=escapes_html).encode(value)
     # Half of all blueprints write the same profile again and again.
@@ -207,7 +203,6 @@ def encode(value: Value, context: Context, *, indent: str = "", escapes_html: bo
 _SPACE = " \t\r\n"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
-_UNESCAPED = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _LITERALS: dict[str, Any] = {"true": True, "false": False, "null": None}
 
 
@@ -295,8 +290,7 @@ class _Decoder:
             char = self.text[self.at : self.at + 1]
             if char == '"':
                 self.at += 1
-                text = "".join(parts)
-                return "".join("\ufffd" if "\udc80" <= c <= "\udcff" else c for c in text)
+                return runes("".join(parts))
             if char != "\\":
                 raise self._invalid("in string literal")
             self.at += 1
@@ -328,31 +322,27 @@ class _Decoder:
             self.at += 1
         return int(self.text[start : self.at], 16)
 
-    def _array(self, depth: int) -> list[Any]:
+    def _parts(self, end: str, after: str) -> Iterator[None]:
+        """Stop before each part of a list or object, until its end."""
         self.at += 1
-        items: list[Any] = []
         self._skip_space()
-        if self.text[self.at : self.at + 1] == "]":
-            self.at += 1
-            return items
-        while True:
-            items.append(self._value("looking for beginning of value", depth + 1))
+        char = self.text[self.at : self.at + 1]
+        while char != end:
+            yield
             self._skip_space()
             char = self.text[self.at : self.at + 1]
-            if char not in (",", "]"):
-                raise self._invalid("after array element")
-            self.at += 1
-            if char == "]":
-                return items
+            if char not in (",", end):
+                raise self._invalid(after)
+            self.at += char == ","
+        self.at += 1
+
+    def _array(self, depth: int) -> list[Any]:
+        parts = self._parts("]", "after array element")
+        return [self._value("looking for beginning of value", depth + 1) for _ in parts]
 
     def _object(self, depth: int) -> dict[str, Any]:
-        self.at += 1
         members: dict[str, Any] = {}
-        self._skip_space()
-        if self.text[self.at : self.at + 1] == "}":
-            self.at += 1
-            return members
-        while True:
+        for _ in self._parts("}", "after object key:value pair"):
             self._skip_space()
             if self.text[self.at : self.at + 1] != '"':
                 raise self._invalid("looking for beginning of object key string")
@@ -362,67 +352,41 @@ class _Decoder:
                 raise self._invalid("after object key")
             self.at += 1
             members[key] = self._value("looking for beginning of value", depth + 1)
-            self._skip_space()
-            char = self.text[self.at : self.at + 1]
-            if char not in (",", "}"):
-                raise self._invalid("after object key:value pair")
-            self.at += 1
-            if char == "}":
-                return members
+        return members
 
 
 def _shown(char: str) -> str:
     """A character as the complaint shows it: the first byte alone, in single quotes."""
-    if char == "'":
-        return "'\\''"
-    if char == '"':
-        return "'\"'"
-    first = chr(to_bytes(char)[0])
-    if first in "\\\a\b\f\n\r\t\v":
-        short = {"\\": "\\\\", "\a": "\\a", "\v": "\\v", **_ESCAPES}
-        return f"'{short[first]}'"
-    if first < " " or first == "\x7f":
-        return f"'\\x{ord(first):02x}'"
-    return (
-        f"'\\u{ord(first):04x}'" if "\x80" <= first <= "\xa0" or first == "\xad" else f"'{first}'"
-    )
+    return "'\"'" if char == '"' else quote_rune(to_bytes(char)[0])
 
 
 def decode(text: str, context: Context) -> Value:
-    """What does encoding/json read into an interface{}? Raises GoError with its words."""
+    """Read JSON as encoding/json does into an interface{}. Raises GoError with its words."""
     return _Decoder(text, context).decode()
 
 
-def _or_nothing(value: Value, context: Context, *, indent: str = "") -> str:
-    try:
-        return encode(value, context, indent=indent)
-    except GoError:
-        return ""
+def _writer(**how: Any) -> Function:
+    def write(context: Context, value: Value) -> str:
+        return encode(value, context, **how)
+
+    return go_function("func(interface{}) (string, error)", context=True)(write)
 
 
-@go_function("func(interface{}) string", context=True)
-def to_json(context: Context, value: Value) -> str:
-    return _or_nothing(value, context)
+def _quiet(function: Function, signature: str, otherwise: Value) -> Function:
+    """The same function, but what fails has a result, too."""
+    attempt = function.call
+
+    def call(context: Context, value: Value) -> Value:
+        try:
+            return attempt(context, value)
+        except GoError:
+            return otherwise
+
+    return go_function(signature, context=True)(call)
 
 
-@go_function("func(interface{}) string", context=True)
-def to_pretty_json(context: Context, value: Value) -> str:
-    return _or_nothing(value, context, indent="  ")
-
-
-@go_function("func(interface{}) (string, error)", context=True)
-def must_to_json(context: Context, value: Value) -> str:
-    return encode(value, context)
-
-
-@go_function("func(interface{}) (string, error)", context=True)
-def must_to_pretty_json(context: Context, value: Value) -> str:
-    return encode(value, context, indent="  ")
-
-
-@go_function("func(interface{}) (string, error)", context=True)
-def to_raw_json(context: Context, value: Value) -> str:
-    return encode(value, context, escapes_html=False)
+must_to_json, must_to_pretty_json = _writer(), _writer(indent="  ")
+to_raw_json = _writer(escapes_html=False)
 
 
 @go_function("func(string) (interface{}, error)", context=True)
@@ -430,21 +394,15 @@ def must_from_json(context: Context, text: str) -> Value:
     return decode(text, context)
 
 
-@go_function("func(string) interface{}", context=True)
-def from_json(context: Context, text: str) -> Value:
-    try:
-        return decode(text, context)
-    except GoError:
-        return None
-
-
-OF_BLUEPRINTS = {"toJson": to_json, "toPrettyJson": to_pretty_json}
+OF_BLUEPRINTS = {
+    "toJson": _quiet(must_to_json, "func(interface{}) string", ""),
+    "toPrettyJson": _quiet(must_to_pretty_json, "func(interface{}) string", ""),
+}
 NEWER = {
-    "fromJson": from_json,
+    "fromJson": _quiet(must_from_json, "func(string) interface{}", None),
     "mustFromJson": must_from_json,
     "mustToJson": must_to_json,
     "mustToPrettyJson": must_to_pretty_json,
     "mustToRawJson": to_raw_json,
     "toRawJson": to_raw_json,
 }
-OF_COMPOSITIONS = OF_BLUEPRINTS

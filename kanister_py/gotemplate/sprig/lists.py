@@ -27,51 +27,23 @@ def _refusal(verb: str, *, as_list: bool = False) -> Callable[[str], str]:
     return lambda kind: f"Cannot {verb} on type {kind}"
 
 
-@go_function("func(interface{}, interface{}) []interface{}", context=True)
-def push(context: Context, values: Value, value: Value) -> list[Value]:
-    items = items_of(values, _refusal("push"))
-    context.spend(len(items))
-    return [*items, value]
+def _changed(verb: str, change: Callable[..., Sequence[Value]], params: str = "") -> Function:
+    """A list made of another, and of another value where there is one."""
+
+    def changed(context: Context, values: Value, *more: Value) -> Sequence[Value]:
+        items = items_of(values, _refusal(verb))
+        context.spend(len(items))
+        return change(items, *more)
+
+    return go_function(f"func(interface{{}}{params}) []interface{{}}", context=True)(changed)
 
 
-@go_function("func(interface{}, interface{}) []interface{}", context=True)
-def prepend(context: Context, values: Value, value: Value) -> list[Value]:
-    items = items_of(values, _refusal("prepend"))
-    context.spend(len(items))
-    return [value, *items]
+def _picked(verb: str, at: int) -> Function:
+    def picked(values: Value) -> Value:
+        items = items_of(values, _refusal(verb))
+        return items[at] if items else None
 
-
-@go_function("func(interface{}) interface{}")
-def first(values: Value) -> Value:
-    items = items_of(values, _refusal("find first"))
-    return items[0] if items else None
-
-
-@go_function("func(interface{}) interface{}")
-def last(values: Value) -> Value:
-    items = items_of(values, _refusal("find last"))
-    return items[-1] if items else None
-
-
-@go_function("func(interface{}) []interface{}", context=True)
-def rest(context: Context, values: Value) -> Sequence[Value]:
-    items = items_of(values, _refusal("find rest"))
-    context.spend(len(items))
-    return items[1:] if items else _NO_LIST
-
-
-@go_function("func(interface{}) []interface{}", context=True)
-def initial(context: Context, values: Value) -> Sequence[Value]:
-    items = items_of(values, _refusal("find initial"))
-    context.spend(len(items))
-    return items[:-1] if items else _NO_LIST
-
-
-@go_function("func(interface{}) []interface{}", context=True)
-def reverse(context: Context, values: Value) -> list[Value]:
-    items = items_of(values, _refusal("find reverse"))
-    context.spend(len(items))
-    return list(reversed(items))
+    return go_function("func(interface{}) interface{}")(picked)
 
 
 @go_function("func(interface{}) []interface{}")
@@ -162,19 +134,20 @@ def make_list(*values: Value) -> list[Value]:
     return list(values)
 
 
+_PUSH = _changed("push", lambda items, value: [*items, value], ", interface{}")
 _COMMON = {
-    "append": push,
+    "append": _PUSH,
     "compact": compact,
     "concat": concat,
-    "first": first,
+    "first": _picked("find first", 0),
     "has": has,
-    "initial": initial,
-    "last": last,
+    "initial": _changed("find initial", lambda items: items[:-1] if items else _NO_LIST),
+    "last": _picked("find last", -1),
     "list": make_list,
-    "prepend": prepend,
-    "push": push,
-    "rest": rest,
-    "reverse": reverse,
+    "prepend": _changed("prepend", lambda items, value: [value, *items], ", interface{}"),
+    "push": _PUSH,
+    "rest": _changed("find rest", lambda items: items[1:] if items else _NO_LIST),
+    "reverse": _changed("find reverse", lambda items: items[::-1]),
     "tuple": make_list,
     "uniq": uniq,
     "without": without,
@@ -185,20 +158,20 @@ OF_COMPOSITIONS = {**_COMMON, "slice": _slice(cast_to_int)}
 
 NEWER = {"chunk": chunk}
 
-# What is said of the plain name is said of the must-name too: both fail with the same words.
-MUST_NAMES = {
-    "mustAppend": "append",
-    "mustChunk": "chunk",
-    "mustCompact": "compact",
-    "mustFirst": "first",
-    "mustHas": "has",
-    "mustInitial": "initial",
-    "mustLast": "last",
-    "mustPrepend": "prepend",
-    "mustPush": "push",
-    "mustRest": "rest",
-    "mustReverse": "reverse",
-    "mustSlice": "slice",
-    "mustUniq": "uniq",
-    "mustWithout": "without",
-}
+# Those that are also known by a name with `must` before it.
+MUST_NAMES = (
+    "append",
+    "chunk",
+    "compact",
+    "first",
+    "has",
+    "initial",
+    "last",
+    "prepend",
+    "push",
+    "rest",
+    "reverse",
+    "slice",
+    "uniq",
+    "without",
+)

@@ -9,12 +9,10 @@ from decimal import Decimal, DecimalException
 
 from kanister_py.gotemplate.functions import Function, GoError, go_function
 from kanister_py.gotemplate.limits import Context
-from kanister_py.gotemplate.numbers import read_float
+from kanister_py.gotemplate.numbers import MAX_INT64, MIN_INT64, format_float
 from kanister_py.gotemplate.sprig.conversions import (
-    MAX_INT64,
-    MIN_INT64,
+    bounded_decimal,
     cut_to_int,
-    parse_decimal,
     show,
     to_float64,
     to_int64,
@@ -49,18 +47,6 @@ def _product(numbers: list[int]) -> int:
     for number in numbers:
         made = wrapped(made * number)
     return made
-
-
-@go_function("func(string) int")
-def atoi(text: str) -> int:
-    """What is no number is 0; a number too large is the largest there is."""
-    number = parse_decimal(text)
-    if number is not None:
-        return number
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit()):
-        return 0
-    return MIN_INT64 if text.startswith("-") else MAX_INT64
 
 
 @go_function("func(interface{}) int64", context=True)
@@ -140,12 +126,8 @@ _DECIMALS = DecimalContext(prec=400, Emax=999_999, Emin=-999_999)
 
 def _exact(number: float) -> Decimal:
     if not math.isfinite(number):
-        raise GoError(f"Cannot create a Decimal from {_go_float(number)}")
+        raise GoError(f"Cannot create a Decimal from {format_float(number)}")
     return Decimal(repr(number))
-
-
-def _go_float(number: float) -> str:
-    return "NaN" if math.isnan(number) else "+Inf" if number > 0 else "-Inf"
 
 
 def _quotient(one: Decimal, other: Decimal) -> Decimal:
@@ -188,7 +170,7 @@ def _arithmetic(to_int: ToInt, to_float: ToFloat) -> Mapping[str, Function]:
             lambda *values: wrapped(sum(map(to_int, values)))
         ),
         "add1": go_function(of_any + "int64")(lambda value: wrapped(to_int(value) + 1)),
-        "atoi": atoi,
+        "atoi": go_function("func(string) int")(bounded_decimal),
         "biggest": go_function(of_many)(lambda *values: max(map(to_int, values))),
         "ceil": go_function(of_any + "float64")(lambda value: _ceil(to_float(value))),
         "div": go_function(of_two)(lambda one, other: _divided(to_int(one), to_int(other))),
@@ -210,20 +192,10 @@ def _arithmetic(to_int: ToInt, to_float: ToFloat) -> Mapping[str, Function]:
     }
 
 
-def _float_max(one: float, other: float) -> float:
-    return math.nan if math.isnan(one) or math.isnan(other) else max(one, other)
-
-
-def _float_min(one: float, other: float) -> float:
-    return math.nan if math.isnan(one) or math.isnan(other) else min(one, other)
-
-
-def _reduced(to_float: ToFloat, choose: Callable[[float, float], float]) -> Function:
-    def compute(first: Value, *values: Value) -> float:
-        made = to_float(first)
-        for value in values:
-            made = choose(made, to_float(value))
-        return made
+def _chosen(to_float: ToFloat, choose: Callable[[list[float]], float]) -> Function:
+    def compute(*values: Value) -> float:
+        numbers = [to_float(each) for each in values]
+        return math.nan if any(map(math.isnan, numbers)) else choose(numbers)
 
     return go_function("func(interface{}, ...interface{}) float64")(compute)
 
@@ -235,8 +207,8 @@ def _newer(to_float: ToFloat) -> Mapping[str, Function]:
         ),
         "addf": _decimal_function(to_float, _DECIMALS.add, starts_at_zero=True),
         "divf": _decimal_function(to_float, _quotient, starts_at_zero=False),
-        "maxf": _reduced(to_float, _float_max),
-        "minf": _reduced(to_float, _float_min),
+        "maxf": _chosen(to_float, max),
+        "minf": _chosen(to_float, min),
         "mulf": _decimal_function(to_float, _DECIMALS.multiply, starts_at_zero=False),
         "seq": seq,
         "subf": _decimal_function(to_float, _DECIMALS.subtract, starts_at_zero=False),
@@ -263,11 +235,8 @@ def cast_to_int(value: Value) -> int:
 
 
 def cast_to_float(value: Value) -> float:
-    if type(value) is str:
-        number = read_float(value)
-        return 0.0 if number is None else number
-    if isinstance(value, bool):
-        return float(value)
+    if type(value) is str or isinstance(value, bool):
+        return to_float64(value)
     go_type = type_of(value)
     name = go_type.name if go_type else ""
     if name in _PLAIN_NAMES or name in ("float32", "float64", "time.Weekday", "time.Month"):

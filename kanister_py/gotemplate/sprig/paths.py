@@ -54,4 +54,3 @@ NEWER = {
     "osExt": _text(extension),
     "osIsAbs": _is_absolute,
 }
-OF_COMPOSITIONS = OF_BLUEPRINTS

@@ -80,7 +80,7 @@ class Expression:
 
 
 def _width_at(data: bytes, at: int) -> int:
-    """How many bytes has the character there? Past the end: one, to get past it."""
+    """Give the bytes of the character there; past the end one, to get past it."""
     first = data[at] if at < len(data) else 0
     width = 1 if first < 0xC2 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
     rest = data[at + 1 : at + width]
@@ -88,8 +88,8 @@ def _width_at(data: bytes, at: int) -> int:
 
 
 def _in_go_words(error: Exception, pattern: str) -> str:
-    said = error.args[0] if error.args else ""
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    message = error.args[0] if error.args else ""
+    text = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
     for known, ours in sorted(_ERRORS.items(), key=lambda each: -len(each[0])):
         if text == known or text.startswith(known + ": "):
             found = text[len(known) + 2 :]
@@ -281,4 +281,3 @@ NEWER: dict[str, Function] = {
     "mustRegexMatch": go_function("func(string, string) (bool, error)")(_match),
     "regexQuoteMeta": quote_meta,
 }
-OF_COMPOSITIONS = OF_BLUEPRINTS

@@ -54,12 +54,9 @@ class SemanticVersion:
         self.metadata = found.group(7) or ""
 
     def go_string(self) -> str:
-        text = f"{self.major}.{self.minor}.{self.patch}"
-        return (
-            text
-            + (f"-{self.pre}" if self.pre else "")
-            + (f"+{self.metadata}" if self.metadata else "")
-        )
+        pre = f"-{self.pre}" if self.pre else ""
+        metadata = f"+{self.metadata}" if self.metadata else ""
+        return f"{self.major}.{self.minor}.{self.patch}{pre}{metadata}"
 
     def compare(self, other: SemanticVersion) -> int:
         one = (self.major, self.minor, self.patch)
@@ -308,8 +305,6 @@ class CompositionRules(Rules):
     @staticmethod
     def _differs(constraint: _Constraint, version: SemanticVersion) -> bool:
         wanted = constraint.version
-        if not constraint.is_dirty:
-            return version.compare(wanted) != 0
         if wanted.major != version.major:
             return True
         if wanted.minor != version.minor and not constraint.is_minor_dirty:
@@ -376,16 +371,15 @@ def _declare(rules: Rules, integer: GoType) -> dict[str, Function]:
     method("Original", "string", lambda version: version.original)
     method("String", "string", Version.go_string)
     # JSON asks for it; a template has no use for the bytes.
-    struct.methods["MarshalJSON"] = go_function("func() ([]byte, error)")(
-        lambda version: f'"{version.go_string()}"'.encode()
-    )
+    method("MarshalJSON", "([]byte, error)", lambda version: f'"{version.go_string()}"'.encode())
     TYPES_BY_NAME["semver.Version"] = struct
 
-    semver = go_function("func(string) (*semver.Version, error)")(rules.parse)
-    for name in ("Compare", "Equal", "GreaterThan", "LessThan"):
-        _declare_comparison(struct, name)
+    for name, (result, say) in _COMPARISONS.items():
+        struct.methods[name] = go_function(f"func(*semver.Version) {result}")(
+            lambda version, other, say=say: say(version.compare(other))
+        )
     return {
-        "semver": semver,
+        "semver": go_function("func(string) (*semver.Version, error)")(rules.parse),
         "semverCompare": go_function("func(string, string) (bool, error)")(rules.compare),
     }
 
@@ -396,13 +390,6 @@ _COMPARISONS: dict[str, tuple[str, Callable[[int], Any]]] = {
     "GreaterThan": ("bool", lambda order: order > 0),
     "LessThan": ("bool", lambda order: order < 0),
 }
-
-
-def _declare_comparison(struct: GoType, name: str) -> None:
-    result, say = _COMPARISONS[name]
-    struct.methods[name] = go_function(f"func(*semver.Version) {result}")(
-        lambda version, other: say(version.compare(other))
-    )
 
 
 OF_BLUEPRINTS = _declare(BlueprintRules(), INT64)

@@ -12,28 +12,13 @@ from kanister_py.gotemplate.sprig import words
 from kanister_py.gotemplate.sprig.conversions import SPACES, is_list, show, text_of, texts_of
 from kanister_py.gotemplate.values import Value, byte_length, from_bytes, to_bytes
 
-
-@go_function("func(string) string")
-def trim(text: str) -> str:
-    return text.strip(SPACES)
-
-
-@go_function("func(string, string) string")
-def trim_all(cut: str, text: str) -> str:
-    return text.strip(cut)
+_one = go_function("func(string) string")
+_two = go_function("func(string, string) string")
+_TRIM_ALL = _two(lambda cut, text: text.strip(cut))
 
 
-@go_function("func(string, string) string")
-def trim_prefix(prefix: str, text: str) -> str:
-    return text.removeprefix(prefix)
-
-
-@go_function("func(string, string) string")
-def trim_suffix(suffix: str, text: str) -> str:
-    return text.removesuffix(suffix)
-
-
-def _repeated(context: Context, count: int, text: str) -> str:
+@go_function("func(int, string) string", context=True)
+def repeat(context: Context, count: int, text: str) -> str:
     if count < 0:
         raise GoError("strings: negative Repeat count")
     context.check_size(count * byte_length(text))
@@ -41,22 +26,8 @@ def _repeated(context: Context, count: int, text: str) -> str:
 
 
 @go_function("func(int, string) string", context=True)
-def repeat(context: Context, count: int, text: str) -> str:
-    return _repeated(context, count, text)
-
-
-@go_function("func(int, string) string", context=True)
 def indent(context: Context, spaces: int, text: str) -> str:
-    return _indented(context, spaces, text)
-
-
-@go_function("func(int, string) string", context=True)
-def nindent(context: Context, spaces: int, text: str) -> str:
-    return "\n" + _indented(context, spaces, text)
-
-
-def _indented(context: Context, spaces: int, text: str) -> str:
-    pad = _repeated(context, spaces, " ")
+    pad: str = repeat(context, spaces, " ")
     context.check_size(byte_length(text) + spaces * (text.count("\n") + 1))
     return pad + text.replace("\n", "\n" + pad)
 
@@ -135,19 +106,11 @@ def wrap_with(context: Context, width: int, line_end: str, text: str) -> str:
     return words.wrap(text, width, line_end, cuts_long_words=True)
 
 
-@go_function("func(...interface{}) string", context=True)
-def quoted(context: Context, *values: Value) -> str:
-    return " ".join([quote(text_of(each, context)) for each in values if each is not None])
+def _joined(shown: Callable[[Value, Context], str]) -> Function:
+    def joined(context: Context, *values: Value) -> str:
+        return " ".join([shown(each, context) for each in values if each is not None])
 
-
-@go_function("func(...interface{}) string", context=True)
-def single_quoted(context: Context, *values: Value) -> str:
-    return " ".join([f"'{show(each, context)}'" for each in values if each is not None])
-
-
-@go_function("func(...interface{}) string", context=True)
-def cat(context: Context, *values: Value) -> str:
-    return " ".join(show(each, context) for each in values if each is not None)
+    return go_function("func(...interface{}) string", context=True)(joined)
 
 
 def split_text(text: str, separator: str, limit: int = -1) -> list[str]:
@@ -166,21 +129,6 @@ def _numbered(parts: list[str]) -> dict[str, str]:
     return {f"_{position}": part for position, part in enumerate(parts)}
 
 
-@go_function("func(string, string) map[string]string")
-def split(separator: str, text: str) -> dict[str, str]:
-    return _numbered(split_text(text, separator))
-
-
-@go_function("func(string, int, string) map[string]string")
-def splitn(separator: str, limit: int, text: str) -> dict[str, str]:
-    return _numbered(split_text(text, separator, limit))
-
-
-@go_function("func(string, string) []string")
-def split_list(separator: str, text: str) -> list[str]:
-    return split_text(text, separator)
-
-
 @go_function("func(string, interface{}) string", context=True)
 def join(context: Context, separator: str, values: Value) -> str:
     texts = texts_of(values, context)
@@ -196,21 +144,6 @@ def sort_alpha(context: Context, values: Value) -> list[str]:
     # Comparing goes through what two texts have in common, for each of them again and again.
     context.spend(sum(map(len, texts)) * len(texts).bit_length() // 256)
     return sorted(texts) if all(map(str.isascii, texts)) else sorted(texts, key=to_bytes)
-
-
-@go_function("func(string, string, int) string")
-def plural(one: str, many: str, count: int) -> str:
-    return one if count == 1 else many
-
-
-@go_function("func(interface{}) string", context=True)
-def to_string(context: Context, value: Value) -> str:
-    return text_of(value, context)
-
-
-@go_function("func(interface{}) []string", context=True)
-def to_strings(context: Context, values: Value) -> list[str]:
-    return texts_of(values, context)
 
 
 def _text_function(change: Callable[[str], str], steps: int = 1) -> Function:
@@ -231,7 +164,7 @@ _COMMON = {
     "hello": go_function("func() string")(lambda: "Hello!"),
     "abbrev": abbrev,
     "abbrevboth": abbrev_both,
-    "cat": cat,
+    "cat": _joined(show),
     "contains": go_function("func(string, string) bool")(lambda part, text: part in text),
     "hasPrefix": go_function("func(string, string) bool")(
         lambda prefix, text: text.startswith(prefix)
@@ -242,30 +175,44 @@ _COMMON = {
     "indent": indent,
     "initials": _text_function(words.initials, _SLOW),
     "join": join,
-    "lower": go_function("func(string) string")(words.lower),
-    "nindent": nindent,
+    "lower": _one(words.lower),
+    "nindent": go_function("func(int, string) string", context=True)(
+        lambda *args: "\n" + indent(*args)
+    ),
     "nospace": _text_function(words.without_spaces, _SLOW),
-    "plural": plural,
-    "quote": quoted,
+    "plural": go_function("func(string, string, int) string")(
+        lambda one, many, count: one if count == 1 else many
+    ),
+    "quote": _joined(lambda value, context: quote(text_of(value, context))),
     "repeat": repeat,
     "replace": replace,
     "sortAlpha": sort_alpha,
-    "split": split,
-    "splitList": split_list,
-    "splitn": splitn,
-    "squote": single_quoted,
+    "split": go_function("func(string, string) map[string]string")(
+        lambda separator, text: _numbered(split_text(text, separator))
+    ),
+    "splitList": go_function("func(string, string) []string")(
+        lambda separator, text: split_text(text, separator)
+    ),
+    "splitn": go_function("func(string, int, string) map[string]string")(
+        lambda separator, limit, text: _numbered(split_text(text, separator, limit))
+    ),
+    "squote": _joined(lambda value, context: f"'{show(value, context)}'"),
     "substr": substr,
     "swapcase": _text_function(words.swap_case, _SLOW),
     "title": _text_function(words.title, _SLOW),
-    "toString": to_string,
-    "toStrings": to_strings,
-    "trim": trim,
-    "trimAll": trim_all,
-    "trimPrefix": trim_prefix,
-    "trimSuffix": trim_suffix,
-    "trimall": trim_all,
+    "toString": go_function("func(interface{}) string", context=True)(
+        lambda context, value: text_of(value, context)
+    ),
+    "toStrings": go_function("func(interface{}) []string", context=True)(
+        lambda context, values: texts_of(values, context)
+    ),
+    "trim": _one(lambda text: text.strip(SPACES)),
+    "trimAll": _TRIM_ALL,
+    "trimPrefix": _two(lambda prefix, text: text.removeprefix(prefix)),
+    "trimSuffix": _two(lambda suffix, text: text.removesuffix(suffix)),
+    "trimall": _TRIM_ALL,
     "untitle": _text_function(words.untitle, _SLOW),
-    "upper": go_function("func(string) string")(words.upper),
+    "upper": _one(words.upper),
     "wrap": wrap,
     "wrapWith": wrap_with,
 }

@@ -1,11 +1,12 @@
-"""Addresses taken apart and put together, as Go's net/url does it."""
+"""URLs taken apart and put together, as Go's net/url does it."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from string import ascii_letters, digits
+from typing import Any
 
 from kanister_py.gotemplate.functions import GoError, go_function
 from kanister_py.gotemplate.quoting import quote
@@ -58,7 +59,6 @@ def _bad_escape(found: bytes) -> GoError:
     return GoError(f"invalid URL escape {quote(from_bytes(found))}")
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Address:
     """An address in its parts; the raw ones are kept where escaping again would differ."""
 
@@ -74,6 +74,9 @@ class Address:
     omits_host: bool = False
     fragment: str = ""
     raw_fragment: str = ""
+
+    def __init__(self, **parts: Any) -> None:
+        self.__dict__.update(parts)
 
     @property
     def userinfo(self) -> str:
@@ -179,19 +182,10 @@ def _parse_without_fragment(text: str) -> Address:
 
 
 def _scheme_of(text: str) -> tuple[str, str]:
-    for position, char in enumerate(text):
-        if char in ascii_letters:
-            continue
-        if char in digits or char in "+-.":
-            if position == 0:
-                break
-            continue
-        if char == ":":
-            if position == 0:
-                raise GoError("missing protocol scheme")
-            return text[:position], text[position + 1 :]
-        break
-    return "", text
+    if text.startswith(":"):
+        raise GoError("missing protocol scheme")
+    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", text)
+    return ("", text) if found is None else (found[1], text[found.end() :])
 
 
 def _read_authority(address: Address, authority: str) -> None:
@@ -297,4 +291,3 @@ def url_join(parts: Mapping[str, Value]) -> str:
 
 
 OF_BLUEPRINTS = {"urlJoin": url_join, "urlParse": url_parse}
-OF_COMPOSITIONS = OF_BLUEPRINTS

@@ -354,29 +354,16 @@ class _Delimited:
 
 
 def _next_word(text: str) -> tuple[int, str, str]:
-    """Which word does a text begin with, and what comes behind it?"""
+    """Cut off the word that a text begins with."""
     walk = _Walk(text)
     first = walk.step()
     if not first:
         return _NONE, text, ""
-    if _is_joint(first):
-        kind = _JOINT
-        walk.run(_is_joint)
-    elif _is_punctuation(first):
-        kind = _PUNCTUATION
-        walk.run(_is_punctuation)
-    elif _is_upper(first):
-        kind = _UPPER
+    kind, _, belongs = next(each for each in _KINDS if each[1](first))
+    if kind == _UPPER:
         _walk_capitalized(walk)
-    elif _is_alphabet(first):
-        kind = _ALPHABET
-        walk.run(_is_small_letter)
-    elif _is_number(first):
-        kind = _NUMBER
-        walk.run(_is_number)
     else:
-        kind = _OTHER
-        walk.run(_is_other)
+        walk.run(belongs)
     return kind, text[: walk.at], text[walk.at :]
 
 
@@ -458,3 +445,15 @@ def _is_punctuation(char: str) -> bool:
 
 def _is_other(char: str) -> bool:
     return not (_is_joint(char) or _is_alphabet(char) or _is_number(char) or _is_punctuation(char))
+
+
+_Test = Callable[[str], bool]
+# What a word of each kind begins with, and what goes on with it; the first that fits counts.
+_KINDS: tuple[tuple[int, _Test, _Test], ...] = (
+    (_JOINT, _is_joint, _is_joint),
+    (_PUNCTUATION, _is_punctuation, _is_punctuation),
+    (_UPPER, _is_upper, _is_upper),
+    (_ALPHABET, _is_alphabet, _is_small_letter),
+    (_NUMBER, _is_number, _is_number),
+    (_OTHER, _is_other, _is_other),
+)

@@ -44,7 +44,7 @@
   function listen(address) {
     const source = new EventSource(address);
     source.addEventListener("change", refresh);
-    // Where nothing more is told, a token may be over: the page says so, or where to sign in.
+    // Where nothing more comes, a token may be over: the page says so, or where to sign in.
     source.addEventListener("error", () => {
       if (source.readyState === EventSource.CLOSED) setTimeout(() => location.reload(), PATIENCE);
     });

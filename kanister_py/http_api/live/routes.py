@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from threading import Lock
 from time import perf_counter
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import parse_qsl, quote
 
 from starlette.concurrency import run_in_threadpool
@@ -32,16 +33,18 @@ from kanister_py.http_api.answers import (
     send_answer,
 )
 from kanister_py.http_api.live import session
-from kanister_py.http_api.live.resource_views import resource_content, resources_content
-from kanister_py.http_api.live.schedule_views import schedule_content, schedules_content
 from kanister_py.http_api.live.stream import EventStream
 from kanister_py.http_api.live.views import (
     asset,
     choices_of,
     page,
     page_headers,
+    resource_content,
+    resources_content,
     run_content,
     runs_content,
+    schedule_content,
+    schedules_content,
 )
 from kanister_py.http_api.metrics import Metrics
 from kanister_py.ports.overview import (
@@ -51,6 +54,7 @@ from kanister_py.ports.overview import (
     OtherPages,
     Overview,
 )
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -147,8 +151,8 @@ class Pages:
         namespace, name = ask.parts["namespace"], ask.parts["name"]
         found = self._overview.read(namespace, name)
         if found is None:
-            told = f"There is no ActionSet {name} in namespace {namespace}"
-            return told_page(404, told, ask.scope)
+            why = f"There is no ActionSet {name} in namespace {namespace}"
+            return message_page(404, why, ask.scope)
         now = self._now()
         content = run_content(timeline_of(found, now), now, session.form_key(ask.scope))
         if template == "run.html.j2":
@@ -167,14 +171,14 @@ class Pages:
 
         def answer(ask: Ask) -> Answer:
             if not session.is_our_form(ask.scope, ask.form):
-                return told_page(
+                return message_page(
                     403, "This form is not of this page: load the page again", ask.scope
                 )
             namespace, name = ask.parts["namespace"], ask.parts["name"]
             try:
                 run = self._overview.ask(verb, namespace, name)
             except Conflict:
-                return told_page(409, f"{name} has just changed: look at it again", ask.scope)
+                return message_page(409, f"{name} has just changed: look at it again", ask.scope)
             _LOG.info("%s of %s/%s was asked for on the page", verb, namespace, name)
             return see(f"/runs/{namespace}/{run}" if run else f"/schedules/{namespace}/{name}")
 
@@ -191,48 +195,43 @@ class Pages:
         namespace, name = ask.parts["namespace"], ask.parts["name"]
         found = self._overview.schedule(namespace, name)
         if found is None:
-            told = f"There is no Schedule {name} in namespace {namespace}"
-            return told_page(404, told, ask.scope)
+            why = f"There is no Schedule {name} in namespace {namespace}"
+            return message_page(404, why, ask.scope)
         content = schedule_content(found, self._overview.runs(), self._now())
         key = session.form_key(ask.scope)
         return html("schedule.html.j2", {**content, "form_key": key}, ask.scope)
 
     # Composite resources
 
-    def _elsewhere(self, ask: Ask) -> Answer | None:
-        """Give the page of the controller that composes, if that is another one."""
-        if self._others is None:
-            return None
+    def composed(self, answer: Callable[[Ask], Answer]) -> Callable[[Ask], Answer]:
+        """Have a page answered by the controller that composes, if that is another one."""
+        return answer if self._others is None else partial(self._elsewhere, self._others)
+
+    def _elsewhere(self, others: OtherPages, ask: Ask) -> Answer:
         query = ask.scope.get("query_string", b"").decode("latin-1")
         address = quote(ask.scope["path"]) + (f"?{query}" if query else "")
-        found = self._others.get(address, session.token_in(ask.scope))
+        found = others.get(address, session.token_in(ask.scope))
         if found.status in _ELSEWHERE:
-            told = "The controller that composes asks for a token that it knows; this page has none"
-            return told_page(503, told, ask.scope)
+            why = "The controller that composes asks for a token that it knows; this page has none"
+            return message_page(503, why, ask.scope)
         return answer_of(found.status, _HTML, found.body, page_headers())
 
     def kinds(self, ask: Ask) -> Answer:
-        if elsewhere := self._elsewhere(ask):
-            return elsewhere
         return html("kinds.html.j2", {"kinds": self._overview.composite_kinds()}, ask.scope)
 
     def resources(self, ask: Ask) -> Answer:
-        if elsewhere := self._elsewhere(ask):
-            return elsewhere
         kind = self._kind(ask)
         if kind is None:
-            return told_page(404, "There is no such kind of composite resources", ask.scope)
+            return message_page(404, "There is no such kind of composite resources", ask.scope)
         found = self._overview.composites(kind, ask.query.get("namespace", ""))
         return html("resources.html.j2", resources_content(kind, found), ask.scope)
 
     def resource(self, ask: Ask) -> Answer:
-        if elsewhere := self._elsewhere(ask):
-            return elsewhere
         kind, name = self._kind(ask), ask.parts["name"]
         namespace = ask.query.get("namespace", "")
         found = self._overview.composite(kind, namespace, name) if kind is not None else None
         if kind is None or found is None:
-            return told_page(404, f"There is no such composite resource {name}", ask.scope)
+            return message_page(404, f"There is no such composite resource {name}", ask.scope)
         return html("resource.html.j2", resource_content(kind, *found), ask.scope)
 
     def _kind(self, ask: Ask) -> CompositeKind | None:
@@ -270,7 +269,7 @@ class Pages:
 
     def failed(self, ask: Ask, error: KanisterError) -> Answer:
         status = next((code for kind, code in _STATUSES if isinstance(error, kind)), 500)
-        return told_page(status, error.message, ask.scope)
+        return message_page(status, error.message, ask.scope)
 
 
 def html(template: str, content: Mapping[str, object], scope: Scope, status: int = 200) -> Answer:
@@ -279,9 +278,9 @@ def html(template: str, content: Mapping[str, object], scope: Scope, status: int
     return answer_of(status, _HTML, body, {**page_headers(), "cache-control": "no-store"})
 
 
-def told_page(status: int, told: str, scope: Scope) -> Answer:
-    """Tell a person what is wrong."""
-    return html("told.html.j2", {"told": told, "status": status}, scope, status)
+def message_page(status: int, message: str, scope: Scope) -> Answer:
+    """Answer a person with a message about what is wrong."""
+    return html("message.html.j2", {"message": message, "status": status}, scope, status)
 
 
 def see(address: str, *, token: str | None = None, scope: Scope | None = None) -> Answer:
@@ -293,7 +292,7 @@ def see(address: str, *, token: str | None = None, scope: Scope | None = None) -
 
 
 class PageRoute:
-    """One route: reads the request, answers it beside the others, and counts it."""
+    """Route of a page: reads the request, answers it on a thread, and counts it."""
 
     def __init__(
         self, route: str, answer: Callable[[Ask], Answer], pages: Pages, metrics: Metrics
@@ -355,9 +354,9 @@ def live_routes(pages: Pages, overview: Overview, metrics: Metrics) -> list[Base
         route(SCHEDULES, pages.schedules),
         *(route(path, pages.act(verb), "POST") for verb, path in SCHEDULE_ACTS.items()),
         route(SCHEDULE, pages.schedule),
-        route(RESOURCES, pages.kinds),
-        route(RESOURCES_OF, pages.resources),
-        route(RESOURCE, pages.resource),
+        route(RESOURCES, pages.composed(pages.kinds)),
+        route(RESOURCES_OF, pages.composed(pages.resources)),
+        route(RESOURCE, pages.composed(pages.resource)),
         route(session.SIGN_IN, pages.sign_in),
         route(session.SIGN_IN, pages.take_token, "POST"),
         route(SIGN_OUT, pages.sign_out, "POST"),

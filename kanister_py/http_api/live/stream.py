@@ -1,4 +1,4 @@
-"""Events for a browser: that a run is not what it was, and its lines as they come."""
+"""Event stream of the live pages: changes of runs, and log lines as they come."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kanister_py.ports.overview import Overview
 _GATHER_SECONDS: Final = 0.1
 _ALL_SECONDS: Final = 2.0
 _BEAT_SECONDS: Final = 15.0
-# Whoever watches longer comes again by itself, and is looked at anew.
+# A browser that watches longer comes again by itself, and its right is looked at anew.
 _LONGEST_SECONDS: Final = 600.0
 _LOOK_ELSEWHERE_SECONDS: Final = 2.0
 _MOST_DIGITS: Final = 11
@@ -68,7 +68,8 @@ class EventStream:
         namespace = dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("namespace", "")
         with Happening(self._overview, namespace) as happening:
             while True:
-                trouble = self._overview.runs().trouble
+                # The first look of all waits until the runs have been read.
+                trouble = (await run_in_threadpool(self._overview.runs)).trouble
                 await _send(send, "event: change\ndata:\n\n")
                 while not await happening.next(_BEAT_SECONDS):
                     if self._overview.runs().trouble != trouble:
@@ -87,7 +88,7 @@ class EventStream:
                 number = int(lines[-1]["number"]) if lines else number
                 text = "".join(map(_line_event, lines))
                 await _send(send, text + ("event: change\ndata:\n\n" if has_changed else ":\n\n"))
-                is_elsewhere = self._overview.is_elsewhere(*wanted)
+                is_elsewhere = await run_in_threadpool(self._overview.is_elsewhere, *wanted)
                 patience = _LOOK_ELSEWHERE_SECONDS if is_elsewhere else _BEAT_SECONDS
                 has_changed = await happening.next(patience)
 
@@ -100,7 +101,7 @@ class EventStream:
 
 
 class Happening:
-    """What happens to one run, or to any of a namespace or of all, told by other threads."""
+    """News of one run, of those of a namespace or of all; other threads bring it."""
 
     def __init__(self, overview: Overview, namespace: str = "", name: str = "") -> None:
         self._overview = overview
@@ -119,7 +120,7 @@ class Happening:
     def _note(self, namespace: str, name: str) -> None:
         is_meant = self._namespace in ("", namespace) and self._name in ("", name)
         if is_meant and not self._happened.is_set():
-            # Where the server has just ended nobody watches, and whoever tells goes on.
+            # Where the server has just ended nobody watches any more.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._happened.set)
 

@@ -1,4 +1,4 @@
-"""What stands on the pages of runs: rows, one run, and the way in; plain data into templates."""
+"""Contents of the live pages: runs, Schedules and composite resources as data for templates."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.resources import files
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -19,11 +20,24 @@ from kanister_py.core.actionsets.overview import (
     Timeline,
     choose_rows,
 )
+from kanister_py.core.actionsets.status import FINAL, parse_time
+from kanister_py.core.compositions.definitions import machinery_of
+from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.durations import exact_seconds
+from kanister_py.core.objects.parts import (
+    conditions_of,
+    metadata_of,
+    name_of,
+    namespace_of,
+    spec_of,
+    status_of,
+)
+from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.objects.visible import visible
+from kanister_py.core.schedules.calendar import Day, calendar_of, planned_starts
 from kanister_py.http_api import page as page_package
 from kanister_py.http_api.page import security_headers
-from kanister_py.ports.overview import Runs
+from kanister_py.ports.overview import CompositeKind, Runs
 
 AGES: Final[Mapping[str, tuple[str, float]]] = {
     "1h": ("the last hour", 3600.0),
@@ -33,6 +47,9 @@ AGES: Final[Mapping[str, tuple[str, float]]] = {
 }
 
 _VERBS: Final[Mapping[str, Sequence[str]]] = {"failed": ("retry",), "complete": ()}
+_MOST_OF_A_DAY: Final = 4
+_STARTS_SHOWN: Final = 5
+_STATES_SHOWN: Final = ("Synced", "Ready")
 
 
 @lru_cache(maxsize=1)
@@ -58,7 +75,7 @@ def asset(file: str) -> tuple[str, bytes]:
 
 @lru_cache(maxsize=1)
 def page_headers() -> dict[str, str]:
-    """Say what a browser may do with a page: what is ours, and nothing that stands in it."""
+    """Give the headers that let a browser load what is ours, and nothing that stands in a page."""
     ours = ("style-src", "script-src", "connect-src", "form-action")
     # A form says where it comes from only where a page may say so.
     headers = security_headers(**dict.fromkeys(ours, "'self'"))
@@ -71,7 +88,7 @@ def page(template: str, **content: Any) -> bytes:
 
 
 def query_of(asked: Mapping[str, str]) -> RunQuery:
-    """Read what an address asks for; what makes no sense asks for nothing."""
+    """Read the query of an address; values that make no sense count as none."""
     number = asked.get("page", "")
     age = AGES.get(asked.get("age", ""))
     return RunQuery(
@@ -87,13 +104,13 @@ def query_of(asked: Mapping[str, str]) -> RunQuery:
 def runs_content(runs: Runs, asked: Mapping[str, str], now: datetime) -> dict[str, Any]:
     """Give what the list of runs shows."""
     query = query_of(asked)
-    # Who may see one namespace is not told how much runs in the others.
+    # Who may see one namespace does not learn how much runs in the others.
     there = [each for each in runs.rows if query.namespace in ("", each.namespace)]
     chosen: RunPage = choose_rows(there, query, now)
     kept = {key: each for key, each in asked.items() if each and key != "page"}
     number = min(max(query.page, 1), chosen.pages)
     return {
-        "rows": [_row(each, now) for each in chosen.rows],
+        "rows": [_run_row(each, now) for each in chosen.rows],
         "found": chosen.found,
         "all": len(there),
         "trouble": runs.trouble,
@@ -130,13 +147,8 @@ def _address(kept: Mapping[str, str], number: int) -> str:
     return f"/runs?{urlencode(asked)}" if asked else "/runs"
 
 
-def _row(row: RunRow, now: datetime) -> dict[str, Any]:
-    ended = row.ended or (now if row.state == "running" else None)
-    return {
-        **row._asdict(),
-        "seconds": (ended - row.created).total_seconds() if ended is not None else None,
-        "age": (now - row.created).total_seconds(),
-    }
+def _run_row(row: RunRow, now: datetime) -> dict[str, Any]:
+    return {**row._asdict(), "seconds": row.seconds(now)}
 
 
 def run_content(timeline: Timeline, now: datetime, form_key: str) -> dict[str, Any]:
@@ -144,13 +156,9 @@ def run_content(timeline: Timeline, now: datetime, form_key: str) -> dict[str, A
     row = timeline.row
     return {
         "run": timeline,
-        "row": _row(row, now),
-        "is_final": row.state in ("complete", "failed"),
-        "verbs": ["retry"]
-        if row.state == "failed"
-        else []
-        if row.state == "complete"
-        else ["cancel"],
+        "row": _run_row(row, now),
+        "is_final": row.state in FINAL,
+        "verbs": _VERBS.get(row.state, ("cancel",)),
         "form_key": form_key,
     }
 
@@ -161,3 +169,125 @@ def _moment(time: datetime) -> str:
 
 def _day(time: datetime) -> str:
     return time.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+# Schedules
+
+
+def schedules_content(found: Iterable[Mapping[str, Any]], now: datetime) -> dict[str, Any]:
+    """Give what the list of Schedules shows."""
+    rows = [_schedule_row(each, now) for each in found]
+    return {"rows": sorted(rows, key=lambda each: (each["namespace"], each["name"]))}
+
+
+def _schedule_row(obj: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    spec, status = spec_of(obj), status_of(obj)
+    next_time = parse_time(next(iter(status.get("nextTimes") or ()), None))
+    return {
+        "namespace": namespace_of(obj),
+        "name": name_of(obj),
+        "schedule": str(spec.get("schedule") or ""),
+        "zone": str(spec.get("timeZone") or "UTC"),
+        "state": "suspended" if spec.get("suspend") is True else str(status.get("lastState") or ""),
+        "trouble": _trouble(obj),
+        "last": parse_time(status.get("lastScheduleTime")),
+        "last_good": parse_time(status.get("lastSuccessfulTime")),
+        "next": next_time,
+        "left": (next_time - now).total_seconds() if next_time is not None else None,
+    }
+
+
+def _trouble(obj: Mapping[str, Any]) -> str:
+    """Say what keeps a Schedule from running."""
+    for each in conditions_of(obj):
+        if each.get("type") == "Ready" and each.get("status") == "False":
+            return str(each.get("message") or each.get("reason") or "")
+    return ""
+
+
+def schedule_content(obj: Mapping[str, Any], runs: Runs, now: datetime) -> dict[str, Any]:
+    """Give what the page of one Schedule shows."""
+    row = _schedule_row(obj, now)
+    place = (row["namespace"], row["name"])
+    own = [each for each in runs.rows if (each.namespace, each.schedule) == place]
+    try:
+        weeks = [[_cell(day) for day in week] for week in calendar_of(obj, own, now)]
+        coming = list(islice(planned_starts(obj, now), _STARTS_SHOWN))
+    except InvalidDocument as error:
+        weeks, coming = [], []
+        row["trouble"] = row["trouble"] or error.message
+    is_held = spec_of(obj).get("suspend") is True
+    return {
+        "row": row,
+        "weeks": weeks,
+        "coming": coming,
+        "policy": str(spec_of(obj).get("concurrencyPolicy") or "Forbid"),
+        "verbs": ["resume" if is_held else "suspend", "run-now"],
+    }
+
+
+def _cell(day: Day) -> dict[str, Any]:
+    return {
+        "day": day.day,
+        "is_today": day.is_today,
+        "runs": day.runs[-_MOST_OF_A_DAY:],
+        "more_runs": max(0, len(day.runs) - _MOST_OF_A_DAY),
+        "times": [each.strftime("%H:%M") for each in day.times[:_MOST_OF_A_DAY]],
+        "more_times": max(0, len(day.times) - _MOST_OF_A_DAY),
+    }
+
+
+# Composite resources
+
+
+def resources_content(kind: CompositeKind, found: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Give what the list of a kind shows."""
+    rows = [_resource_row(kind, each) for each in found]
+    return {"kind": kind, "rows": sorted(rows, key=lambda each: (each["namespace"], each["name"]))}
+
+
+def _resource_row(kind: CompositeKind, obj: Mapping[str, Any]) -> dict[str, Any]:
+    machinery = machinery_of(obj, legacy=kind.is_legacy)
+    conditions = {str(each.get("type")): each for each in conditions_of(obj)}
+    wrong = [each for each in conditions.values() if each.get("status") != "True"]
+    return {
+        "namespace": namespace_of(obj),
+        "name": name_of(obj),
+        "created": parse_time(metadata_of(obj).get("creationTimestamp")),
+        "states": [
+            (each, str(conditions[each].get("status")))
+            for each in _STATES_SHOWN
+            if each in conditions
+        ],
+        "composition": str(mapping_of(machinery.get("compositionRef")).get("name") or ""),
+        "revision": str(mapping_of(machinery.get("compositionRevisionRef")).get("name") or ""),
+        "policy": str(machinery.get("compositionUpdatePolicy") or "Automatic"),
+        "message": next((str(each["message"]) for each in wrong if each.get("message")), ""),
+    }
+
+
+def resource_content(
+    kind: CompositeKind, obj: Mapping[str, Any], last: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Give what the page of one resource shows."""
+    conditions = [
+        {
+            "type": str(each.get("type")),
+            "status": str(each.get("status")),
+            "reason": str(each.get("reason") or ""),
+            "message": str(each.get("message") or ""),
+            "since": parse_time(each.get("lastTransitionTime")),
+        }
+        for each in conditions_of(obj)
+    ]
+    refs = machinery_of(obj, legacy=kind.is_legacy).get("resourceRefs") or ()
+    composed = [
+        f"{each.get('kind')} {each.get('name')}" for each in refs if isinstance(each, Mapping)
+    ]
+    return {
+        "kind": kind,
+        "row": _resource_row(kind, obj),
+        "conditions": conditions,
+        "composed": composed,
+        "last": last,
+    }

@@ -9,7 +9,7 @@ from hashlib import sha256
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from kanister_py.http_api.discovery import (
@@ -25,14 +25,13 @@ __all__ = ["own_headers", "render_page", "security_headers"]
 
 def render_page(publication: Publication, discovery: Discovery, revisions: Revisions = ()) -> bytes:
     """Write the page. Everything in it is text of this machine: nothing is fetched to show it."""
-    template = _environment().from_string(_text("page.html.j2"))
     content = content_of(publication, discovery.summaries, discovery.references)
     # Our own files, and not made of anybody's input.
     style, script = Markup(_text("page.css")), Markup(_text("page.js"))  # noqa: S704 - see above
     installed = [
         {**each, "anchor": f"_installed-{each['name']}"} for each in installed_functions(revisions)
     ]
-    html: str = template.render(**content, installed=installed, style=style, script=script)
+    html: str = _template().render(**content, installed=installed, style=style, script=script)
     return html.encode()
 
 
@@ -73,7 +72,7 @@ def _text(file: str) -> str:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def _template() -> Template:
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -81,7 +80,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters["prose"] = _prose
-    return environment
+    return environment.from_string(_text("page.html.j2"))
 
 
 _CODE = re.compile(r"``?([^`\n]+)``?")

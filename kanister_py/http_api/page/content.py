@@ -1,4 +1,4 @@
-"""What stands on the page? Plain data, ready for the template."""
+"""Contents of the page of functions, as data for its template."""
 
 from __future__ import annotations
 

@@ -39,10 +39,10 @@
 
   function themeButton(button) {
     const show = () => {
-      const [name, told] = themes[theme];
+      const [name, title] = themes[theme];
       document.getElementById("_theme-name").textContent = name;
-      button.setAttribute("aria-label", `Colours: ${told}`);
-      button.title = `Colours: ${told}`;
+      button.setAttribute("aria-label", `Colours: ${title}`);
+      button.title = `Colours: ${title}`;
     };
     button.addEventListener("click", () => {
       const names = Object.keys(themes);

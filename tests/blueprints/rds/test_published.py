@@ -19,6 +19,7 @@ from kanister_py.core.objects.locations import Location
 from kanister_py.runs import RunSettings, run_actionset
 from kanister_py.wiring import object_stores
 from tests.blueprints.rds.test_rds import (
+    cluster_snapshots,
     clusters,
     encoded,
     instances,
@@ -97,6 +98,7 @@ def instance_from_snapshot(rds: Any, location: Location, blueprint: Any) -> None
     assert instances(rds) == ["app"]
     act(blueprint, "delete", location, data, artifacts)
     assert snapshots(rds) == []
+    assert list(object_stores().open(location).list("")) == []
 
 
 def cluster_from_snapshot(rds: Any, location: Location, blueprint: Any) -> None:
@@ -108,11 +110,14 @@ def cluster_from_snapshot(rds: Any, location: Location, blueprint: Any) -> None:
     )
     data = {"aurora.clusterID": "aurora"}
     artifacts = act(blueprint, "backup", location, data)
+    assert len(cluster_snapshots(rds)) == 1
     # Under a name that is free: see the same test of the functions.
     artifacts["backupInfo"]["keyValue"]["instanceID"] = "copy"
     act(blueprint, "restore", location, data, artifacts)
     assert clusters(rds) == ["aurora", "copy"]
     act(blueprint, "delete", location, data, artifacts)
+    assert cluster_snapshots(rds) == []
+    assert list(object_stores().open(location).list("")) == []
 
 
 def postgresql_from_dump(rds: Any, location: Location, blueprint: Any, postgresql: Server) -> None:

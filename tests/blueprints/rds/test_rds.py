@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import urllib3
@@ -19,6 +19,7 @@ from kanister_py.core.objects.locations import Location, StoreKind
 from kanister_py.runs import RunSettings, run_actionset
 from kanister_py.wiring import object_stores
 from tests.blueprints.servers import PASSWORD, Server
+from tests.faulty_stores import ALWAYS, Fault, Faults, faulty
 from tests.stores import running_store
 
 VERSIONS = ["v0.0.0", "v0.1.0"]
@@ -250,6 +251,7 @@ def test_an_aurora_cluster_comes_back_with_an_instance(rds: Any, location: Locat
     engine = {"dbEngine": "aurora-postgresql"}
     create = {"instanceID": "aurora", **engine}
     made = output(run(location, "CreateRDSSnapshot", "v0.0.0", create))
+    assert cluster_snapshots(rds) == [made["snapshotID"]]
     # Under a name that is free: this server keeps a snapshot of a deleted cluster, whose
     # name it then wants again.
     restore = {"snapshotID": made["snapshotID"], **engine}
@@ -261,6 +263,13 @@ def test_an_aurora_cluster_comes_back_with_an_instance(rds: Any, location: Locat
     assert len(instances(rds)) == 2
     delete = {"snapshotID": made["snapshotID"], **engine}
     output(run(location, "DeleteRDSSnapshot", "v0.0.0", delete))
+    assert cluster_snapshots(rds) == []
+
+
+def cluster_snapshots(rds: Any) -> list[str]:
+    found = rds.describe_db_cluster_snapshots()["DBClusterSnapshots"]
+    names = [each["DBClusterSnapshotIdentifier"] for each in found]
+    return [each for each in names if not each.startswith("rds:")]
 
 
 def clusters(rds: Any) -> list[str]:
@@ -293,44 +302,107 @@ def test_a_secret_must_be_named_where_it_is_the_source(rds: Any, location: Locat
     assert "credentialsSecret is required" in status["error"]["message"]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_dump_of_a_real_postgresql_comes_back(
-    rds: Any, location: Location, postgresql: Server, version: str
-) -> None:
-    if shutil.which("pg_dump") is None:
-        pytest.skip("pg_dump is not installed: nothing is dumped")
-    make_instance(rds, port=postgresql.port)
-    snapshot = output(run(location, "CreateRDSSnapshot", version, {"instanceID": "app"}))
-    postgresql.ask("CREATE DATABASE shop")
-    shop = Server(postgresql.port, [*postgresql.client[:-1], "shop"], postgresql.env)
-    shop.ask("CREATE TABLE t AS SELECT generate_series(1, 1000) AS n")
+class Shop:
+    """A real PostgreSQL in place of an instance, with a table to dump and to restore."""
+
     # The name that RDS gives leads nowhere here: the pod is told where it is.
-    override = {
+    override: ClassVar = {
         "containers": [{"name": "container", "env": [{"name": "PGHOSTADDR", "value": "127.0.0.1"}]}]
     }
-    login = {"namespace": "default", "username": "postgres", "password": PASSWORD}
-    export = {
-        **login,
+    common: ClassVar = {
+        "namespace": "default",
+        "username": "postgres",
+        "password": PASSWORD,
         "instanceID": "app",
-        "snapshotID": snapshot["snapshotID"],
-        "dbEngine": "PostgreSQL",
-        "databases": "- shop\n",
         "backupArtifactPrefix": "dumps",
     }
-    status = run(location, "ExportRDSSnapshotToLocation", version, export, podOverride=override)
-    dump = output(status)
-    assert PASSWORD not in json.dumps(status)
+
+    def __init__(self, rds: Any, location: Location, server: Server, version: str) -> None:
+        self.version = version
+        make_instance(rds, port=server.port)
+        made = output(run(location, "CreateRDSSnapshot", version, {"instanceID": "app"}))
+        self.snapshot = made["snapshotID"]
+        server.ask("DROP DATABASE IF EXISTS shop")
+        server.ask("CREATE DATABASE shop")
+        self.shop = Server(server.port, [*server.client[:-1], "shop"], server.env)
+        self.shop.ask("CREATE TABLE t AS SELECT generate_series(1, 1000) AS n")
+
+    def count(self) -> str:
+        return str(self.shop.ask("SELECT count(*) FROM t"))
+
+    def spoil(self) -> None:
+        self.shop.ask("DELETE FROM t WHERE n > 10")
+
+    def export(self, location: Location) -> Mapping[str, Any]:
+        args = {"snapshotID": self.snapshot, "dbEngine": "PostgreSQL", "databases": "- shop\n"}
+        return self._run(location, "ExportRDSSnapshotToLocation", args)
+
+    def restore(self, location: Location, dump: str) -> Mapping[str, Any]:
+        return self._run(location, "RestoreRDSSnapshot", {"backupID": dump})
+
+    def _run(self, location: Location, func: str, args: Mapping[str, Any]) -> Mapping[str, Any]:
+        args = {**self.common, **args}
+        status = run(location, func, self.version, args, podOverride=self.override)
+        assert PASSWORD not in json.dumps(status)
+        return status
+
+
+@pytest.fixture
+def shop(rds: Any, location: Location, postgresql: Server, request: Any) -> Iterator[Shop]:
+    if shutil.which("pg_dump") is None:
+        pytest.skip("pg_dump is not installed: nothing is dumped")
+    yield Shop(rds, location, postgresql, request.param)
     store = object_stores().open(location)
-    assert [each.key for each in store.list("")] == [f"dumps/{dump['backupID']}"]
-    assert instances(rds) == ["app"]
-    shop.ask("DELETE FROM t WHERE n > 10")
-    restore = {
-        **login,
-        "instanceID": "app",
-        "backupArtifactPrefix": "dumps",
-        "backupID": dump["backupID"],
-    }
-    status = run(location, "RestoreRDSSnapshot", version, restore, podOverride=override)
-    assert output(status)["endpoint"].startswith("app.")
-    assert "1000" in str(shop.ask("SELECT count(*) FROM t"))
     store.delete(each.key for each in store.list(""))
+
+
+@pytest.mark.parametrize("shop", VERSIONS, indirect=True)
+def test_a_dump_of_a_real_postgresql_comes_back(rds: Any, location: Location, shop: Shop) -> None:
+    dump = output(shop.export(location))["backupID"]
+    store = object_stores().open(location)
+    assert [each.key for each in store.list("")] == [f"dumps/{dump}"]
+    assert instances(rds) == ["app"]
+    shop.spoil()
+    assert output(shop.restore(location, dump))["endpoint"].startswith("app.")
+    assert "1000" in shop.count()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("times", [1, ALWAYS], ids=["once", "for good"])
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("shop", VERSIONS, indirect=True)
+def test_a_dump_through_a_store_that_fails_is_whole_or_an_error(
+    rds: Any, location: Location, shop: Shop, fault: Fault, times: int
+) -> None:
+    store = object_stores().open(location)
+    faults = Faults(fault, times=times, meant="PUT|POST|GET$")
+    with faulty(location, faults) as failing:
+        exported = shop.export(failing)
+    assert faults.seen
+    # The instance that was made for it is gone, whatever came of it.
+    assert instances(rds) == ["app"]
+    if exported["state"] != "complete":
+        is_clear(exported)
+        store.delete(each.key for each in store.list(""))
+        exported = shop.export(location)
+    dump = output(exported)["backupID"]
+    assert [each.key for each in store.list("")] == [f"dumps/{dump}"]
+    shop.spoil()
+    faults = Faults(fault, times=times, meant="GET$")
+    with faulty(location, faults) as failing:
+        restored = shop.restore(failing, dump)
+    assert faults.seen
+    if restored["state"] != "complete":
+        is_clear(restored)
+        # Nothing of a dump that did not come whole is read.
+        assert "10\n" in f"{shop.count().strip()}\n"
+        restored = shop.restore(location, dump)
+    output(restored)
+    assert "1000" in shop.count()
+
+
+def is_clear(status: Mapping[str, Any]) -> None:
+    """Say that an error names the store or the object, in kando's one line."""
+    message = status["error"]["message"]
+    assert "Error: " in message, message
+    assert "kbucket" in message or "has checksum" in message, message

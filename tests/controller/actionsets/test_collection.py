@@ -1,4 +1,4 @@
-"""Which ActionSets that ended are kept?"""
+"""Collection of ActionSets: how many that ended are kept."""
 
 from __future__ import annotations
 

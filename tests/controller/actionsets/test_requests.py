@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from threading import Condition, Semaphore
+from typing import Any, cast
 
 import pytest
 
+from kanister_py.controller.actionsets.planner import BlueprintNotFound, Planner
 from kanister_py.core.errors import Forbidden
-from kanister_py.core.objects.resources import EVENTS, NAMESPACES
+from kanister_py.core.objects.resources import ACTION_SETS, EVENTS, NAMESPACES
 from kanister_py.ports.cluster import Cluster
 from tests.controller.conftest import PATIENCE_SECONDS, World, actionset, blueprint, phase
 from tests.controller.test_shards import until
+from tests.fake_clock import FakeClock
 
 _REQUESTS = (
     *("get", "list", "create", "replace", "replace_status", "patch", "apply", "delete"),
@@ -90,3 +94,78 @@ def test_where_namespaces_may_not_be_listed_they_are_read(
     refusing = Counting(world.cluster, refuses_lists_of=NAMESPACES)
     assert cost_of_one(world, refusing).count("get namespaces") == 1
     assert "Cannot watch namespaces" not in caplog.text
+
+
+def test_runs_of_a_burst_share_a_look_at_their_blueprint(world: World) -> None:
+    world.create(blueprint(phase("Echo")), *(actionset(f"run-{each}") for each in range(5)))
+    first, *others = world.cluster.list(ACTION_SETS, namespace="default").items
+    clock, cluster = FakeClock(), Counting(world.cluster)
+    planner = Planner(cast("Cluster", cluster), clock, cast("Any", None))
+    planner.plan(first, seen_at=-1.0)
+    with ThreadPoolExecutor(len(others)) as threads:
+        # Seen after the first look, at which their Blueprint may have been an older one.
+        planned = [threads.submit(planner.plan, each, 0.0) for each in others]
+        assert clock.wait_for_sleepers(len(others))
+        assert cluster.asked == ["get blueprints"]
+        clock.advance(0.05)
+        assert len([each.result() for each in planned]) == len(others)
+    assert cluster.asked == ["get blueprints"] * 2
+
+
+class Slow(Counting):
+    """A cluster that answers one request for a Blueprint after the other, when it is let."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self.answers = Semaphore(0)
+
+    def __getattr__(self, name: str) -> Any:
+        found = super().__getattr__(name)
+
+        def get(*args: Any, **options: Any) -> Any:
+            try:
+                return found(*args, **options)
+            finally:
+                assert self.answers.acquire(timeout=PATIENCE_SECONDS)
+
+        return get if name == "get" else found
+
+
+class WaitedFor(FakeClock):
+    """A clock that knows how often was waited for what no time brings."""
+
+    waits = 0
+
+    def wait(self, condition: Condition, timeout_seconds: float | None = None) -> bool:
+        self.waits += timeout_seconds is None
+        return super().wait(condition, timeout_seconds)
+
+
+def test_runs_of_a_burst_share_a_look_that_takes_long(world: World) -> None:
+    world.create(blueprint(phase("Echo")), *(actionset(f"run-{each}") for each in range(5)))
+    seen = world.cluster.list(ACTION_SETS, namespace="default").items
+    clock, cluster = WaitedFor(), Slow(world.cluster)
+    planner = Planner(cast("Cluster", cluster), clock, cast("Any", None))
+    with ThreadPoolExecutor(5) as threads:
+        planned = [threads.submit(planner.plan, each, -1.0) for each in seen]
+        until(lambda: clock.waits == 4)
+        clock.advance(5)
+        cluster.answers.release(5)
+        assert len([each.result() for each in planned]) == 5
+    assert cluster.asked == ["get blueprints"]
+
+
+def test_runs_of_a_blueprint_that_is_not_there_do_not_wait_for_one_another(world: World) -> None:
+    world.create(*(actionset(f"run-{each}") for each in range(8)))
+    seen = world.cluster.list(ACTION_SETS, namespace="default").items
+    clock, cluster = WaitedFor(), Slow(world.cluster)
+    planner = Planner(cast("Cluster", cluster), clock, cast("Any", None))
+    with ThreadPoolExecutor(8) as threads:
+        planned = [threads.submit(planner.plan, each, -1.0) for each in seen]
+        until(lambda: clock.waits == 7)
+        cluster.answers.release()
+        until(lambda: len(cluster.asked) == 2 and clock.waits == 7 + 6)
+        cluster.answers.release()
+        until(lambda: len(cluster.asked) == 8)
+        cluster.answers.release(6)
+        assert all(isinstance(each.exception(), BlueprintNotFound) for each in planned)

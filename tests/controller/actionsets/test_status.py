@@ -1,4 +1,4 @@
-"""How does a status lie in the cluster, on our definitions and on Kanister's?"""
+"""Status of an ActionSet in the cluster, on our definitions and on Kanister's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of a run when the controller dies at any of its writes? All of it."""
+"""Survival of runs: the controller dies at any of its writes, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.actionsets.projection import CONCURRENCY_KEY
+from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.core.actionsets.creation import RETRY_OF
 from kanister_py.core.errors import TransientError
 from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, CONFIG_MAPS, PODS, SECRETS
@@ -261,7 +262,7 @@ def test_replicas_whose_clocks_differ_go_on_with_each_others_runs(
             skewed = SetClock()
             skewed.set_by = timedelta(minutes=minutes)
             world.clock = skewed
-            replicas.append(world.controller(stands_by=True))
+            replicas.append(world.controller(stands_by=True, terms=LeaseTerms()))
             if minutes == first:
                 world.create(actionset("gated", blueprint="gated"))
                 world.create(actionset("failing", blueprint="failing"))

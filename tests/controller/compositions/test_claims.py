@@ -1,4 +1,4 @@
-"""Does a claim get its composite resource, and everything back that concerns it?"""
+"""Claims: each gets its composite resource, and everything back that concerns it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which revision do a claim and its composite resource hold, whoever changes what of either?
+"""Revisions held by a claim and its composite resource, whichever of them is changed.
 
 "Only when the XR or XRC author explicitly specifies `compositionUpdatePolicy: Manual` will
 the behaviour diverge." And whatever they say, both come to rest.

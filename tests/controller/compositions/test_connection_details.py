@@ -1,4 +1,4 @@
-"""Do the connection details of a legacy composite resource get where it wants them?"""
+"""Connection details of legacy composite resources get where they are wanted."""
 
 from __future__ import annotations
 

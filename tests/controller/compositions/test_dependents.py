@@ -1,4 +1,4 @@
-"""Does everybody hear of what concerns them, however much changes at once?"""
+"""Dependents: everything that a change concerns hears of it, however much changes at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which revision of a function that the cluster installs does a step get?
+"""Revisions of functions on the cluster: which of them a step gets.
 
 The functions here come with us and run in this process, under the names and labels that
 the cluster gives them.

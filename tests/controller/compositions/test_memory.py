@@ -1,4 +1,4 @@
-"""What a function that answers too much leaves of the memory of a controller."""
+"""Memory of a controller after a function that answers too much."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do pipelines get what they ask for from the cluster, and nothing they must not have?"""
+"""Requirements: pipelines get what they ask for, and nothing that they must not have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a Composition always have its revision?"""
+"""CompositionRevisions: a Composition always has its own."""
 
 from __future__ import annotations
 

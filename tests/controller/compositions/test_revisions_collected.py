@@ -1,4 +1,4 @@
-"""Do revisions go that nobody uses, and only those?"""
+"""Collection of CompositionRevisions: those go that nobody uses, and only those."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where does a cluster come to rest if the controller dies at any of its writes? In the same place.
+"""Survival of composing: wherever the controller dies, the cluster comes to rest in the same place.
 
 A write that gets through before the end leaves what the next one that is lost leaves, so
 each story is cut short before each of its writes.

@@ -71,7 +71,10 @@ def hanging() -> dict[str, Any]:
     made = composition(name="hanging")
     made["spec"]["compositeTypeRef"]["kind"] = "XVault"
     (step,) = made["spec"]["pipeline"]
-    made["spec"]["pipeline"] = [{**step, "step": "hangs"}]
+    # Whoever calls a function that hangs waits with it, so it is not the one of the others.
+    made["spec"]["pipeline"] = [
+        {**step, "step": "hangs", "functionRef": {"name": "function-auto-ready"}}
+    ]
     return made
 
 

@@ -1,4 +1,4 @@
-"""Does a revision say whether its functions can compose, and is none called that cannot?
+"""ValidPipeline: a revision says whether its functions can compose, and none is called that cannot.
 
 The revisions of functions here are written as their controller would write them, and
 answered for by what comes with us.

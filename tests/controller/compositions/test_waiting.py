@@ -1,4 +1,4 @@
-"""Who could not be composed: does it look again when what it lacks is there, and not before?
+"""Waiting composite resources look again when what they lack is there, and not before.
 
 The clock stands still in these tests, so nobody looks again because of the time.
 """

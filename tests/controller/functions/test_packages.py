@@ -1,4 +1,4 @@
-"""Does a Function have the revisions that it should, and do the right ones serve?"""
+"""Packages of functions: their revisions, and which of them serve."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who are we to registries, as pull secrets say it?"""
+"""Pull secrets: logins at registries."""
 
 from __future__ import annotations
 

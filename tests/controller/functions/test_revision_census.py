@@ -1,4 +1,4 @@
-"""Does a controller find out which revisions of functions there are, by itself?"""
+"""Revision census: the revisions of functions on a cluster, found out by the controller itself."""
 
 from __future__ import annotations
 

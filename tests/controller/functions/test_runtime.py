@@ -1,4 +1,4 @@
-"""Does something answer for each active revision, and for no other?"""
+"""Runtime of functions: something answers for each active revision, and for no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does trust never break, however certificates come and go?"""
+"""Certificates: trust never breaks, however they come and go."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from threading import Barrier, Event, Lock
+from threading import Barrier, Condition, Event, Lock
 from typing import Any
 
 import pytest
@@ -123,3 +123,33 @@ def test_what_is_left_when_the_time_is_over_is_counted(cluster: MemoryCluster) -
     poster.close(0.1)
     assert len(dropped) >= 4
     stuck._full.abort()
+
+
+def test_an_event_wakes_one_of_those_who_have_nothing_to_post(cluster: MemoryCluster) -> None:
+    rests = Condition()
+    waits = 0
+
+    class Clock(SystemClock):
+        def wait(self, condition: Condition, timeout_seconds: float | None = None) -> bool:
+            nonlocal waits
+            if timeout_seconds is None:
+                with rests:
+                    waits += 1
+                    rests.notify_all()
+            return super().wait(condition, timeout_seconds)
+
+    def until_waited(times: int) -> None:
+        with rests:
+            assert rests.wait_for(lambda: waits >= times, 180)
+
+    slow: Any = Slow(cluster, at_once=3)
+    poster = EventPoster(slow, Clock(), threads=3)
+    for name in ("one", "two", "three"):
+        poster.post(SUBJECT._replace(name=name, uid=name), NORMAL, "Started Phase", "x")
+    until_waited(3)
+    before, slow._full = waits, Barrier(1)
+    for number in range(10):
+        poster.post(SUBJECT, NORMAL, "Started Phase", f"{number}")
+        until_waited(before + number + 1)
+    poster.close(60.0)
+    assert waits == before + 10

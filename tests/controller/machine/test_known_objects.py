@@ -1,4 +1,4 @@
-"""Is what was seen last what is there, also right after we have written it?"""
+"""Known objects: what was seen last is what is there, also right after a write of ours."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Self
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.controller.machine.known_objects import Seen
+from kanister_py.controller.machine.known_objects import Seen, find
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.resources import CONFIG_MAPS, SECRETS, GroupVersionResource
@@ -241,4 +241,5 @@ def test_a_kind_that_is_watched_no_longer_is_forgotten(there: Watched) -> None:
 
 
 def test_a_reference_to_a_kind_that_is_not_there_finds_nothing(there: Watched) -> None:
-    assert there.seen.find({"apiVersion": "x.org/v1", "kind": "Nowhere", "name": "a"}) is None
+    reference = {"apiVersion": "x.org/v1", "kind": "Nowhere", "name": "a"}
+    assert find(there.seen, reference) is None

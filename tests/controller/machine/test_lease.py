@@ -1,4 +1,4 @@
-"""Who acts of several replicas, and when does the next one begin?"""
+"""Lease: one of several replicas acts, and the next one begins in time."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def pass_time(seconds: float, *replicas: Replica) -> None:
         for each in replicas:
             if each.lost.is_set():
                 continue
-            due = each.clock._waiting[0][0] if each.clock._waiting else float("inf")
+            due = next((due for due, _ in [*each.clock._waiting.values()]), float("inf"))
             wakes = each.clock.monotonic() + STEP_SECONDS >= due
             each.clock.advance(STEP_SECONDS)
             if wakes:
@@ -100,7 +100,7 @@ def wait_for_new_sleep(replica: Replica, due: float) -> None:
     while time.monotonic() < until:
         if replica.lost.is_set():
             return
-        waiting = [*replica.clock._waiting]
+        waiting = [*replica.clock._waiting.values()]
         if waiting and waiting[0][0] > due:
             return
         replica.lost.wait(0.002)

@@ -1,4 +1,4 @@
-"""When there is memory for new work, and what the system says of it."""
+"""Memory gate: new work begins while there is memory for it."""
 
 from __future__ import annotations
 

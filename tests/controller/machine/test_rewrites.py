@@ -1,4 +1,4 @@
-"""Does a loop stop once another one takes its writes back, and is it said?"""
+"""Rewrites: a loop stops once another one takes its writes back."""
 
 from __future__ import annotations
 

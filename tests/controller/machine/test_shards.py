@@ -1,4 +1,4 @@
-"""Which replica acts on which share, as replicas come, end, freeze, and speak of other numbers?"""
+"""Shards: each replica's share, as replicas come, end, freeze, and are of other numbers."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class Replica:
             if self.lost.is_set() or self.is_gone:
                 return
             now = self.clock.monotonic()
-            asleep = sum(due > now for due, _ in [*self.clock._waiting])
+            asleep = sum(due > now for due, _ in [*self.clock._waiting.values()])
             if asleep == self._threads:
                 return
             time.sleep(0.001)

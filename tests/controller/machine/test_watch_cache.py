@@ -1,8 +1,9 @@
-"""Does a controller see everything that is there, and everything that changes?"""
+"""Watch cache: everything that is there, and everything that changes, is seen."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from queue import Queue
 from threading import Event
@@ -12,7 +13,7 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
-from kanister_py.core.errors import Forbidden
+from kanister_py.core.errors import ClusterUnavailable, Forbidden
 from kanister_py.core.objects.resources import CONFIG_MAPS, GroupVersionResource
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList
@@ -22,6 +23,13 @@ from tests.fake_clock import FakeClock
 def config_map(name: str, colour: str = "red", namespace: str = "default") -> dict[str, Any]:
     metadata = {"name": name, "namespace": namespace}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"c": colour}}
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + 180
+    while not is_so():
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.01)
 
 
 class Seen:
@@ -114,6 +122,83 @@ def test_only_namespaces_that_are_named_are_seen(cluster: MemoryCluster) -> None
     assert {seen.next()[0], seen.next()[0]} == {"one", "two"}
     assert len(seen.store) == 2
     seen.store.close()
+
+
+def test_a_namespace_that_is_left_out_is_not_even_asked_for(cluster: MemoryCluster) -> None:
+    asked: list[str] = []
+    left_out = {"two"}
+
+    class Counting:
+        def __getattr__(self, name: str) -> Any:
+            def call(*args: Any, **options: Any) -> Any:
+                asked.append(f"{name} {options['namespace']}")
+                return getattr(cluster, name)(*args, **options)
+
+            return call
+
+    changes: Queue[tuple[str, str | None, str | None]] = Queue()
+    store: Store[str] = Store(
+        cast("Cluster", Counting()),
+        SystemClock(),
+        CONFIG_MAPS,
+        lambda obj: str(obj["data"]["c"]),
+        lambda key, old, new: changes.put((key.namespace, old, new)),
+        namespaces=("one", "two"),
+        leaves_out=left_out.__contains__,
+    )
+    for namespace in ("one", "two"):
+        cluster.create(config_map("a", namespace=namespace))
+    store.start()
+    assert changes.get(timeout=180) == ("one", None, "red")
+    until(lambda: store.has_synced and "watch one" in asked)
+    assert asked == ["list one", "watch one"]
+    # The first is put down, and the other one taken up.
+    left_out ^= {"one", "two"}
+    store.list_anew()
+    assert {changes.get(timeout=180), changes.get(timeout=180)} == {
+        ("one", "red", None),
+        ("two", None, "red"),
+    }
+    until(lambda: store.has_synced and "watch two" in asked)
+    assert asked[2:] == ["list two", "watch two"]
+    cluster.create(config_map("b", namespace="one"))
+    cluster.create(config_map("b", namespace="two"))
+    assert changes.get(timeout=180) == ("two", None, "red")
+    store.close()
+
+
+def test_what_was_to_be_listed_anew_is_seen_though_the_cluster_did_not_answer_at_first(
+    cluster: MemoryCluster,
+) -> None:
+    kept, lists = {"a"}, Queue[str]()
+
+    class Restarting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(cluster, name)
+
+        def list(self, *args: Any, **options: Any) -> ObjectList:
+            lists.put("list")
+            if lists.qsize() == 2:
+                raise ClusterUnavailable("The API server is being restarted")
+            return cluster.list(*args, **options)
+
+    store: Store[str] = Store(
+        cast("Cluster", Restarting()),
+        SystemClock(),
+        CONFIG_MAPS,
+        lambda obj: obj["metadata"]["name"] if obj["metadata"]["name"] in kept else None,
+        lambda _key, _old, _new: None,
+    )
+    for name in ("a", "b"):
+        cluster.create(config_map(name))
+    store.start()
+    until(lambda: store.open_watches == 1)
+    kept.add("b")
+    store.list_anew()
+    until(lambda: lists.qsize() > 1 and store.open_watches == 1)
+    assert [kept for _, kept in store.items()] == ["a", "b"]
+    assert store.has_synced
+    store.close()
 
 
 # In which order it is told

@@ -1,4 +1,4 @@
-"""Is the webhook trusted, through renewals and restarts?"""
+"""Webhook trust, through renewals and restarts."""
 
 from __future__ import annotations
 

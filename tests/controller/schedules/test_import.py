@@ -1,4 +1,4 @@
-"""Does a controller that lives leave records alone that somebody takes in beside it?"""
+"""Records taken in beside a controller that lives: it leaves them alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do schedules run on a controller that lives: its watches, its timer, its end?"""
+"""Schedules on a controller that lives: its watches, its timer, its end."""
 
 from __future__ import annotations
 

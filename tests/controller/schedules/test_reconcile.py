@@ -1,4 +1,4 @@
-"""What becomes of a Schedule when somebody looks at it?"""
+"""Schedules: one look at each."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import Look
 from kanister_py.controller.schedules.reconcile import ScheduleReconciler
-from kanister_py.core.actionsets.artifacts import ARTIFACTS_ANNOTATION, DELETED
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
+from kanister_py.core.actionsets.stored_status import ARTIFACTS_ANNOTATION, DELETED
 from kanister_py.core.errors import KanisterError, LeadershipLost
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
@@ -124,6 +124,19 @@ def test_the_actionset_of_a_time_says_what_the_template_says(there: Place) -> No
     assert status["nextTimes"][0] == "2026-11-20T02:00:00Z"
     assert status["active"] == [made["metadata"]["name"]]
     assert there.conditions() == {"Ready": ("True", "Scheduled"), "Suspended": ("False", "AsSaid")}
+
+
+def test_to_see_a_run_that_was_made_here_is_no_news(there: Place) -> None:
+    there.create()
+    there.look("2026-11-19T02:00")
+    (made,) = there.actionsets()
+    uid = made["metadata"]["uid"]
+    assert there.looker.has_made(KEY, uid)
+    assert not there.another().has_made(KEY, uid)
+    before = there.cluster.get(SCHEDULES, KEY.name, namespace="default")
+    there.look()
+    assert there.cluster.get(SCHEDULES, KEY.name, namespace="default") == before
+    assert not there.looker.has_made(KEY, uid)
 
 
 def test_at_rest_nothing_is_written(there: Place) -> None:

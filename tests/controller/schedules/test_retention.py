@@ -1,4 +1,4 @@
-"""Which backups are deleted, when, and what becomes of those that cannot be?"""
+"""Retention: which backups are deleted, when, and what becomes of those that cannot be."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.actionsets.artifacts import ARTIFACTS_ANNOTATION
 from kanister_py.core.actionsets.creation import PARENT
+from kanister_py.core.actionsets.stored_status import ARTIFACTS_ANNOTATION
 from kanister_py.core.errors import AlreadyExists, LeadershipLost
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.runs import RETENTION_LABEL

@@ -1,4 +1,4 @@
-"""Is what people store judged as they would wish it were?"""
+"""Admission of Blueprints, ActionSets, Compositions and revisions."""
 
 from __future__ import annotations
 

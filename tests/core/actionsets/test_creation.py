@@ -1,4 +1,4 @@
-"""Does a new ActionSet say what was asked for, and what its parent left?"""
+"""Creation of ActionSets: wishes, and what a parent left."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Any
 import pytest
 
 from kanister_py.core.actionsets.creation import (
-    ActionSetIncomplete,
-    ActionSetUnclear,
     Order,
     new_actionset,
     references_of,
     retry_of,
 )
 from kanister_py.core.blueprints.model import ObjectReference
+from kanister_py.core.errors import UsageError
 
 DB = ObjectReference(kind="StatefulSet", name="db", namespace="shop")
 CACHE = ObjectReference(kind="StatefulSet", name="cache", namespace="shop")
@@ -56,16 +55,19 @@ def test_each_object_gets_an_action_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "said"),
+    ("order", "remedy"),
     [
         pytest.param(Order(blueprint="b", objects=(DB,)), "--action", id="no action"),
         pytest.param(Order("a", objects=(DB,)), "--blueprint", id="no blueprint"),
         pytest.param(Order("a", blueprint="b"), "--from", id="no object"),
     ],
 )
-def test_what_would_do_nothing_is_refused_with_the_flag_that_helps(order: Order, said: str) -> None:
-    with pytest.raises(ActionSetUnclear, match=said):
+def test_what_would_do_nothing_is_refused_with_the_flag_that_helps(
+    order: Order, remedy: str
+) -> None:
+    with pytest.raises(UsageError, match=remedy) as refused:
         new_actionset(order, None, first)
+    assert refused.value.reason == "ActionSetUnclear"
 
 
 def test_a_child_takes_what_its_parent_left_and_nothing_that_it_was_given() -> None:
@@ -95,8 +97,9 @@ def test_what_is_asked_for_wins_over_the_parent_and_maps_are_merged() -> None:
 
 @pytest.mark.parametrize("state", ["pending", "running", "failed"])
 def test_nobody_follows_a_parent_that_is_not_complete(state: str) -> None:
-    with pytest.raises(ActionSetIncomplete, match=f"shop/backup-1 is {state}"):
+    with pytest.raises(UsageError, match=f"shop/backup-1 is {state}") as refused:
         new_actionset(Order("restore"), parent(state), first)
+    assert refused.value.reason == "ActionSetIncomplete"
 
 
 def test_a_parent_is_not_changed_by_its_child() -> None:

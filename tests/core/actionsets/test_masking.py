@@ -1,4 +1,4 @@
-"""Which texts give a secret away, and which do not?"""
+"""Masking of secrets in texts, in all their forms."""
 
 from __future__ import annotations
 

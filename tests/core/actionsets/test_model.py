@@ -1,4 +1,4 @@
-"""ActionSets as people have them."""
+"""Models of ActionSets, as people have them in files."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from kanister_py.core.actionsets.model import (
     reference_as_dict,
 )
 from kanister_py.core.actionsets.references import (
-    InvalidReference,
     parse_named_reference,
     parse_object_reference,
 )
 from kanister_py.core.actionsets.rules import ExecutionMode
 from kanister_py.core.blueprints.model import ObjectReference
-from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.errors import InvalidDocument, UsageError
 from kanister_py.core.objects.documents import parse_document
 
 FULL = """\
@@ -108,8 +107,9 @@ def test_an_object_is_named_as_people_type_it(text: str, want: ObjectReference) 
 
 @pytest.mark.parametrize("text", ["db", "Thing/db", "a//b", "a/b/c/d/e/f", ""])
 def test_a_word_that_names_no_object_is_refused(text: str) -> None:
-    with pytest.raises(InvalidReference):
+    with pytest.raises(UsageError) as refused:
         parse_object_reference(text)
+    assert refused.value.reason == "InvalidReference"
 
 
 def test_a_secret_is_named_with_what_the_blueprint_calls_it() -> None:

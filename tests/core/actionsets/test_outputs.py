@@ -1,4 +1,4 @@
-"""What a command says through its log."""
+"""Outputs of a command in its log."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from kanister_py.core.actionsets.outputs import (
     MARKER,
     MAX_OUTPUT_BYTES,
+    LogLines,
     LogTail,
     Output,
     OutputParser,
-    OutputTooLarge,
-    OutputUnreadable,
     Piece,
     parse_output,
 )
+from kanister_py.core.errors import UsageError
 
 
 def read(*chunks: bytes) -> tuple[OutputParser, list[Piece]]:
@@ -97,24 +97,27 @@ def test_a_line_is_read_as_leniently_as_the_original_reads_it(text: bytes, want:
 )
 def test_a_broken_output_line_says_what_is_wrong_with_it(text: bytes, sense: str) -> None:
     parser, pieces = read(MARKER + text + b"\nafter\n" + line("k", "v"))
-    assert isinstance(parser.error, OutputUnreadable)
+    assert parser.error is not None
+    assert parser.error.reason == "OutputUnreadable"
     assert parser.error.message.startswith("Failed to unmarshal key-value pair: ")
-    assert sense in parser.error.why
+    assert sense in parser.error.message
     assert parser.error in pieces
     assert log_of(pieces) == b"after\n"
     assert parser.outputs == {"k": "v"}
 
 
-def test_the_first_broken_line_is_the_one_that_is_told() -> None:
+def test_the_first_broken_line_is_the_one_that_counts() -> None:
     parser, _ = read(MARKER + b"{a\n" + MARKER + b"1\n")
-    assert isinstance(parser.error, OutputUnreadable)
-    assert "property name" in parser.error.why
+    assert parser.error is not None
+    assert parser.error.reason == "OutputUnreadable"
+    assert "property name" in parser.error.message
 
 
 def test_outputs_that_no_status_could_hold_are_an_error_and_are_never_cut() -> None:
     half = "x" * (MAX_OUTPUT_BYTES // 2 + 1)
     parser, _ = read(line("a", half) + line("a", half) + line("b", half))
-    assert isinstance(parser.error, OutputTooLarge)
+    assert parser.error is not None
+    assert parser.error.reason == "OutputTooLarge"
     assert parser.outputs == {"a": half}
 
 
@@ -125,7 +128,9 @@ def test_an_endless_output_line_is_an_error_and_not_kept() -> None:
         parser.feed(b'"' + b"x" * 100_000)
     assert parser._line is not None
     assert len(parser._line) < 4 * 1024 * 1024
-    assert isinstance(parser.finish()[0], OutputTooLarge)
+    (piece,) = parser.finish()
+    assert isinstance(piece, UsageError)
+    assert piece.reason == "OutputTooLarge"
 
 
 def test_a_binary_log_goes_through_untouched() -> None:
@@ -173,3 +178,23 @@ def test_the_tail_of_a_long_log_stays_small() -> None:
     assert tail.lines() == ("z" * 1000,)
     tail.feed(b"\nend\n")
     assert tail.lines()[-1] == "end"
+
+
+@given(st.integers(min_value=1, max_value=25))
+def test_lines_of_a_log_are_whole_however_its_bytes_are_cut(size: int) -> None:
+    log = "one\r\n\ntwo äöü\nthree".encode()
+    found: list[str] = []
+    lines = LogLines(found.append)
+    for at in range(0, len(log), size):
+        lines.feed(log[at : at + size])
+    lines.finish()
+    assert found == ["one", "", "two äöü", "three"]
+
+
+def test_nothing_of_a_line_of_many_kilobytes_is_lost_from_the_log() -> None:
+    found: list[str] = []
+    lines = LogLines(found.append)
+    lines.feed(b"x" * 200_000 + b"\ny")
+    lines.finish()
+    assert ("".join(found[:-1]), found[-1]) == ("x" * 200_000, "y")
+    assert max(map(len, found)) == 64 * 1024

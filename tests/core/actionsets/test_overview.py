@@ -1,4 +1,4 @@
-"""Rows of runs, which of them are asked for, and a run on its own time."""
+"""Overview of runs: rows, filters, and a run on its own time."""
 
 from __future__ import annotations
 

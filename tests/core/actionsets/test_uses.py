@@ -1,4 +1,4 @@
-"""Is it counted rightly what a cluster uses?"""
+"""Uses of functions on a cluster, counted."""
 
 from __future__ import annotations
 

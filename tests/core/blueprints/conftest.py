@@ -92,4 +92,4 @@ def registry() -> Registry[FunctionEntry]:
 
 @pytest.fixture
 def context(registry: Registry[FunctionEntry]) -> Context:
-    return Context(registry, read_action_set=read_what_can_be_read)
+    return Context(registry, readers={"ActionSet": read_what_can_be_read})

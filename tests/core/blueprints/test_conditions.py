@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from kanister_py import Func, PhaseContext
-from kanister_py.core.blueprints.lint.actions import check_actions
-from kanister_py.core.blueprints.lint.check import lint_sources
+from kanister_py.core.blueprints.lint.check import check_actions, lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding
 from kanister_py.core.blueprints.lint.reading import Source

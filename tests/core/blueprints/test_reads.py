@@ -66,6 +66,28 @@ def test_what_a_jinja_template_reads_is_known_too() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "is_certain"),
+    [
+        pytest.param("a {{ Options.x }}", True, id="printed"),
+        pytest.param("{{ Options.x | upper }}", True, id="through a filter"),
+        pytest.param("{{ Options.x ~ 'a' }}", True, id="an operand"),
+        pytest.param("{{ Options.x or 'a' }}", True, id="the first of two"),
+        pytest.param("{{ 'a' or Options.x }}", False, id="the second of two"),
+        pytest.param("{{ Options.x | default('a') | upper }}", False, id="with a default"),
+        pytest.param("{{ Options.x is defined }}", False, id="in a test"),
+        pytest.param("{{ 'a' if Time else Options.x }}", False, id="in a condition"),
+        pytest.param("{% if Time %}{{ Options.x }}{% endif %}", False, id="in a branch"),
+        pytest.param("{% set Options = {} %}{{ Options.x }}", False, id="of a variable"),
+    ],
+)
+def test_what_jinja_reads_in_any_case_is_told_from_what_it_may_read(
+    text: str, is_certain: bool
+) -> None:
+    found = [each for each in reads_of(text, Engine.JINJA2) if each.names == ("Options", "x")]
+    assert [each.is_certain for each in found] == [is_certain]
+
+
 @pytest.mark.parametrize("engine", Engine)
 def test_a_text_that_is_no_template_is_refused(engine: Engine) -> None:
     with pytest.raises(TemplateError):

@@ -126,7 +126,7 @@ class TestAnUpgrade:
 
 class TestLeftToTheAuthor:
     @pytest.mark.parametrize(
-        ("phase", "said"),
+        ("phase", "message"),
         [
             pytest.param(
                 "func: Bury, funcVersion: v0.1.0", "no version replaces it", id="no replacement"
@@ -145,12 +145,14 @@ class TestLeftToTheAuthor:
             ),
         ],
     )
-    def test_is_what_cannot_be_done_safely(self, context: Context, phase: str, said: str) -> None:
+    def test_is_what_cannot_be_done_safely(
+        self, context: Context, phase: str, message: str
+    ) -> None:
         text = f"{HEAD}  go:\n    phases:\n    - {{{phase}, name: p}}\n"
         (result,) = upgrade(context, text)
         assert (result.after, result.changes) == (text, ())
         (left,) = result.left
-        assert said in left.message
+        assert message in left.message
         assert left.line == 7
 
     def test_does_not_keep_the_rest_from_being_done(self, context: Context) -> None:
@@ -204,7 +206,7 @@ class TestAPreferredVersion:
         assert actions.left == ()
 
     @pytest.mark.parametrize(
-        ("version", "phases", "said"),
+        ("version", "phases", "message"),
         [
             pytest.param(
                 "v0.1.0",
@@ -233,13 +235,13 @@ class TestAPreferredVersion:
         ],
     )
     def test_is_left_where_it_means_different_things(
-        self, context: Context, version: str, phases: str, said: str
+        self, context: Context, version: str, phases: str, message: str
     ) -> None:
         before = ACTION_SET.format(version=version)
         blueprint = f"{HEAD}  go:\n    phases: [{phases}]\n"
         actions, _ = upgrade(context, before, blueprint)
         assert actions.after == before
-        assert said in actions.left[0].message
+        assert message in actions.left[0].message
 
     def test_is_left_alone_where_the_blueprint_is_not_at_hand(self, context: Context) -> None:
         before = ACTION_SET.format(version="v0.1.0")

@@ -1,4 +1,4 @@
-"""Does what authors are given say what they mean?"""
+"""Requests and responses for authors of composition functions."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from kanister_py import Request, Response
-from kanister_py.core.compositions.authoring import InvalidFunctionInput, InvalidResponse
+from kanister_py.core.compositions.authoring import InvalidResponse
 from kanister_py.core.compositions.messages import (
     FunctionRequest,
     FunctionResponse,
     duration_of,
 )
+from kanister_py.core.errors import UsageError
 
 DATA: dict[str, Any] = {
     "meta": {"tag": "t", "capabilities": ["CAPABILITY_CONDITIONS"]},
@@ -93,9 +94,11 @@ def test_an_input_is_read_as_a_model(request_: Request) -> None:
 
 def test_an_input_that_is_wrong_names_every_place() -> None:
     request = Request({"input": {"kind": "In", "size": "many", "colour": "red"}})
-    with pytest.raises(InvalidFunctionInput) as caught:
+    with pytest.raises(UsageError) as caught:
         request.parse_input(Input)
-    assert [each.split(":")[0] for each in caught.value.problems] == ["size", "colour"]
+    assert caught.value.reason == "InvalidFunctionInput"
+    problems = caught.value.message.removeprefix("The input of the step is refused: ").split("; ")
+    assert [each.split(":")[0] for each in problems] == ["size", "colour"]
 
 
 def test_a_response_that_says_nothing_hands_on_what_it_was_given(request_: Request) -> None:
@@ -108,6 +111,15 @@ def test_a_response_that_says_nothing_hands_on_what_it_was_given(request_: Reque
     message = Response(request_).as_message()
     assert message.desired is request_.message.desired
     assert (message.ttl_seconds, message.tag) == (60.0, "t")
+
+
+def test_what_is_read_of_a_response_costs_no_copy_of_the_state(request_: Request) -> None:
+    response = Response(request_)
+    response.normal("made")
+    assert [each["message"] for each in response["results"]] == ["made"]
+    assert "output" not in response
+    assert not response.is_changed
+    assert response.as_message().desired is request_.message.desired
 
 
 def test_what_a_response_changes_the_request_keeps(request_: Request) -> None:

@@ -1,4 +1,4 @@
-"""Whose package is made for composing, and what is said of one that is not?"""
+"""Capabilities of packages, and steps that need another one."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_revision_that_is_made_for_something_else_is_refused_with_what_would_d
         check_capability(asked, family)
     error = caught.value
     assert (error.reason, error.function, error.revision) == ("MissingCapabilities", "f", "f-4")
-    assert (error.wanted, error.others) == ("composition", ("f-3",))
+    assert error.others == ("f-3",)
     assert "is made for operation, watch, not for composition" in error.message
     assert "name f-3 in functionRevisionRef" in error.message
 

@@ -1,4 +1,4 @@
-"""What passes between a claim and its composite resource?"""
+"""Claims, and what passes between one and its composite resource."""
 
 from __future__ import annotations
 

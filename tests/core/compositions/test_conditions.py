@@ -1,4 +1,4 @@
-"""What an XR says of itself after a run."""
+"""Conditions of an XR after a run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from kanister_py.core.compositions.conditions import FATAL_MESSAGE, Conditions, several
 from kanister_py.core.compositions.messages import FunctionResponse
-from kanister_py.core.compositions.results import CustomCondition, said_by
+from kanister_py.core.compositions.results import CustomCondition, results_of
 
 NOW = "2026-01-02T00:00:00Z"
 BEFORE = "2026-01-01T00:00:00Z"
@@ -94,6 +94,6 @@ def test_a_condition_without_a_status_is_unknown_and_a_claims_is_marked() -> Non
             },
         )
     )
-    first, second = said_by("s", response).conditions
+    first, second = results_of("s", response).conditions
     assert (first.status, first.is_for_claim) == ("Unknown", False)
     assert (second.status, second.is_for_claim) == ("False", True)

@@ -1,4 +1,4 @@
-"""Which kinds does a definition make?"""
+"""CompositeResourceDefinitions, and the CRDs made of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Secret does an object's connection details come from?"""
+"""Connection secrets of desired objects."""
 
 from __future__ import annotations
 

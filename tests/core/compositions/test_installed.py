@@ -1,4 +1,4 @@
-"""Whose package is it, and what is built in for it?"""
+"""Installed functions: packages, runtimes, and what is built in for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compositions as people write them, and as they should not."""
+"""Models of Compositions, as people write them and as they should not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the input of a step found in the ConfigMap that it refers to, and said what is wrong?"""
+"""Inputs of steps in ConfigMaps, and what can be wrong with them."""
 
 from __future__ import annotations
 

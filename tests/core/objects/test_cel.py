@@ -161,9 +161,9 @@ MEANT: dict[str, Any] = {
 
 @pytest.mark.parametrize("text", MEANT)
 def test_an_expression_means_what_the_language_says(text: str) -> None:
-    said = compile_cel(text).evaluate({"object": OBJECT})
-    assert said == MEANT[text]
-    assert type(said) is type(MEANT[text])
+    found = compile_cel(text).evaluate({"object": OBJECT})
+    assert found == MEANT[text]
+    assert type(found) is type(MEANT[text])
 
 
 @pytest.mark.parametrize(
@@ -291,6 +291,21 @@ def test_what_is_out_of_range_is_an_error_of_the_language(text: str) -> None:
         compile_cel(text).evaluate(HOSTILE)
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        pytest.param("int(value)", "-+5", id="a number with two signs"),
+        pytest.param("'a'.matches(value)", "\ud800", id="half of a sign as a pattern"),
+        pytest.param("value.matches('a')", "\ud800", id="half of a sign as a text"),
+    ],
+)
+def test_a_text_that_is_no_number_and_no_unicode_is_an_error_of_the_language(
+    text: str, value: str
+) -> None:
+    with pytest.raises(CelError):
+        compile_cel(text).evaluate({"value": value})
+
+
 def test_a_pattern_is_paid_for_once_in_an_evaluation() -> None:
     assert compile_cel("many.all(x, 'abc'.matches('^a.c$'))").evaluate(HOSTILE) is True
 
@@ -309,5 +324,5 @@ def test_an_expression_leaves_what_it_was_given_alone() -> None:
 def test_one_expression_serves_many_threads() -> None:
     expression = compile_cel("[1, 2, 3].map(x, x * n).sum()")
     with ThreadPoolExecutor(8) as pool:
-        said = list(pool.map(lambda n: expression.evaluate({"n": n}), range(200)))
-    assert said == [6 * n for n in range(200)]
+        found = list(pool.map(lambda n: expression.evaluate({"n": n}), range(200)))
+    assert found == [6 * n for n in range(200)]

@@ -1,4 +1,4 @@
-"""Which certificates must be made anew?"""
+"""Renewal of certificates, and of the authority that signs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the places named in which two values differ?"""
+"""Differences between two values of JSON, by path."""
 
 from __future__ import annotations
 

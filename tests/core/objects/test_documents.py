@@ -36,7 +36,7 @@ DIFFERENT = {
 
 
 def as_go_reads_json(value: Any) -> Any:
-    """Numbers that 64 bits cannot hold are floats for whoever reads JSON in Go."""
+    """Numbers that 64 bits cannot hold are floats where JSON is read in Go."""
     if isinstance(value, dict):
         return {key: as_go_reads_json(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -137,14 +137,14 @@ BAD = {
 
 
 class TestABadFile:
-    @pytest.mark.parametrize(("text", "line", "said"), BAD.values(), ids=BAD.keys())
-    def test_is_refused_with_its_line(self, text: str | bytes, line: int, said: str) -> None:
+    @pytest.mark.parametrize(("text", "line", "want"), BAD.values(), ids=BAD.keys())
+    def test_is_refused_with_its_line(self, text: str | bytes, line: int, want: str) -> None:
         with pytest.raises(InvalidDocument) as refused:
             parse_documents(text, "bad.yaml")
         (problem,) = refused.value.problems
         assert problem.file == "bad.yaml"
         assert problem.line == line
-        assert said in problem.message
+        assert want in problem.message
         assert "\n" not in str(problem)
 
     def test_tells_every_problem_at_once_also_what_came_before_its_end(self) -> None:

@@ -1,4 +1,4 @@
-"""Field paths of compositions: what is where, and what is said when nothing is."""
+"""Field paths of compositions: what is at one, and the errors where nothing is."""
 
 from __future__ import annotations
 
@@ -317,14 +317,6 @@ def test_a_list_cannot_be_appended_to_something_else(there: Any, go_type: str) -
     )
 
 
-def test_merging_at_a_path_makes_what_is_missing() -> None:
-    obj: dict[str, Any] = {"a": {"b": {"x": 1}}}
-    parse_field_path("a.b").merge(obj, {"y": 2}, KEEP)
-    parse_field_path("c.d").merge(obj, {"z": 3}, KEEP)
-    parse_field_path("a.b.x").merge(obj, 5, None)
-    assert obj == {"a": {"b": {"x": 5, "y": 2}}, "c": {"d": {"z": 3}}}
-
-
 def test_a_path_that_is_asked_for_again_was_read_once() -> None:
     assert parse_field_path("spec.once.only") is parse_field_path("spec.once.only")
 
@@ -367,9 +359,9 @@ class TestPaths:
 
     @given(st.text(alphabet=".[]'\"*a1é", max_size=12))
     def test_any_text_is_a_path_or_an_error(self, text: str) -> None:
-        said = ""
+        message = ""
         try:
             parse_field_path(text)
         except FieldPathError as error:
-            said = str(error)
-        assert not said or "at position" in said
+            message = str(error)
+        assert not message or "at position" in message

@@ -1,4 +1,4 @@
-"""A Profile says which bucket is meant and what opens it, in every way it can."""
+"""Locations of object stores, as Profiles write them in every way they can."""
 
 from __future__ import annotations
 
@@ -106,6 +106,15 @@ def test_a_path_stands_below_the_prefix(prefix: str, path: str, key: str) -> Non
 def test_a_path_cannot_lead_out() -> None:
     with pytest.raises(InvalidProfile):
         Location(StoreKind.S3, "b", prefix="p").key_of("../other")
+
+
+@pytest.mark.parametrize("kind", StoreKind)
+def test_a_folder_stands_in_for_stores_of_every_kind_and_for_no_folder_that_does(
+    kind: StoreKind,
+) -> None:
+    placed = Location(kind, "b", "/srv/store", prefix="p").in_folder("/stands/in")
+    assert placed == Location(StoreKind.FILE, "b", f"/stands/in/{kind}", prefix="p")
+    assert placed.in_folder("/stands/in") == placed
 
 
 def test_no_secret_is_ever_printed() -> None:

@@ -1,4 +1,4 @@
-"""Names fit where they go, and run keys stay the same."""
+"""Names that fit where they go, and run keys that stay the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a kind found in a document of many, whole?"""
+"""OpenAPI schemas: one kind of many, whole."""
 
 from __future__ import annotations
 

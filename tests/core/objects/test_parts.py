@@ -1,4 +1,4 @@
-"""Parts of an object are read alike, whether they are there, empty or missing."""
+"""Parts of an object, read alike whether they are there, empty or missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Label selectors as objects hold them: what is none is refused, whatever it is."""
+"""Label selectors as objects hold them: what is none is refused, of whatever type."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kanister_py.core.objects.selectors import InvalidSelector, label_selector_o
 
 
 @pytest.mark.parametrize(
-    ("selector", "said"),
+    ("selector", "want"),
     [
         pytest.param({}, "", id="an empty one selects all"),
         pytest.param({"matchLabels": {"b": "1", "a": "2"}}, "a=2,b=1", id="labels"),
@@ -21,8 +21,8 @@ from kanister_py.core.objects.selectors import InvalidSelector, label_selector_o
         ),
     ],
 )
-def test_a_selector_is_read(selector: dict[str, Any], said: str) -> None:
-    assert str(label_selector_of(selector)) == said
+def test_a_selector_is_read(selector: dict[str, Any], want: str) -> None:
+    assert str(label_selector_of(selector)) == want
 
 
 def expressed(**expression: Any) -> dict[str, Any]:

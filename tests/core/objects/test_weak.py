@@ -1,4 +1,4 @@
-"""How loosely written args are read."""
+"""Decoding of loosely written args."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ class Reference(BaseModel):
     name: str = ""
 
 
+class Limits(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    most: int = 0
+
+
 class TaskArgs(BaseModel):
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel, populate_by_name=True)
 
@@ -41,6 +47,7 @@ class TaskArgs(BaseModel):
     percent: Annotated[int, Field(ge=0, le=100)] = 0
     either: int | str = 0
     references: list[Reference] = Field(default_factory=list)
+    limits: Limits | None = None
 
 
 REQUIRED: dict[str, Any] = {"image": "busybox", "command": ["true"]}
@@ -180,6 +187,13 @@ def test_the_texts_are_those_people_know() -> None:
 def test_a_likely_misspelling_is_pointed_at() -> None:
     (problem,) = problems(**REQUIRED, waitForReadi=True)
     assert problem.message.endswith("is not supported; did you mean waitForReady?")
+
+
+def test_a_strict_structure_holds_nothing_that_it_does_not_know() -> None:
+    (problem,) = problems(**REQUIRED, limits={"Most": "2", "mosst": 3})
+    assert problem.kind == "unknown"
+    assert problem.message == "argument limits.mosst is not supported; did you mean most?"
+    assert decoded(limits={"Most": "2"}).limits == Limits(most=2)
 
 
 def test_the_name_of_an_arg_is_not_read_loosely() -> None:

@@ -110,7 +110,7 @@ def test_every_row_of_the_table_that_answers(
 
 
 @pytest.mark.parametrize(
-    ("asked", "error", "said"),
+    ("asked", "error", "want"),
     [
         pytest.param(
             "v0.1.0",
@@ -137,11 +137,11 @@ def test_every_row_of_the_table_that_answers(
     ],
 )
 def test_every_row_of_the_table_that_refuses(
-    asked: str, error: type[KanisterError], said: str
+    asked: str, error: type[KanisterError], want: str
 ) -> None:
     with pytest.raises(error) as refused:
         choose_version(FULL, "KubeTask", asked)
-    assert said in refused.value.message
+    assert want in refused.value.message
 
 
 def test_an_unknown_function_is_refused_with_the_names_that_are_near() -> None:
@@ -188,8 +188,8 @@ def test_without_a_stable_version_and_v0_0_0_a_phase_must_name_one() -> None:
 
 def test_a_stable_version_that_is_planned_says_from_which_release_on_it_is_there() -> None:
     known = registry(entries({"v0.2.0": Listing(since=parse("1.0.0"))}, "v0.2.0"))
-    said = r"v0\.2\.0 is there since 1\.0\.0, and release 0\.4\.0 is asked$"
-    with pytest.raises(FunctionVersionNotFound, match=said):
+    want = r"v0\.2\.0 is there since 1\.0\.0, and release 0\.4\.0 is asked$"
+    with pytest.raises(FunctionVersionNotFound, match=want):
         choose_version(known, "KubeTask")
 
 
@@ -359,7 +359,7 @@ def test_a_step_gets_the_highest_routable_revision_that_it_allows(
 
 
 @pytest.mark.parametrize(
-    ("request_", "said"),
+    ("request_", "want"),
     [
         pytest.param(
             RevisionRequest(name="function-go-templating-0000003"),
@@ -384,11 +384,11 @@ def test_a_step_gets_the_highest_routable_revision_that_it_allows(
     ],
 )
 def test_when_no_revision_does_the_error_says_why_of_each(
-    request_: RevisionRequest, said: str
+    request_: RevisionRequest, want: str
 ) -> None:
     with pytest.raises(FunctionRevisionNotFound) as refused:
         choose_revision(SOME, "function-go-templating", request_)
-    assert said in refused.value.passed_over
+    assert want in refused.value.passed_over
     assert len(refused.value.passed_over) >= 5
 
 

@@ -1,4 +1,4 @@
-"""What a diff of two versions says of arguments, and what is said of a revision."""
+"""Reference of functions: the arguments in a diff of two versions, and revisions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def reference(version: str, **arguments: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "renamed", "told"),
+    ("old", "new", "renamed", "want"),
     [
         pytest.param({"tries": 1}, {"tries": 1}, {}, [], id="the same"),
         pytest.param({"tries": 1}, {"tries": 3}, {}, ["default-changed"], id="another default"),
@@ -60,10 +60,10 @@ def reference(version: str, **arguments: Any) -> dict[str, Any]:
     ],
 )
 def test_a_changed_default_is_told_whatever_the_argument_is_called(
-    old: dict[str, Any], new: dict[str, Any], renamed: dict[str, str], told: list[str]
+    old: dict[str, Any], new: dict[str, Any], renamed: dict[str, str], want: list[str]
 ) -> None:
     changes = differences(reference("v1.0.0", **old), reference("v2.0.0", **new), renamed)
-    assert [each["what"] for each in changes] == told
+    assert [each["what"] for each in changes] == want
     assert all(each["breaking"] for each in changes)
 
 
@@ -102,8 +102,8 @@ def test_where_a_version_is_from_goes_with_it_into_a_revision(is_ours: bool, ori
     entry = FunctionEntry("function-a", one, FunctionKind.COMPOSITION, source, "a:A", listing)
     assert version_reference(entry, None)["origin"] == origin
     installed = FunctionRevision("mine", "mine-1", 1, is_healthy=True)
-    told = revision_summary(installed.run_by(entry, "builtin:function-a@v1.0.0"))
-    assert told == {
+    summary = revision_summary(installed.run_by(entry, "builtin:function-a@v1.0.0"))
+    assert summary == {
         "origin": origin,
         "version": "v1.0.0",
         "runs": "function-a v1.0.0",

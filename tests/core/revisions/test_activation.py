@@ -1,4 +1,4 @@
-"""Which revisions of a function are meant to serve?"""
+"""Activation: the revisions of a function that are meant to serve."""
 
 from __future__ import annotations
 

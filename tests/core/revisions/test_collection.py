@@ -1,4 +1,4 @@
-"""Which old revisions may go?"""
+"""Garbage collection of old revisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Function answers what a package needs, and what would be installed?"""
+"""Dependencies of packages, and the packages to install for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Packages that say what their versions are worth."""
+"""Lifecycles of versions that packages bring."""
 
 from __future__ import annotations
 

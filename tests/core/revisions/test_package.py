@@ -1,4 +1,4 @@
-"""Where is a package, and what does it say?"""
+"""Packages of functions: references, and what their authors declare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a revision that runs as a Deployment can take calls."""
+"""Health of a revision that runs as a Deployment."""
 
 from __future__ import annotations
 

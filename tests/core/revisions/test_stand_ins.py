@@ -1,4 +1,4 @@
-"""Which version here runs a package, and whose numbers its tag speaks."""
+"""Stand-ins: versions here that run a package, by our numbers or by others'."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to be done about a schedule now?"""
+"""Decisions about a schedule: run, wait, skip or cancel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which backups stay?"""
+"""Retention: the backups that stay."""
 
 from __future__ import annotations
 

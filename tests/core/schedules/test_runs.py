@@ -1,4 +1,4 @@
-"""What is seen of the ActionSets of a schedule?"""
+"""Runs of a schedule, as its ActionSets show them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When does a schedule come due, also where clocks change?"""
+"""Timetables: cron lines, intervals, windows and jitter, also where clocks change."""
 
 from __future__ import annotations
 

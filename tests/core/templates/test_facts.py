@@ -1,4 +1,4 @@
-"""What must be read for an action, and what is made of it."""
+"""Facts of an action: what must be read for it, and what is made of it."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ from kanister_py.core.templates.facts import (
         ),
         pytest.param(
             {"kind": "PVC", "name": "data", "namespace": "app"},
-            ActionNeeds(ObjectNeed(PERSISTENT_VOLUME_CLAIMS, "data", "app"), has_pvc=True),
+            ActionNeeds(ObjectNeed(PERSISTENT_VOLUME_CLAIMS, "data", "app")),
             id="a claim",
         ),
         pytest.param(
             {"kind": "Namespace", "name": "app", "namespace": "app"},
-            ActionNeeds(ObjectNeed(NAMESPACES, "app"), has_namespace=True),
+            ActionNeeds(ObjectNeed(NAMESPACES, "app")),
             id="a namespace is of the whole cluster",
         ),
         pytest.param(
@@ -113,7 +113,8 @@ def test_a_phase_sees_secrets_and_config_maps_only() -> None:
 
 
 def test_a_namespace_is_named_by_the_namespace_of_its_reference() -> None:
-    facts = facts_of_object({"kind": "Namespace", "name": "app"}, {})
+    reference = {"kind": "Namespace", "name": "app"}
+    facts = facts_of_object(needs_of(reference), reference, {})
     assert ActionFacts(time="", **facts).namespace == Named("", "")
 
 
@@ -242,7 +243,7 @@ def test_a_kopia_server_has_two_secrets() -> None:
     assert needs_of_profile(profile) == (NEED,)
     found = resolve_profile(profile, {NEED: _secret(k="pass", c="cert")}).kopia_server
     assert found is not None
-    assert (found.username, found.password, found.cert) == ("u", "pass", "cert")
+    assert (found["Username"], found["Password"], found["Cert"]) == ("u", "pass", "cert")
 
 
 @pytest.mark.parametrize(

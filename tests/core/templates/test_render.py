@@ -1,4 +1,4 @@
-"""What becomes of the args, references and artifacts of a phase."""
+"""Rendering of the args, references and artifacts of a phase."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.errors import TemplateLimitExceeded
 from kanister_py.core.templates.facts import ActionFacts
-from kanister_py.core.templates.jinja.template import TemplateUndefined
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer, RenderFailed
 from kanister_py.gotemplate import Limits
@@ -55,7 +54,7 @@ def test_a_jinja_blueprint_is_told_its_line_and_the_name(params: Params) -> None
     with pytest.raises(RenderFailed) as error:
         JINJA.args({"image": "x\n{{ Options.nope }}"}, params)
     assert (error.value.path, error.value.line) == ("image", 2)
-    assert isinstance(error.value.cause, TemplateUndefined)
+    assert error.value.cause.reason == "TemplateUndefined"
     assert error.value.message == (
         "image: Line 2: 'nope' is undefined in Options; there are: image, items"
     )

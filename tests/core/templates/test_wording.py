@@ -1,11 +1,11 @@
-"""What the author of a template is told about a mistake in it."""
+"""Wording of template errors, as the author of a template reads it."""
 
 from __future__ import annotations
 
 import pytest
 
 from kanister_py.core.blueprints.model import only_blueprint
-from kanister_py.core.blueprints.renderer import renderer_of
+from kanister_py.core.blueprints.plan import renderer_of
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.params import Params
@@ -16,7 +16,7 @@ GO = Renderer(Engine.GO)
 
 
 @pytest.mark.parametrize(
-    ("template", "told"),
+    ("template", "message"),
     [
         pytest.param(
             "{{ .Phases.dump.Secrets.s.Data.kee }}",
@@ -119,11 +119,13 @@ GO = Renderer(Engine.GO)
         ),
     ],
 )
-def test_what_is_wrong_and_what_is_there_is_told(params: Params, template: str, told: str) -> None:
+def test_what_is_wrong_and_what_is_there_is_named(
+    params: Params, template: str, message: str
+) -> None:
     with pytest.raises(RenderFailed) as error:
         GO.text(template, params, ("image",))
     assert error.value.message.startswith("image: ")
-    assert told in error.value.message
+    assert message in error.value.message
     assert error.value.message.endswith(error.value.original)
 
 
@@ -194,7 +196,7 @@ def test_without_a_file_the_path_is_named(params: Params) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         pytest.param(
             '{{ b64decc "x" }}',
@@ -204,14 +206,14 @@ def test_without_a_file_the_path_is_named(params: Params) -> None:
         pytest.param("{% if Options.x %}{{ now", "as Jinja2: ", id="Jinja2 is likelier"),
     ],
 )
-def test_a_slip_is_blamed_on_no_language_alone(params: Params, text: str, told: str) -> None:
+def test_a_slip_is_blamed_on_no_language_alone(params: Params, text: str, message: str) -> None:
     from kanister_py.core.templates.engines import choose_engine
 
     choice = choose_engine({}, [text])
     renderer = Renderer(choice.engine, is_sure=choice.is_sure)
     with pytest.raises(RenderFailed) as error:
         renderer.text(text, params)
-    assert error.value.why.startswith(told)
+    assert error.value.why.startswith(message)
     assert "; as Jinja2: " in error.value.why or "; as a Go template: " in error.value.why
 
 

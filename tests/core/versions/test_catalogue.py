@@ -10,13 +10,15 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
 
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.versions.catalogue import Catalogue
-from kanister_py.core.versions.judge import parse_catalogue, published_schema
-from kanister_py.core.versions.rules import changes_refused
+from kanister_py.core.versions.judge import RecordModel
 from kanister_py.core.versions.semver import parse_version
+from tests.versions_record import changes_refused, parse_catalogue
 
 NOW = parse_version("0.3.0")
 
@@ -81,7 +83,7 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
 
 
 @pytest.mark.parametrize(
-    ("versions", "path", "said"),
+    ("versions", "path", "want"),
     [
         pytest.param(
             f"v0.0.0: {{since: 0.1.0, {STABLE}, replacment: v0.1.0}}",
@@ -239,11 +241,11 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
         ),
     ],
 )
-def test_a_record_that_lies_is_refused(versions: str, path: str, said: str) -> None:
+def test_a_record_that_lies_is_refused(versions: str, path: str, want: str) -> None:
     with pytest.raises(InvalidDocument) as refused:
         read(versions)
     found = {each.path: each.message for each in refused.value.problems}
-    assert found[path] == said
+    assert found[path] == want
     assert all(each.line > 0 for each in refused.value.problems)
 
 
@@ -333,6 +335,26 @@ def test_a_promise_to_keep_a_version_is_not_shortened() -> None:
     before = read(f"v0.0.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.5.0, {STABLE}}}")
     after = read(f"v0.0.0: {{since: 0.1.0, deprecatedIn: 0.1.0, removedIn: 0.4.0, {STABLE}}}")
     assert "was promised until 0.5.0" in str(changes_refused(before, after)[0])
+
+
+class _Schema(GenerateJsonSchema):
+    """Leaves out what says nothing: titles made of names, and what stands for a missing key."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:  # the library's
+        return False
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> JsonSchemaValue:
+        return self.generate_inner(schema["schema"])
+
+
+def published_schema() -> dict[str, Any]:
+    """Make the JSON schema that editors and other tools hold versions.yaml against."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "https://kanister-py.io/schemas/versions.schema.json",
+        **RecordModel.model_json_schema(schema_generator=_Schema),
+        "title": "versions.yaml of kanister_py",
+    }
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Calls functions on an embedded cluster in which time passes only when a test says so."""
+"""Calls of functions on an embedded cluster whose clock stands until a test moves it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Calls functions as a run calls them, on an embedded cluster whose pods are real processes."""
+"""Calls of functions as a run makes them, on an embedded cluster whose pods are processes."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -172,9 +173,10 @@ def failure(called: Callable[[], Any]) -> KanisterError:
     return caught.value
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
-    runner = ProcessPodRunner(SystemClock(), state=tmp_path)
+@contextmanager
+def world_in(folder: Path) -> Iterator[World]:
+    """Have a world whose volumes are in a folder."""
+    runner = ProcessPodRunner(SystemClock(), state=folder)
     if runner.why_no_mounts:
         runner.close()
         pytest.skip(f"this machine gives no namespaces: {runner.why_no_mounts}")
@@ -184,6 +186,12 @@ def world(tmp_path: Path) -> Iterator[World]:
     node.start(cluster)
     yield World(cluster)
     node.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    with world_in(tmp_path) as world:
+        yield world
 
 
 @pytest.fixture

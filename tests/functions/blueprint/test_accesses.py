@@ -1,4 +1,4 @@
-"""Which rights do functions say they take?"""
+"""Rights that functions declare."""
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
@@ -107,14 +106,14 @@ def test_an_action_without_a_profile_moves_nothing(world: World) -> None:
 
 
 def test_a_kopia_profile_is_refused_with_a_way_out(world: World, location: Location) -> None:
-    kopia = replace(location, kind=StoreKind.KOPIA)
+    kopia = location._replace(kind=StoreKind.KOPIA)
     error = failure(lambda: world.call(LocationDelete, {"artifact": "x"}, facts=facts_for(kopia)))
     assert "use a Profile of type s3Compliant, gcs or azure" in error.message
     assert world.pods() == []
 
 
 def test_a_bucket_that_is_not_there_is_told_once(world: World, location: Location) -> None:
-    nowhere = facts_for(replace(location, bucket="nosuchbucket"))
+    nowhere = facts_for(location._replace(bucket="nosuchbucket"))
     error = failure(lambda: world.call(LocationDelete, {"artifact": "x"}, facts=nowhere))
     assert error.reason == "BucketNotFound"
 
@@ -126,6 +125,6 @@ def test_a_prefix_of_the_profile_counts_where_objects_are_deleted(
     for key in ("team/x/1", "team/xy", "x/1"):
         store.put(key, [b"1"])
     args = {"artifact": "kbucket/x"}
-    world.call(LocationDelete, args, facts=facts_for(replace(location, prefix="team")))
+    world.call(LocationDelete, args, facts=facts_for(location._replace(prefix="team")))
     assert keys(location, "") == ["x/1"]
     world.call(LocationDelete, {"artifact": "x"}, facts=facts_for(location))

@@ -17,6 +17,7 @@ import pytest
 from kanister_py.core.objects.locations import Location, StoreKind
 from kanister_py.core.objects.quantities import in_units
 from kanister_py.core.objects.resources import PODS
+from kanister_py.core.objects.weak import InvalidArgs, decode_args
 from kanister_py.core.templates.facts import ActionFacts, Workload
 from kanister_py.functions.blueprint.backup_data.v0_1_0 import BackupDataV010
 from kanister_py.functions.blueprint.backup_data_all.v0_1_0 import BackupDataAllV010
@@ -71,19 +72,23 @@ def args(**more: Any) -> dict[str, Any]:
 
 
 BACKUP = args(pod="user", includePath="/v", backupArtifactPrefix="repo")
+EVERY_BACKUP = args(includePath="/v", backupArtifactPrefix="all")
 
 
-def restic(location: Location, *words: str, repository: str = "repo") -> str:
-    """Ask restic itself, from outside."""
-    env = {
+def restic_environment(location: Location, repository: str = "repo") -> dict[str, str]:
+    return {
+        **os.environ,
         "AWS_ACCESS_KEY_ID": location.credential.id,
         "AWS_SECRET_ACCESS_KEY": location.credential.secret,
         "RESTIC_REPOSITORY": f"s3:{location.endpoint}/{location.bucket}/{repository}",
         "RESTIC_PASSWORD": KEY,
     }
-    done = subprocess.run(
-        ["restic", *words], env={**os.environ, **env}, capture_output=True, text=True, check=True
-    )
+
+
+def restic(location: Location, *words: str, repository: str = "repo") -> str:
+    """Ask restic itself, from outside."""
+    env = restic_environment(location, repository)
+    done = subprocess.run(["restic", *words], env=env, capture_output=True, text=True, check=True)
     return done.stdout
 
 
@@ -125,8 +130,7 @@ def test_part_of_a_backup_comes_back_where_it_is_wanted(app: World, facts: Actio
 
 
 def test_every_pod_is_backed_up_and_restored(app: World, facts: ActionFacts) -> None:
-    backup = args(includePath="/v", backupArtifactPrefix="all")
-    done = app.call(BackupDataAllV010, backup, facts=facts)
+    done = app.call(BackupDataAllV010, EVERY_BACKUP, facts=facts)
     info = json.loads(done["BackupAllInfo"])
     assert [*info["user"]] == ["PodName", "BackupID", "BackupTag"]
     mounted(app, "rm -r /v/*")
@@ -181,6 +185,36 @@ def test_a_backup_that_was_killed_is_made_again_and_its_lock_taken_over(
 
 
 @pytest.mark.long
+def test_a_lock_of_somebody_at_work_is_waited_for_and_left_alone(
+    app: World, facts: ActionFacts, location: Location
+) -> None:
+    done = app.call(BackupDataV010, BACKUP, facts=facts)
+    command = ["restic", "backup", "--stdin", "--stdin-filename", "slow", "--quiet"]
+    env = restic_environment(location)
+    with subprocess.Popen(command, stdin=subprocess.PIPE, env=env) as working:
+        try:
+            for _ in range(6000):
+                if keys(location, "repo/locks/"):
+                    break
+                time.sleep(0.02)
+            delete = args(backupArtifactPrefix="repo", backupID=done["backupID"], reclaimSpace=True)
+            waiting = app.start(DeleteDataV010, delete, facts=facts, uid="delete")
+            for _ in range(6000):
+                if any("The repository is locked" in line for line in app.log):
+                    break
+                time.sleep(0.02)
+            assert waiting.thread.is_alive()
+            assert working.poll() is None
+            assert keys(location, "repo/locks/")
+        finally:
+            working.communicate(b"slow")
+        assert working.returncode == 0
+        waiting.result()
+    assert [each["paths"] for each in snapshots(location)] == [["/slow"]]
+    assert not any("Took over" in line for line in app.log)
+
+
+@pytest.mark.long
 def test_older_backups_of_the_same_place_go_and_others_stay(
     app: World, facts: ActionFacts, location: Location
 ) -> None:
@@ -197,6 +231,24 @@ def test_older_backups_of_the_same_place_go_and_others_stay(
 
 
 # What is wrong
+
+
+@pytest.mark.parametrize(
+    ("more", "problem"),
+    [
+        pytest.param({"keep": {"lsat": 2}}, "keep.lsat is not supported; did you mean last",
+                     id="a misspelt retention"),
+        pytest.param({"keep": {"last": -1}}, "keep.last", id="fewer than none"),
+        pytest.param({"prune": True}, "name keep, too", id="space of nothing"),
+        pytest.param({"prune": True, "keep": {}}, "name keep, too", id="what keeps all"),
+        pytest.param({"encryptionKey": ""}, "encryptionKey", id="an empty key"),
+    ],
+)  # fmt: skip
+def test_a_retention_that_makes_no_sense_is_refused(more: dict[str, Any], problem: str) -> None:
+    for function, backup in ((BackupDataV010, BACKUP), (BackupDataAllV010, EVERY_BACKUP)):
+        with pytest.raises(InvalidArgs) as refusal:
+            decode_args(function.Args, {**backup, **more})
+        assert problem in refusal.value.message
 
 
 def test_a_wrong_key_is_told_and_makes_nothing(
@@ -243,6 +295,37 @@ def test_a_repository_is_checked_down_to_its_data(
     data = b"".join(store.get(pack))
     store.put(pack, [data[:-40] + bytes(40)])
     assert outcome("rotten") == ["damaged"]
+
+
+@pytest.mark.parametrize("sample", ["0%", "200%", "0/3", "8/7", "1/257", "0G", "1.2.3%", "some"])
+def test_a_sample_that_is_none_is_refused_before_anything_is_read(sample: str) -> None:
+    check = args(backupArtifactPrefix="repo", readData=sample)
+    with pytest.raises(InvalidArgs) as refusal:
+        decode_args(CheckRepositoryV010.Args, check)
+    assert [each.path for each in refusal.value.problems] == ["readData"]
+
+
+@pytest.mark.parametrize("sample", ["", "5%", "0.5%", "100%", "1/1", "7/256", "2G"])
+def test_a_sample_is_what_restic_takes(sample: str) -> None:
+    check = args(backupArtifactPrefix="repo", readData=sample)
+    assert decode_args(CheckRepositoryV010.Args, check).read_data == sample
+
+
+@pytest.mark.long
+def test_a_check_that_is_cut_short_has_found_no_damage(
+    app: World, facts: ActionFacts, location: Location
+) -> None:
+    mounted(app, "head -c 150000000 /dev/urandom >/v/large")
+    app.call(BackupDataV010, BACKUP, facts=facts)
+    check = args(backupArtifactPrefix="repo", readData="100%")
+    cut = app.start(CheckRepositoryV010, check, facts=facts, uid="cut")
+    for _ in range(6000):
+        if keys(location, "repo/locks/"):
+            break
+        time.sleep(0.02)
+    (pod,) = [each for each in app.pods() if each["metadata"]["name"] != "user"]
+    app.cluster.delete(PODS, pod["metadata"]["name"], namespace="default", grace_period_seconds=0)
+    failure(cut.result)
 
 
 def test_a_folder_is_deleted_and_nothing_beside_it(world: World, location: Location) -> None:

@@ -1,4 +1,4 @@
-"""Pods that do not come to run, whose logs break off, or that are somebody else's."""
+"""Pods that do not come to run, whose logs break off, or that belong to others."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -52,11 +51,11 @@ def place(
             if is_google:
                 account = {**json.loads(location.credential.secret), "token_uri": way.token_url}
                 credential = Credential("p", json.dumps(account))
-                yield replace(location, credential=credential), way
+                yield location._replace(credential=credential), way
             else:
                 endpoint = f"http://127.0.0.1:{port}/{ACCOUNT}"
                 credential = Credential(ACCOUNT, AZURE_KEY)
-                yield replace(location, endpoint=endpoint, credential=credential), way
+                yield location._replace(endpoint=endpoint, credential=credential), way
 
 
 def trusting(world: World, way: Led) -> dict[str, Any]:

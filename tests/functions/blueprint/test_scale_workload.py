@@ -1,4 +1,4 @@
-"""How many replicas a workload has, and had."""
+"""Replicas of a workload, now and before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run makes of the functions that run commands."""
+"""Whole runs of the functions that run commands."""
 
 from __future__ import annotations
 

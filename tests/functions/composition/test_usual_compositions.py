@@ -1,4 +1,4 @@
-"""What people usually write with these functions, rendered from files to documents.
+"""Usual compositions with these functions, rendered from files to documents.
 
 Each case is a pattern from the daily life of compositions, in words of our own; the
 functions go by the names that people know them by.

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot, finding_of
-from kanister_py.core.blueprints.lint.structure import unknown_keys
+from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
+from kanister_py.core.blueprints.lint.structure import check_form
 from kanister_py.core.blueprints.lint.versions import FALLBACK, INVALID, REMOVED, check_version
-from kanister_py.core.blueprints.model import Action, Blueprint, Found
+from kanister_py.core.blueprints.model import Action, Blueprint, Found, actions_of
 from kanister_py.core.errors import InvalidVersion
 from kanister_py.core.objects.documents import text_of_path
 from kanister_py.core.registry.choose import Asked
 from kanister_py.core.versions.semver import parse_request
+from kanister_py.values import NamedTuple
 
 NOT_GIVEN = Rule(
     "blueprint-not-given",
@@ -42,9 +42,8 @@ def check_action_set(
     found: Found, blueprints: Mapping[str, Blueprint], context: Context
 ) -> Iterator[Finding]:
     """Hold an ActionSet against its own form, and against the Blueprints at hand."""
-    unknown, problems = context.read_action_set(found) if context.read_action_set else ([], [])
-    yield from (finding_of(each, NOT_AN_ACTION_SET) for each in problems)
-    yield from unknown_keys(found, unknown, context.hints)
+    form = check_form(found, "ActionSet", NOT_AN_ACTION_SET, context)
+    yield from form
     for index, given in actions_of(found):
         blueprint, name = blueprints.get(str(given.get("blueprint") or "")), given.get("name")
         if blueprint is None or not isinstance(name, str) or name in blueprint.actions:
@@ -52,22 +51,13 @@ def check_action_set(
         spot = Spot(found, ("spec", "actions", index, "name"), name)
         known = [*blueprint.actions]
         meant = context.hints.did_you_mean(name, known) or f"; there are {', '.join(known)}"
-        said = f"Blueprint {blueprint.name} has no action {name}{meant}"
-        yield spot.finding(NO_ACTION, said)
-    wrong = {each.path for each in problems}
+        message = f"Blueprint {blueprint.name} has no action {name}{meant}"
+        yield spot.finding(NO_ACTION, message)
+    wrong = {each.path for each in form if each.rule == NOT_AN_ACTION_SET.id}
     for preference in preferences_of(found, blueprints):
-        is_told = text_of_path((*found.path, *preference.spot.path)) in wrong
-        if not is_told and (preference.action or preference.blueprint not in blueprints):
+        is_reported = text_of_path((*found.path, *preference.spot.path)) in wrong
+        if not is_reported and (preference.action or preference.blueprint not in blueprints):
             yield from check_preference(preference, context)
-
-
-def actions_of(found: Found) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Give the actions of an ActionSet that are maps, each with its index."""
-    spec = found.value.get("spec")
-    actions = spec.get("actions") if isinstance(spec, dict) else None
-    for index, given in enumerate(actions if isinstance(actions, list) else ()):
-        if isinstance(given, dict):
-            yield index, given
 
 
 class Preference(NamedTuple):
@@ -92,11 +82,7 @@ def preferences_of(found: Found, blueprints: Mapping[str, Blueprint]) -> Iterato
         blueprint = blueprints.get(wanted)
         action = blueprint.actions.get(name) if blueprint else None
         path = ("spec", "actions", index, "preferredVersion")
-        yield Preference(Spot(found, path, name), _text(version), wanted, action)
-
-
-def _text(version: Any) -> str:
-    return version if isinstance(version, str) else str(version)
+        yield Preference(Spot(found, path, name), str(version), wanted, action)
 
 
 def check_preference(preference: Preference, context: Context) -> list[Finding]:
@@ -104,14 +90,13 @@ def check_preference(preference: Preference, context: Context) -> list[Finding]:
     try:
         parse_request(preference.version)
     except InvalidVersion as error:
-        said = str(error)
-        return [preference.spot.finding(INVALID, said, version=preference.version)]
+        return [preference.spot.finding(INVALID, str(error), version=preference.version)]
     if preference.action is None:
-        said = (
+        message = (
             f"No Blueprint {preference.blueprint!r} with an action {preference.spot.action!r} "
             "among the inputs: nothing was judged"
         )
-        return [preference.spot.finding(NOT_GIVEN, said, version=preference.version)]
+        return [preference.spot.finding(NOT_GIVEN, message, version=preference.version)]
     findings: list[Finding] = []
     is_known = False
     asked = Asked(preference.version, "preferredVersion")
@@ -119,9 +104,11 @@ def check_preference(preference: Preference, context: Context) -> list[Finding]:
         if phase.func_version or not phase.func:
             continue
         spot = preference.spot._replace(phase=phase.name, function=phase.func)
-        choice, told = _checked(spot, asked, context)
-        findings += told
-        is_known = is_known or (choice and not told)
+        choice, found = check_version(spot, asked, context)
+        # An unknown function is a fault of the Blueprint, found where that is linted.
+        wrong = [_with_key(each) for each in found if not each.rule.startswith("function-")]
+        findings += wrong
+        is_known = is_known or (choice is not None and not wrong)
     if not is_known:
         return findings
     # One version for several functions: those that have none of that number fall back by design.
@@ -133,19 +120,12 @@ def check_preference(preference: Preference, context: Context) -> list[Finding]:
     ]
 
 
-def _checked(spot: Spot, asked: Asked, context: Context) -> tuple[bool, list[Finding]]:
-    choice, findings = check_version(spot, asked, context)
-    # An unknown function is the Blueprint's news, told where the Blueprint is linted.
-    told = [each for each in findings if not each.rule.startswith("function-")]
-    return choice is not None, [_with_key(each) for each in told]
-
-
 def _with_key(finding: Finding) -> Finding:
     """Name the key that is there to change: the phase has no funcVersion."""
     if finding.rule != REMOVED.id or not finding.replacement:
         return finding
-    said = (
+    message = (
         f"{finding.function} {finding.version} was removed in release {finding.removed_in}; "
         f"set preferredVersion to {finding.replacement}"
     )
-    return finding._replace(message=said)
+    return finding._replace(message=message)

@@ -1,20 +1,25 @@
-"""Arguments of a phase, held against what its function takes."""
+"""Arguments and times of a phase, held against what its function takes."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
+from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, Spot
 from kanister_py.core.blueprints.lint.signatures import (
+    Signature,
     conditions_of,
     is_clear,
     may_be_template,
     outputs_of,
 )
 from kanister_py.core.blueprints.model import Phase
+from kanister_py.core.errors import UsageError, did_you_mean
+from kanister_py.core.objects.documents import Path
+from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
 from kanister_py.core.registry.entries import FunctionEntry
+from kanister_py.core.retries import REASONS
+from kanister_py.patterns import pattern_of
 
 MISSING = Rule(
     "argument-missing",
@@ -38,10 +43,32 @@ MISTYPED = Rule(
     "text, a list of one without its brackets. What is left over cannot be meant. Only "
     "what stands there is judged, never what a template will say.",
 )
-RULES = (MISSING, UNKNOWN, MISTYPED)
+DURATION = Rule(
+    "duration-invalid",
+    Severity.ERROR,
+    "A time of a phase cannot be read.",
+    "Times are written as Go writes them: 90s, 5m, 1h30m. They need a unit.",
+)
+RETRY_REASON = Rule(
+    "retry-reason-unknown",
+    Severity.WARNING,
+    "A phase is tried again for a reason that nearly has the name of another one.",
+    "`retry.on` lists reasons of failures, capitals included, and a phase that fails for any "
+    "other is not tried again. docs/blueprints.md lists those of the functions that come with "
+    "us; functions of others have more, which are not reported.",
+)
+COMMAND_AS_TEXT = Rule(
+    "command-as-text",
+    Severity.INFO,
+    "A command is one text with spaces, where a list of words is meant.",
+    "A text counts as a list of one, so that the whole of it is the name of a program: `echo hi` "
+    "is looked for, and found nowhere. Write `[echo, hi]`, or `[sh, -c, 'echo hi']` for a shell.",
+)
+OF_ARGUMENTS = (MISSING, UNKNOWN, MISTYPED)
+RULES = (*OF_ARGUMENTS, DURATION, RETRY_REASON, COMMAND_AS_TEXT)
 
 _BY_KIND = {"missing": MISSING, "unknown": UNKNOWN, "type": MISTYPED}
-_FIRST_NAME = re.compile(r"[^.\[]+")
+_FIRST_NAME = pattern_of(r"[^.\[]+")
 
 
 def check_arguments(
@@ -53,17 +80,34 @@ def check_arguments(
     signature = context.signature(entry)
     if signature is not None and is_clear(signature, phase.args):
         return
+    if signature is not None:
+        yield from _commands_as_text(spot, phase, signature)
     code = context.code(entry)
     if code is None:
         return
-    from kanister_py.core.objects.weak import problems_of_args
+    from kanister_py.core.objects.weak import known_args, problems_of_args
 
-    for problem in problems_of_args(code.Args, phase.args, _is_open):
+    problems = problems_of_args(code.Args, phase.args, _is_open)
+    if not problems:
+        for arg, error in getattr(code, "refusals", lambda _: ())(known_args(phase.args, _is_open)):
+            found = spot.at("args", arg)
+            yield found.finding(MISTYPED, error.message, version=str(entry.version))
+    for problem in problems:
         where = spot.at("args")
         name = _FIRST_NAME.match(problem.path)
         if problem.kind != "missing" and name is not None and name[0] in phase.args:
             where = where.at(name[0])
         yield where.finding(_BY_KIND[problem.kind], problem.message, version=str(entry.version))
+
+
+def _commands_as_text(spot: Spot, phase: Phase, signature: Signature) -> Iterator[Finding]:
+    for name, value in phase.args.items():
+        schema = signature.args.get(name) or {}
+        is_command = schema.get("type") == "array" and name.casefold().endswith("command")
+        if is_command and isinstance(value, str) and not _is_open(value) and len(value.split()) > 1:
+            message = f"{name} is a text, so {value!r} as a whole is taken for a program's name"
+            remedy = "write a list of words"
+            yield spot.at("args", name).finding(COMMAND_AS_TEXT, f"{message}; {remedy}")
 
 
 def _is_open(value: object) -> bool:
@@ -86,3 +130,43 @@ def declared_outputs(entry: FunctionEntry, context: Context) -> frozenset[str] |
         return signature.outputs
     code = context.code(entry)
     return None if code is None else outputs_of(code)
+
+
+def check_durations(spot: Spot, phase: Phase) -> Iterator[Finding]:
+    """Read the timeout of a phase and the pauses between its tries."""
+    for path, error in wrong_durations(phase):
+        yield spot.at(*path).finding(DURATION, error.message)
+
+
+def check_retry(spot: Spot, phase: Phase, hints: Hints) -> Iterator[Finding]:
+    """Look for misspelt reasons among those for which a phase is tried again."""
+    for at, reason in enumerate(phase.retry.on if phase.retry is not None else ()):
+        near = () if reason in REASONS else hints.nearest(reason, REASONS, _ALIKE)
+        if near:
+            message = f"No failure has the reason {reason}{did_you_mean(near)}"
+            path = (*spot.path, "retry", "on")
+            is_bare = spot.found.document.node_at((*spot.found.path, *path)) is None
+            # YAML reads the bare key `on` as true.
+            place = spot.found.place_of((*path[:-1], "true", at) if is_bare else (*path, at))
+            found = spot.at("retry", "on", at).finding(RETRY_REASON, message)
+            yield found._replace(line=place.line, column=place.column)
+
+
+_ALIKE = 0.85
+"""How much a reason must be like a known one, since functions of others have their own."""
+
+
+def wrong_durations(phase: Phase) -> Iterator[tuple[Path, UsageError]]:
+    """Give the times of a phase that cannot be read, each with its place in the phase."""
+    written: dict[Path, str] = {("timeout",): phase.timeout}
+    if phase.retry is not None:
+        written["retry", "backoff"] = phase.retry.backoff
+        written["retry", "maxBackoff"] = phase.retry.max_backoff
+    for path, text in written.items():
+        if not text:
+            continue
+        try:
+            parse_seconds(text)
+        except InvalidDuration as error:
+            message = f"{text!r} is no time: {error.message}"
+            yield path, UsageError(message, reason=error.reason)

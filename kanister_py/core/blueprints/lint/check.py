@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import starmap
-from typing import NamedTuple
 
 from kanister_py.core.blueprints.lint import (
     action_sets,
     arguments,
-    durations,
     pipelines,
     reading,
     schedules,
@@ -17,19 +15,23 @@ from kanister_py.core.blueprints.lint import (
     suppressions,
     versions,
 )
-from kanister_py.core.blueprints.lint.actions import check_actions
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, in_order
+from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Spot, in_order
 from kanister_py.core.blueprints.lint.reading import (
     NOT_A_BLUEPRINT,
     UNREADABLE,
     Contents,
     Source,
-    read_source,
+    read_sources,
 )
-from kanister_py.core.blueprints.model import Blueprint
+from kanister_py.core.blueprints.model import Blueprint, LocatedBlueprint
+from kanister_py.core.blueprints.texts import has_templates
+from kanister_py.core.objects.documents import Path
 from kanister_py.core.objects.locations import unknown_keys_of_profile
 from kanister_py.core.objects.reading import UnknownKey
+from kanister_py.core.registry.choose import asked_version
+from kanister_py.core.registry.entries import FunctionEntry
+from kanister_py.values import NamedTuple
 
 
 def rules() -> Mapping[str, Rule]:
@@ -47,7 +49,6 @@ def rules() -> Mapping[str, Rule]:
             *versions.RULES,
             *structure.RULES,
             *arguments.RULES,
-            *durations.RULES,
             *templates.RULES,
         )
     }
@@ -71,22 +72,17 @@ def lint_sources(
 ) -> Report:
     """Look at files together: an ActionSet is held against the Blueprint in another file."""
     context = context._replace(hints=Hints())
-    reads = {source.file: read_source(source) for source in sources}
-    blueprints = {
-        located.blueprint.name: located.blueprint
-        for read in reads.values()
-        for located in read.blueprints
-    }
+    reads, blueprints = read_sources(sources)
     composed = [found for read in reads.values() for found in read.pipelines]
     packages = pipelines.packages_of(composed, context.registry) if composed else {}
     findings: list[Finding] = []
     for file, read in reads.items():
-        said = [*read.findings, *_said_of(read, blueprints, context)]
+        of_file = [*read.findings, *_findings_of(read, blueprints, context)]
         for found in read.pipelines:
-            said += pipelines.check_pipeline(found, packages, context)
+            of_file += pipelines.check_pipeline(found, packages, context)
         if read.ignored:
-            said += suppressions.check_suppressions(read.text, file, rules(), context.hints)
-        findings += [each for each in said if not _is_ignored(each, read.ignored, ignore)]
+            of_file += suppressions.check_suppressions(read.text, file, rules(), context.hints)
+        findings += [each for each in of_file if not _is_ignored(each, read.ignored, ignore)]
     return Report(
         tuple(in_order(findings, [*reads])),
         sum(len(read.blueprints) for read in reads.values()),
@@ -101,7 +97,7 @@ def lint_sources(
     )
 
 
-def _said_of(
+def _findings_of(
     read: Contents, blueprints: Mapping[str, Blueprint], context: Context
 ) -> Iterator[Finding]:
     for located in read.blueprints:
@@ -114,6 +110,45 @@ def _said_of(
         yield from action_sets.check_action_set(found, blueprints, context)
     for found in read.schedules:
         yield from schedules.check_schedule(found, blueprints, context)
+
+
+def check_actions(located: LocatedBlueprint, context: Context) -> Iterator[Finding]:
+    """Judge every action of a Blueprint."""
+    if not has_templates(located.blueprint):
+        for name in located.blueprint.actions:
+            yield from _check_phases(located, name, context, {})
+        return
+    # Reading templates takes an engine, which texts without any do not wait for.
+    from kanister_py.core.blueprints.lint.templates import ActionTexts, check_engine
+
+    language, findings = check_engine(located)
+    yield from findings
+    for name in located.blueprint.actions:
+        entries: dict[Path, FunctionEntry] = {}
+        yield from _check_phases(located, name, context, entries)
+        if language is not None:
+            yield from ActionTexts(located, name, language, entries, context).findings()
+
+
+def _check_phases(
+    located: LocatedBlueprint, name: str, context: Context, entries: dict[Path, FunctionEntry]
+) -> Iterator[Finding]:
+    """Judge the phases of an action by themselves; `entries` takes what each of them calls."""
+    for path, phase in located.blueprint.actions[name].every_phase():
+        spot = Spot(located.found, ("actions", name, *path), name, phase.name, phase.func)
+        # Whatever a version that cannot be read asks for, it is not the default.
+        if not phase.func or not located.is_read(*spot.path, "funcVersion"):
+            continue
+        where = spot.at("funcVersion" if phase.func_version else "func")
+        asked = asked_version(phase.func_version, None)
+        choice, findings = versions.check_version(where, asked, context)
+        yield from findings
+        if choice is not None:
+            entries[spot.path] = choice.chosen
+            if located.is_read(*spot.path, "args"):
+                yield from arguments.check_arguments(spot, phase, choice.chosen, context)
+        yield from arguments.check_durations(spot, phase)
+        yield from arguments.check_retry(spot, phase, context.hints)
 
 
 def _is_ignored(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import inf
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.blueprints.lint.findings import Hints
 from kanister_py.core.blueprints.lint.signatures import Signature
@@ -14,6 +14,9 @@ from kanister_py.core.errors import KanisterError, Problem
 from kanister_py.core.objects.reading import UnknownKey
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.versions.semver import Version
+from kanister_py.values import NamedTuple
+
+FormReader = Callable[[Found], tuple[list[UnknownKey], list[Problem]]]
 
 
 class Context(NamedTuple):
@@ -22,9 +25,9 @@ class Context(NamedTuple):
     `at` names other releases of packages than the installed ones. `load` gives the
     class behind a version of a function; without it, arguments are not looked at.
     `signatures` has those that are known without loading, by function and version.
-    `read_action_set` gives the keys of an ActionSet that nothing reads, and what of it
-    is none; without it, the form of ActionSets is not looked at. `read_composition`
-    and `read_schedule` do the same for Compositions and Schedules.
+    `readers` are by kind (ActionSet, Composition, Schedule): each gives the keys of an
+    object that nothing reads, and its problems; without one, the form of objects of that
+    kind is not looked at.
     """
 
     registry: Registry[FunctionEntry]
@@ -32,9 +35,7 @@ class Context(NamedTuple):
     is_strict: bool = False
     load: Callable[[FunctionEntry], type[Any]] | None = None
     signatures: Mapping[tuple[str, str], Signature] = MappingProxyType({})
-    read_action_set: Callable[[Found], tuple[list[UnknownKey], list[Problem]]] | None = None
-    read_composition: Callable[[Found], tuple[list[UnknownKey], list[Problem]]] | None = None
-    read_schedule: Callable[[Found], tuple[list[UnknownKey], list[Problem]]] | None = None
+    readers: Mapping[str, FormReader] = MappingProxyType({})
     hints: Hints = Hints(inf)
 
     def signature(self, entry: FunctionEntry) -> Signature | None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import NamedTuple
 
 from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import Problem, did_you_mean
 from kanister_py.core.objects.documents import nearest, text_of_path
+from kanister_py.values import NamedTuple, camel_case
 
 
 class Severity(StrEnum):
-    """Whether something fails, may surprise, or is only worth knowing."""
+    """Severity of a finding: it fails, may surprise, or is only worth knowing."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -54,32 +54,14 @@ class Finding(NamedTuple):
     """When it last ran there."""
 
     def as_dict(self) -> dict[str, object]:
-        data = self._told()
-        if self.since:
-            data |= {"since": self.since, "lastRun": self.last_run}
-        return data
-
-    def _told(self) -> dict[str, object]:
-        return {
-            "file": self.file,
-            "line": self.line,
-            "column": self.column,
-            "path": self.path,
-            "rule": self.rule,
-            "severity": str(self.severity),
-            "message": self.message,
-            "action": self.action,
-            "phase": self.phase,
-            "function": self.function,
-            "version": self.version,
-            "replacement": self.replacement,
-            "deprecatedIn": self.deprecated_in,
-            "removedIn": self.removed_in,
-        }
+        data = {camel_case(key): value for key, value in self._asdict().items()}
+        if not self.since:
+            del data["since"], data["lastRun"]
+        return data | {"severity": str(self.severity)}
 
 
 class Spot(NamedTuple):
-    """Where something was found: an object of a file, and the phase that it belongs to."""
+    """Place of a finding: an object of a file, and the phase that it belongs to."""
 
     found: Found
     path: tuple[str | int, ...] = ()
@@ -121,11 +103,11 @@ class Hints:
         """Ask whether one of the names like this one is meant; nothing if none is like it."""
         return did_you_mean([f"{mark}{each}" for each in self.nearest(word, known)])
 
-    def nearest(self, word: str, known: Sequence[str]) -> tuple[str, ...]:
+    def nearest(self, word: str, known: Sequence[str], likeness: float = 0.6) -> tuple[str, ...]:
         if self._left <= 0:
             return ()
         self._left -= 1
-        return nearest(word, known[:_MOST_COMPARED])
+        return nearest(word, known[:_MOST_COMPARED], likeness=likeness)
 
 
 _MOST_COMPARED = 1000
@@ -133,15 +115,8 @@ _MOST_COMPARED = 1000
 
 def finding_of(problem: Problem, rule: Rule) -> Finding:
     """Take over what kept a file from being read."""
-    return Finding(
-        file=problem.file,
-        line=problem.line,
-        column=problem.column,
-        path=problem.path,
-        rule=rule.id,
-        severity=rule.severity,
-        message=problem.message,
-    )
+    place = (problem.file, problem.line, problem.column, problem.path)
+    return Finding(*place, rule.id, rule.severity, problem.message)
 
 
 def in_order(findings: Iterable[Finding], files: Sequence[str]) -> list[Finding]:

@@ -6,16 +6,16 @@ A package of others keeps its own, and so do the steps that name it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot, finding_of
-from kanister_py.core.blueprints.lint.structure import unknown_keys
+from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
+from kanister_py.core.blueprints.lint.structure import check_form
 from kanister_py.core.blueprints.lint.versions import check_version
-from kanister_py.core.blueprints.model import Found, objects_at
+from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import InvalidVersion, did_you_mean
-from kanister_py.core.objects.documents import Document
+from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
 from kanister_py.core.objects.parts import annotations_of, metadata_of, spec_of
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.registry.choose import Asked
@@ -24,6 +24,7 @@ from kanister_py.core.revisions.functions import PACKAGE_TAG, RENDER_RUNTIME, RU
 from kanister_py.core.revisions.stand_ins import (
     NO_TAGS,
     OWNER,
+    StandIn,
     composition_families,
     named_here,
     own_function,
@@ -32,6 +33,7 @@ from kanister_py.core.revisions.stand_ins import (
     tag_of,
 )
 from kanister_py.core.versions.semver import parse_version
+from kanister_py.values import NamedTuple
 
 NOT_A_COMPOSITION = Rule(
     "composition-invalid",
@@ -55,7 +57,15 @@ NOT_STOOD_FOR = Rule(
     "--strict-versions it refuses, as does this. Name a release that the message lists, or have "
     "the Function say where it runs.",
 )
-RULES = (NOT_A_COMPOSITION, MISSPELT_FUNCTION, NOT_STOOD_FOR)
+INPUT = Rule(
+    "step-input-invalid",
+    Severity.ERROR,
+    "A step hands a built-in function an input that it refuses.",
+    "`render` and the controller end the pipeline at this step, whatever the composite resource "
+    "says. `kanister-py functions describe` lists what a function takes. Only what stands in the "
+    "step is judged, never what comes from a ConfigMap or a registry.",
+)
+RULES = (NOT_A_COMPOSITION, MISSPELT_FUNCTION, NOT_STOOD_FOR, INPUT)
 
 _KINDS: Final[Mapping[str, tuple[str, ...]]] = {
     "apiextensions.crossplane.io": ("Composition", "CompositionRevision"),
@@ -67,11 +77,12 @@ _PREFIX: Final = "function-"
 class Package(NamedTuple):
     """The package of a Function: which function of the registry it is, and its tag.
 
-    `function` is empty for one of others.
+    `function` is empty for one of others. `stand_in` is what `render` puts in for that.
     """
 
     function: str
     tag: str
+    stand_in: FunctionEntry | None = None
 
 
 class Ask(NamedTuple):
@@ -93,13 +104,9 @@ def is_pipeline(found: Found) -> bool:
     return found.kind in _KINDS["apiextensions.crossplane.io"]
 
 
-def pipelines_in(documents: Sequence[Document]) -> Iterator[Found]:
-    """Find Compositions and Functions, and revisions of either, also inside lists."""
-    for document in documents:
-        for found in objects_at(document, ()):
-            group = str(found.value.get("apiVersion") or "").partition("/")[0]
-            if found.kind in _KINDS.get(group, ()):
-                yield found
+def is_of_pipelines(found: Found) -> bool:
+    """Say whether an object is a Composition or a Function, or a revision of either."""
+    return found.kind in _KINDS.get(found.group, ())
 
 
 def packages_of(
@@ -119,7 +126,20 @@ def _package_of(found: Found, registry: Registry[FunctionEntry]) -> Package:
     is_ours = annotations.get(RUNTIME) == Runtime.IN_PROCESS
     name = str(metadata.get("name") or "")
     function = own_function(registry, name, repository_of(package), is_ours=is_ours)
-    return Package(function, str(annotations.get(PACKAGE_TAG) or tag_of(package)))
+    tag = str(annotations.get(PACKAGE_TAG) or tag_of(package))
+    other = None if function else _stood_for(found, registry)
+    is_known = other is not None and not other.doubt(tag)
+    return Package(function, tag, other.entry if other is not None and is_known else None)
+
+
+def _stood_for(found: Found, registry: Registry[FunctionEntry]) -> StandIn | None:
+    """Find what `render` puts in for a package of others, unless that runs elsewhere."""
+    annotations = annotations_of(found.value)
+    if annotations.get(RENDER_RUNTIME, Runtime.IN_PROCESS) != Runtime.IN_PROCESS:
+        return None
+    package = str(spec_of(found.value).get(_key_of(found)) or "")
+    tag = str(annotations.get(PACKAGE_TAG) or tag_of(package))
+    return stand_in_for(registry, repository_of(package), tag)
 
 
 def _key_of(found: Found) -> str:
@@ -206,15 +226,63 @@ def check_pipeline(
     yield from asked
     if context.is_strict and not is_pipeline(found):
         yield from _not_stood_for(found, context)
-    if is_pipeline(found) and context.read_composition is not None:
-        unknown, problems = context.read_composition(found)
-        # A version that cannot be read is told once, by the rule that is about it.
-        told = {each.path for each in asked}
-        yield from (
-            finding_of(each, NOT_A_COMPOSITION) for each in problems if each.path not in told
-        )
-        yield from unknown_keys(found, unknown, context.hints)
+    if is_pipeline(found) and "Composition" in context.readers:
+        # A version that cannot be read is reported once, by the rule that is about it.
+        reported = {(NOT_A_COMPOSITION.id, each.path) for each in asked}
+        form = check_form(found, "Composition", NOT_A_COMPOSITION, context)
+        yield from (each for each in form if (each.rule, each.path) not in reported)
         yield from _misspelt_functions(found, packages, context)
+        for index, step in _steps_of(found):
+            yield from _check_input(found, index, step, packages, context)
+
+
+def _check_input(
+    found: Found,
+    index: int,
+    step: Mapping[str, Any],
+    packages: Mapping[str, Package],
+    context: Context,
+) -> Iterator[Finding]:
+    """Have the code of a built-in function read the input of a step."""
+    given = step.get("input")
+    if "inputRef" in step or not isinstance(given, dict | None):
+        return
+    entry = _entry_of(found, index, step, packages, context)
+    read = None if entry is None else getattr(context.code(entry), "refusal_of", None)
+    refused = None if read is None else read(given)
+    if entry is None or refused is None:
+        return
+    path = ("spec", "pipeline", index, "input", *_steps_in(refused.path))
+    spot = Spot(found, path, phase=str(step.get("step") or ""), function=entry.function)
+    meant = context.hints.did_you_mean(refused.word, refused.known) if refused.word else ""
+    where = f"{refused.path}: " if refused.path else ""
+    message = f"{where}{refused.message[:1].upper()}{refused.message[1:]}{meant}"
+    yield spot.finding(INPUT, message, version=str(entry.version))
+
+
+def _entry_of(
+    found: Found,
+    index: int,
+    step: Mapping[str, Any],
+    packages: Mapping[str, Package],
+    context: Context,
+) -> FunctionEntry | None:
+    """Give the version that a step gets, if it is known to be one of the registry."""
+    package = packages.get(str(mapping_of(step.get("functionRef")).get("name")))
+    if package is not None and package.stand_in is not None:
+        return package.stand_in
+    for ask in _asks_of_step(found, index, step, packages, context.registry):
+        asked = Asked("" if ask.version in NO_TAGS else ask.version, ask.setting)
+        choice, _ = check_version(ask.spot, asked, context, FunctionKind.COMPOSITION)
+        return None if choice is None else choice.chosen
+    return None
+
+
+def _steps_in(path: str) -> tuple[str | int, ...]:
+    try:
+        return parse_field_path(path).steps
+    except FieldPathError:
+        return ()
 
 
 def _check_versions(
@@ -231,11 +299,9 @@ def _not_stood_for(found: Found, context: Context) -> Iterator[Finding]:
     annotations = annotations_of(found.value)
     if annotations.get(RUNTIME) == Runtime.IN_PROCESS:
         return  # its tag is our number
-    if annotations.get(RENDER_RUNTIME, Runtime.IN_PROCESS) != Runtime.IN_PROCESS:
-        return
     package = str(spec_of(found.value).get(_key_of(found)) or "")
     tag = str(annotations.get(PACKAGE_TAG) or tag_of(package))
-    other = stand_in_for(context.registry, repository_of(package), tag)
+    other = _stood_for(found, context.registry)
     if other is not None and (doubt := other.doubt(tag)):
         spot = Spot(found, ("spec", _key_of(found)), function=other.entry.function)
         yield spot.finding(NOT_STOOD_FOR, f"No version stands in for {package}: {doubt}")
@@ -261,5 +327,5 @@ def _misspelt_functions(
             path = ("spec", "pipeline", index, "functionRef", "name")
             spot = Spot(found, path, phase=str(step.get("step") or ""), function=name)
             meant = did_you_mean([names[each] for each in near])
-            said = f"No built-in function is called {name}{meant}"
-            yield spot.finding(MISSPELT_FUNCTION, said)
+            message = f"No built-in function is called {name}{meant}"
+            yield spot.finding(MISSPELT_FUNCTION, message)

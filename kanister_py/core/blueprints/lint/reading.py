@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, finding_of
-from kanister_py.core.blueprints.lint.pipelines import pipelines_in
-from kanister_py.core.blueprints.lint.schedules import schedules_in, template_of
+from kanister_py.core.blueprints.lint.pipelines import is_of_pipelines
+from kanister_py.core.blueprints.lint.schedules import GROUP as SCHEDULES
+from kanister_py.core.blueprints.lint.schedules import is_schedule, template_of
 from kanister_py.core.blueprints.lint.suppressions import suppressions_in
 from kanister_py.core.blueprints.model import (
     GROUP,
+    Blueprint,
     Found,
     LocatedBlueprint,
-    objects_in,
+    is_of_our_group,
+    maps_at,
+    objects_at,
     read_what_can_be_read,
 )
-from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import Document, Path, kind_of, parse_documents
+from kanister_py.core.errors import InvalidDocument, did_you_mean
+from kanister_py.core.objects.documents import Document, kind_of, nearest, parse_documents
+from kanister_py.values import NamedTuple
 
 UNREADABLE = Rule(
     "file-unreadable",
@@ -36,7 +40,7 @@ NOT_A_BLUEPRINT = Rule(
 OVERLOOKED = Rule(
     "kind-overlooked",
     Severity.WARNING,
-    "An object looks like a Blueprint or an ActionSet, but its kind does not say so.",
+    "An object looks like a Blueprint or another of ours, but its kind does not say so.",
     "Kinds are exact, capitals included. Nothing in the object was looked at, and no "
     "API server takes it for what it seems to be.",
 )
@@ -52,7 +56,7 @@ class Source(NamedTuple):
 
 
 class Contents:
-    """What a file holds that lint is about, and what kept the rest from being read."""
+    """Objects of a file that lint is about, and findings about what could not be read."""
 
     def __init__(self) -> None:
         self.blueprints: list[LocatedBlueprint] = []
@@ -66,9 +70,26 @@ class Contents:
         self.documents: list[Document] = []
         self.text = ""
 
+    def take(self, found: Found) -> None:
+        """Keep an object if lint is about it."""
+        if is_schedule(found):
+            self.schedules.append(found)
+        elif is_of_pipelines(found):
+            self.pipelines.append(found)
+        elif not is_of_our_group(found):
+            return
+        elif found.kind == "ActionSet":
+            self.action_sets.append(found)
+        elif found.kind == "Profile":
+            self.profiles.append(found)
+        elif found.kind == "Blueprint":
+            located, problems = read_what_can_be_read(found)
+            self.blueprints.append(located)
+            self.findings += [finding_of(each, NOT_A_BLUEPRINT) for each in problems]
+
     @property
     def templates(self) -> list[Found]:
-        """What Schedules make ActionSets of."""
+        """The templates of Schedules, which stand where ActionSets would."""
         found = map(template_of, self.schedules)
         return [each for each in found if each is not None]
 
@@ -76,6 +97,34 @@ class Contents:
     def holds_anything(self) -> bool:
         objects = (self.blueprints, self.action_sets, self.profiles, self.schedules, self.pipelines)
         return any(objects) or bool(self.findings)
+
+
+_KINDS: Mapping[str, tuple[str, ...]] = {
+    GROUP: ("Blueprint", "ActionSet", "Profile", "RepositoryServer"),
+    SCHEDULES: ("Schedule",),
+    "apiextensions.crossplane.io": (
+        "Composition",
+        "CompositionRevision",
+        "CompositeResourceDefinition",
+        "EnvironmentConfig",
+        "ManagedResourceActivationPolicy",
+        "ManagedResourceDefinition",
+        "Usage",
+    ),
+    "pkg.crossplane.io": (
+        "Function",
+        "FunctionRevision",
+        "DeploymentRuntimeConfig",
+        "Configuration",
+        "ConfigurationRevision",
+        "ControllerConfig",
+        "ImageConfig",
+        "Lock",
+        "Provider",
+        "ProviderRevision",
+    ),
+}
+"""The kinds of each group, whether or not lint is about them."""
 
 
 def read_source(source: Source) -> Contents:
@@ -88,23 +137,24 @@ def read_source(source: Source) -> Contents:
         return read
     if source.is_named:
         read.findings += _not_objects(documents)
-    read.findings += _overlooked(documents)
-    for found in objects_in(documents):
-        if found.kind == "ActionSet":
-            read.action_sets.append(found)
-        elif found.kind == "Profile":
-            read.profiles.append(found)
-        elif found.kind == "Blueprint":
-            located, problems = read_what_can_be_read(found)
-            read.blueprints.append(located)
-            read.findings += [finding_of(each, NOT_A_BLUEPRINT) for each in problems]
-    read.schedules += schedules_in(documents)
-    read.pipelines += pipelines_in(documents)
+    for document in documents:
+        read.findings += _overlooked(document)
+        for found in objects_at(document, ()):
+            read.take(found)
     if read.holds_anything:
         read.documents = documents
         read.text = text_of(source)
         read.ignored = suppressions_in(read.text)
     return read
+
+
+def read_sources(
+    sources: Iterable[Source],
+) -> tuple[dict[str, Contents], dict[str, Blueprint]]:
+    """Read files that belong together: what each holds, and all Blueprints by their names."""
+    contents = {source.file: read_source(source) for source in sources}
+    located = (each for read in contents.values() for each in read.blueprints)
+    return contents, {each.blueprint.name: each.blueprint for each in located}
 
 
 def text_of(source: Source) -> str:
@@ -114,34 +164,28 @@ def text_of(source: Source) -> str:
     return decoded.removeprefix("\ufeff")
 
 
-_KINDS: Mapping[str, str] = {"blueprint": "Blueprint", "actionset": "ActionSet"}
-
-
-def _overlooked(documents: Sequence[Document]) -> Iterator[Finding]:
-    for document in documents:
-        yield from _overlooked_at(document, ())
-
-
-def _overlooked_at(document: Document, path: Path) -> Iterator[Finding]:
-    node = document.node_at(path)
-    value = node.value if node is not None else None
-    if isinstance(value, dict):
-        items = value.get("items")
-        if value.get("kind") == "List" and isinstance(items, list):
-            for index in range(len(items)):
-                yield from _overlooked_at(document, (*path, "items", index))
-            return
+def _overlooked(document: Document) -> Iterator[Finding]:
+    for path, value in maps_at(document, ()):
         kind, api_version = value.get("kind"), value.get("apiVersion")
-        group = str(api_version or GROUP).partition("/")[0]
+        group = str(api_version or GROUP).partition("/")[0].casefold()
+        message = ""
         if kind is None or kind == "":
             if _has_phases(value.get("actions")):
-                said = "The kind is missing, is it a Blueprint? Nothing was judged"
-                yield finding_of(document.problem((*path, "kind"), said), OVERLOOKED)
-        elif isinstance(kind, str) and group.casefold() == GROUP:
-            meant = _KINDS.get(kind.casefold(), kind)
-            if meant != kind:
-                said = f"The kind must be {meant}, found {kind!r}: nothing was judged"
-                yield finding_of(document.problem((*path, "kind"), said), OVERLOOKED)
+                message = "The kind is missing, is it a Blueprint? Nothing was judged"
+        elif isinstance(kind, str) and kind not in _KINDS.get(group, (kind,)):
+            message = _wrong_kind(kind, group, is_certain=bool(api_version))
+        if message:
+            yield finding_of(document.problem((*path, "kind"), message), OVERLOOKED)
+
+
+def _wrong_kind(kind: str, group: str, *, is_certain: bool) -> str:
+    """Say which kind of its group one that is none may have been meant for; nothing if none."""
+    known = _KINDS[group]
+    for each in known:
+        if each.casefold() == kind.casefold():
+            return f"The kind must be {each}, found {kind!r}: nothing was judged"
+    near = nearest(kind, known) if is_certain else ()
+    return f"{group} has no kind {kind}: nothing was judged{did_you_mean(near)}" if near else ""
 
 
 def _has_phases(actions: object) -> bool:
@@ -153,5 +197,5 @@ def _has_phases(actions: object) -> bool:
 def _not_objects(documents: Sequence[Document]) -> Iterator[Finding]:
     for document in documents:
         if not isinstance(document.value, dict):
-            said = f"An object is a map, found {kind_of(document.value)}"
-            yield finding_of(document.problem((), said), UNREADABLE)
+            message = f"An object is a map, found {kind_of(document.value)}"
+            yield finding_of(document.problem((), message), UNREADABLE)

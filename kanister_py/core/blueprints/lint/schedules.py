@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
-from kanister_py.core.blueprints.lint.action_sets import actions_of, check_action_set
+from kanister_py.core.blueprints.lint.action_sets import check_action_set
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot, finding_of
-from kanister_py.core.blueprints.lint.structure import unknown_keys
-from kanister_py.core.blueprints.model import Blueprint, Found, objects_at
+from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
+from kanister_py.core.blueprints.lint.structure import check_form
+from kanister_py.core.blueprints.model import Blueprint, Found, actions_of
 from kanister_py.core.errors import FunctionVersionRemoved, KanisterError
-from kanister_py.core.objects.documents import Document
 from kanister_py.core.registry.choose import asked_version, choose_version
 from kanister_py.core.versions.semver import Version
 
@@ -41,15 +40,8 @@ NO_DELETION = Rule(
 RULES = (NOT_A_SCHEDULE, OUTLIVED, NO_DELETION)
 
 
-def schedules_in(documents: Sequence[Document]) -> list[Found]:
-    """Find the Schedules in documents, also those inside lists."""
-    return [
-        found
-        for document in documents
-        for found in objects_at(document, ())
-        if found.kind == KIND
-        and str(found.value.get("apiVersion") or "").partition("/")[0] == GROUP
-    ]
+def is_schedule(found: Found) -> bool:
+    return found.kind == KIND and found.group == GROUP
 
 
 def template_of(found: Found) -> Found | None:
@@ -65,9 +57,7 @@ def check_schedule(
     found: Found, blueprints: Mapping[str, Blueprint], context: Context
 ) -> Iterator[Finding]:
     """Hold a Schedule against its own form, and its template against the Blueprints at hand."""
-    unknown, problems = context.read_schedule(found) if context.read_schedule else ([], [])
-    yield from (finding_of(each, NOT_A_SCHEDULE) for each in problems)
-    yield from unknown_keys(found, unknown, context.hints)
+    yield from check_form(found, KIND, NOT_A_SCHEDULE, context)
     template = template_of(found)
     if template is None:
         return
@@ -78,8 +68,10 @@ def check_schedule(
         names = [str(given.get("blueprint") or "") for _index, given in actions_of(template)]
         for name in dict.fromkeys(names):
             if name in blueprints and "delete" not in blueprints[name].actions:
-                said = f"Blueprint {name} has no action delete: what falls out would stay for ever"
-                yield Spot(found, ("spec", "keep")).finding(NO_DELETION, said)
+                message = (
+                    f"Blueprint {name} has no action delete: what falls out would stay for ever"
+                )
+                yield Spot(found, ("spec", "keep")).finding(NO_DELETION, message)
 
 
 def _outlived(
@@ -105,14 +97,14 @@ def _outlived(
                 way_out = (
                     f"move to {error.replacement}" if error.replacement else "none replaces it"
                 )
-                said = (
+                message = (
                     f"{error.function} {error.version} is removed in {error.removed_in}, the "
                     f"next release, and each run fails from then on; {way_out}"
                 )
                 facts = {"replacement": error.replacement, "removed_in": error.removed_in}
-                yield where.finding(OUTLIVED, said, version=error.version, **facts)
+                yield where.finding(OUTLIVED, message, version=error.version, **facts)
             except KanisterError:
-                # What is wrong with it today is told where the Blueprint is linted.
+                # What is wrong with it today is reported where the Blueprint is linted.
                 continue
 
 

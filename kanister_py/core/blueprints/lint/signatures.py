@@ -1,4 +1,4 @@
-"""Signatures: what can be said of a function's arguments without loading its code.
+"""Signatures of functions: their arguments and outputs, without loading their code.
 
 Loading code means loading a library for models, which takes longer than all the
 rest of lint. A signature only ever clears a phase: whatever it does not clear is
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any
+
+from kanister_py.values import NamedTuple
 
 
 class Signature(NamedTuple):
@@ -27,17 +29,6 @@ class Signature(NamedTuple):
     is_whole: bool = True
     conditions: tuple[str, ...] = ("*",)
 
-    def as_dict(self) -> dict[str, Any]:
-        data: dict[str, Any] = {
-            "args": {name: self.args[name] for name in sorted(self.args)},
-            "required": sorted(self.required),
-            "outputs": None if self.outputs is None else sorted(self.outputs),
-            "whole": self.is_whole,
-        }
-        if self.conditions != ("*",):
-            data["conditions"] = list(self.conditions)
-        return data
-
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Signature:
         outputs = data["outputs"]
@@ -48,69 +39,6 @@ class Signature(NamedTuple):
             data["whole"],
             tuple(data.get("conditions", ("*",))),
         )
-
-
-def signature_of(function: Any) -> Signature:
-    """Read the signature of a class off its models."""
-    model = function.Args
-    schema = model.model_json_schema(by_alias=True)
-    definitions = schema.get("$defs", {})
-    judged = _judged_by_name(model)
-    args: dict[str, Mapping[str, Any] | None] = {}
-    for name, field in model.model_fields.items():
-        alias = field.alias or name
-        # What has rules of its own says itself, in its schema, what fits beyond doubt.
-        is_plain = not (judged & {name, "*"}) and all(map(_is_bound, field.metadata))
-        is_known = field.json_schema_extra or (is_plain and not _has_rules(field.annotation))
-        args[alias] = _plain(schema["properties"][alias], definitions) if is_known else None
-    return Signature(
-        frozenset(schema.get("required", ())),
-        args,
-        outputs_of(function),
-        not model.__pydantic_decorators__.model_validators,
-        conditions_of(function),
-    )
-
-
-def _judged_by_name(model: Any) -> set[str]:
-    validators = model.__pydantic_decorators__.field_validators
-    return {name for each in validators.values() for name in each.info.fields}
-
-
-def _is_bound(rule: object) -> bool:
-    """Say whether a rule is one that a schema says, too: a least, a most or a shortest."""
-    return hasattr(rule, "ge") or hasattr(rule, "le") or hasattr(rule, "min_length")
-
-
-def _has_rules(annotation: Any) -> bool:
-    """Say whether models inside a type judge more than the types of their fields."""
-    if not hasattr(annotation, "model_fields"):
-        return any(map(_has_rules, get_args(annotation)))
-    rules = annotation.__pydantic_decorators__
-    return bool(rules.model_validators or rules.field_validators) or any(
-        not all(map(_is_bound, field.metadata)) or _has_rules(field.annotation)
-        for field in annotation.model_fields.values()
-    )
-
-
-_SAYS_NOTHING: Final = ("title", "description", "default")
-
-
-def _plain(schema: Any, definitions: Mapping[str, Any]) -> Any:
-    """Leave out of a schema what only readers want, and put in what it refers to."""
-    if isinstance(schema, list):
-        return [_plain(each, definitions) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    if "$ref" in schema:
-        return _plain(definitions[schema["$ref"].rpartition("/")[2]], definitions)
-    return {
-        key: {name: _plain(each, definitions) for name, each in value.items()}
-        if key == "properties"
-        else _plain(value, definitions)
-        for key, value in schema.items()
-        if key not in _SAYS_NOTHING
-    }
 
 
 def outputs_of(function: Any) -> frozenset[str] | None:

@@ -1,11 +1,19 @@
-"""Structure of Blueprints: keys, names and phases, before anything is said of what they do."""
+"""Structure of Blueprints: keys, names and phases, whatever the phases do."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
-from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, Spot
+from kanister_py.core.blueprints.lint.context import Context
+from kanister_py.core.blueprints.lint.findings import (
+    Finding,
+    Hints,
+    Rule,
+    Severity,
+    Spot,
+    finding_of,
+)
 from kanister_py.core.blueprints.model import GROUP, Action, Found, LocatedBlueprint
 from kanister_py.core.objects.reading import UnknownKey
 
@@ -84,8 +92,11 @@ RULES = (
 def check_structure(located: LocatedBlueprint, hints: Hints) -> Iterator[Finding]:
     """Find what is odd about the form of a Blueprint."""
     blueprint, spot = located.blueprint, Spot(located.found)
-    if located.is_read("apiVersion"):
-        yield from _api_version(spot, blueprint.api_version)
+    version = blueprint.api_version
+    if located.is_read("apiVersion") and version != f"{GROUP}/v1alpha1":
+        found = f"found {version!r}" if version else "it is missing"
+        message = f"The apiVersion must be {GROUP}/v1alpha1; {found}"
+        yield spot.at("apiVersion").finding(API_VERSION, message)
     if not blueprint.name and located.is_read("metadata", "name"):
         yield spot.at("metadata").finding(NO_NAME, "The Blueprint has no metadata.name")
     yield from unknown_keys(located.found, located.unknown_keys, hints)
@@ -94,21 +105,23 @@ def check_structure(located: LocatedBlueprint, hints: Hints) -> Iterator[Finding
     yield from _duplicates_across(located)
 
 
-def _api_version(spot: Spot, api_version: str) -> Iterator[Finding]:
-    if api_version == f"{GROUP}/v1alpha1":
-        return
-    found = f"found {api_version!r}" if api_version else "it is missing"
-    message = f"The apiVersion must be {GROUP}/v1alpha1; {found}"
-    yield spot.at("apiVersion").finding(API_VERSION, message)
-
-
 def unknown_keys(found: Found, unknown: Iterable[UnknownKey], hints: Hints) -> Iterator[Finding]:
-    """Tell of the keys that nothing reads."""
+    """Report the keys that nothing reads."""
     for path, known in unknown:
         key = str(path[-1])
         meant = hints.did_you_mean(key, known) or f"; there are {', '.join(known)}"
-        said = f"Nothing reads the key {key!r}{meant}"
-        yield Spot(found, path).finding(UNKNOWN_KEY, said)
+        message = f"Nothing reads the key {key!r}{meant}"
+        yield Spot(found, path).finding(UNKNOWN_KEY, message)
+
+
+def check_form(found: Found, kind: str, rule: Rule, context: Context) -> list[Finding]:
+    """Hold an object against the form of its kind, where that can be read."""
+    reader = context.readers.get(kind)
+    if reader is None:
+        return []
+    unknown, problems = reader(found)
+    broken = [finding_of(each, rule) for each in problems]
+    return [*broken, *unknown_keys(found, unknown, context.hints)]
 
 
 def _action(
@@ -129,15 +142,15 @@ def _action(
             if not is_fetched and located.is_read(*here.path, "objects", name, "kind"):
                 kind = f"is {reference.kind}" if reference.kind else "says no kind"
                 meant = hints.did_you_mean(reference.kind, ("Secret", "ConfigMap"))
-                said = f"{name} {kind}, and only a Secret or a ConfigMap is fetched{meant}"
-                yield here.at("objects", name).finding(NOT_FETCHED, said)
+                message = f"{name} {kind}, and only a Secret or a ConfigMap is fetched{meant}"
+                yield here.at("objects", name).finding(NOT_FETCHED, message)
         line = here.found.place_of((*here.path, "name")).line
         if phase.name and phase.name in seen:
-            said = (
+            message = (
                 f"The action {spot.action} has two phases called {phase.name}, "
                 f"the first on line {seen[phase.name]}"
             )
-            yield here.at("name").finding(DUPLICATE, said)
+            yield here.at("name").finding(DUPLICATE, message)
         seen.setdefault(phase.name, line)
 
 
@@ -152,5 +165,5 @@ def _duplicates_across(located: LocatedBlueprint) -> Iterator[Finding]:
     for phase_name, by_action in users.items():
         first, *others = by_action.values()
         for spot in others:
-            said = f"{first.action} and {spot.action} both have a phase called {phase_name}"
-            yield spot.finding(DUPLICATE_ACROSS, said)
+            message = f"{first.action} and {spot.action} both have a phase called {phase_name}"
+            yield spot.finding(DUPLICATE_ACROSS, message)

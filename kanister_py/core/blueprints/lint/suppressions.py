@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 
-from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity
+from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, finding_of
+from kanister_py.core.errors import Problem
+from kanister_py.patterns import pattern_of
 
-_COMMENT = re.compile(
+_COMMENT = pattern_of(
     r"(?P<before>.*?)(?:^|(?<=\s))#\s*kanister-py:\s*ignore(?:\s*=\s*(?P<rules>[\w-]+(?:\s*,\s*[\w-]+)*))?\s*$"
 )
 UNKNOWN_IGNORED = Rule(
@@ -41,15 +43,9 @@ def check_suppressions(
     for number, match in _comments_in(text):
         for name in sorted(_rules_of(match) - EVERY_RULE - {*known}):
             meant = hints.did_you_mean(name, [*known])
-            yield Finding(
-                file=file,
-                line=number,
-                column=match.start("rules") + 1,
-                path="",
-                rule=UNKNOWN_IGNORED.id,
-                severity=UNKNOWN_IGNORED.severity,
-                message=f"No rule {name!r} to ignore{meant}",
-            )
+            column = match.start("rules") + 1
+            message = f"No rule {name!r} to ignore{meant}"
+            yield finding_of(Problem(file, number, column, "", message), UNKNOWN_IGNORED)
 
 
 def _comments_in(text: str) -> Iterator[tuple[int, re.Match[str]]]:

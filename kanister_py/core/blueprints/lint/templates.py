@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
-from kanister_py.core.blueprints.language import engine_of
 from kanister_py.core.blueprints.lint.arguments import condition_functions, declared_outputs
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, Spot
 from kanister_py.core.blueprints.model import Action, Blueprint, LocatedBlueprint, Phase
-from kanister_py.core.blueprints.reads import EACH, Read, check_condition, reads_of
+from kanister_py.core.blueprints.reads import EACH, Read, check_condition, engine_of, reads_of
 from kanister_py.core.blueprints.texts import DEFER, Text, templates_of, texts_of
 from kanister_py.core.objects.documents import Path
 from kanister_py.core.registry.entries import FunctionEntry
@@ -21,8 +19,9 @@ from kanister_py.core.templates.engines import (
     is_template,
 )
 from kanister_py.core.templates.errors import TemplateError, TemplateParseError
-from kanister_py.core.templates.shape import ROOTS, why_impossible
-from kanister_py.core.templates.wording import explain_unreadable
+from kanister_py.core.templates.param_types import ROOTS
+from kanister_py.core.templates.wording import explain_unreadable, why_impossible
+from kanister_py.values import NamedTuple
 
 ENGINE = Rule(
     "template-engine",
@@ -153,51 +152,38 @@ def check_engine(located: LocatedBlueprint) -> tuple[Language | None, list[Findi
     return language, [spot.at("actions").finding(ENGINE, f"{choice.why}; read as {taken}")]
 
 
-def check_templates(
-    located: LocatedBlueprint,
-    name: str,
-    language: Language,
-    entries: Mapping[Path, FunctionEntry],
-    context: Context,
-) -> Iterator[Finding]:
-    """Read every template of an action, and look for what it reads.
+class ActionTexts(NamedTuple):
+    """Texts of one action, held against what they will find.
 
     `entries` has the versions that the phases get, by their paths.
     """
-    # Where a name could not be read, templates would seem to lead nowhere.
-    if located.is_whole("actions", name):
-        yield from _Checker(located, name, language, entries, context).findings()
 
+    located: LocatedBlueprint
+    name: str
+    language: Language
+    entries: Mapping[Path, FunctionEntry]
+    context: Context
 
-class _Checker:
-    """Holds the texts of one action against what they will find."""
+    @property
+    def action(self) -> Action:
+        return self.located.blueprint.actions[self.name]
 
-    def __init__(
-        self,
-        located: LocatedBlueprint,
-        name: str,
-        language: Language,
-        entries: Mapping[Path, FunctionEntry],
-        context: Context,
-    ) -> None:
-        self._located = located
-        self._name = name
-        self._action = located.blueprint.actions[name]
-        self._choice = language.choice
-        self._entries = entries
-        self._context = context
+    def _expectations(self) -> ActionReads:
         outputs = {}
-        for path, phase in self._action.every_phase():
-            entry = entries.get(("actions", name, *path))
-            made = declared_outputs(entry, context) if entry is not None else None
+        for path, phase in self.action.every_phase():
+            entry = self.entries.get(("actions", self.name, *path))
+            made = declared_outputs(entry, self.context) if entry is not None else None
             if made is not None:
-                outputs[name, phase.name] = made
-        self._reads = ActionReads(
-            name, self._action, language.all_phases, outputs, self._choice.engine, context.hints
-        )
+                outputs[self.name, phase.name] = made
+        engine, hints = self.language.choice.engine, self.context.hints
+        return ActionReads(self.name, self.action, self.language.all_phases, outputs, engine, hints)
 
     def findings(self) -> Iterator[Finding]:
-        for text in texts_of(self._action):
+        """Read every template of an action, and look for what it reads."""
+        if not self.located.is_whole("actions", self.name):
+            return  # where a name could not be read, templates would seem to lead nowhere
+        expectations = self._expectations()
+        for text in texts_of(self.action):
             if not is_template(text.text):
                 continue
             spot = self._spot(text)
@@ -205,16 +191,16 @@ class _Checker:
                 if text.role == "condition":
                     check_condition(text.text, self._callable_in(spot))
                     continue
-                reads = reads_of(text.text, self._choice.engine, inside_lists=True)
+                reads = reads_of(text.text, self.language.choice.engine, inside_lists=True)
             except TemplateError as error:
                 yield self._placed(self._unreadable(spot, text, error), spot, error.line)
                 continue
-            said: set[tuple[str, str]] = set()
+            seen: set[tuple[str, str]] = set()
             for read in reads:
-                for rule, message in self._reads.wrongs(text, read):
-                    if (rule.id, message) in said:
+                for rule, message in expectations.wrongs(text, read):
+                    if (rule.id, message) in seen:
                         continue
-                    said.add((rule.id, message))
+                    seen.add((rule.id, message))
                     finding = spot.finding(rule, message)
                     if rule.severity is Severity.ERROR and not read.is_certain:
                         finding = finding._replace(severity=Severity.WARNING)
@@ -223,31 +209,31 @@ class _Checker:
     def _unreadable(self, spot: Spot, text: Text, error: TemplateError) -> Finding:
         if not isinstance(error, TemplateParseError):
             return spot.finding(INVALID, error.message)
-        is_sure = self._choice.is_sure or text.role == "condition"
-        engine = Engine.GO if text.role == "condition" else self._choice.engine
-        said = explain_unreadable(error, text.text, engine, is_sure=is_sure)
-        return spot.finding(INVALID, said)
+        is_sure = self.language.choice.is_sure or text.role == "condition"
+        engine = Engine.GO if text.role == "condition" else self.language.choice.engine
+        why = explain_unreadable(error, text.text, engine, is_sure=is_sure)
+        return spot.finding(INVALID, why)
 
     def _callable_in(self, spot: Spot) -> tuple[str, ...] | None:
         """Say what the conditions of a phase may call, if that is known."""
         size = 3 if spot.path[2] == "deferPhase" else 4
-        entry = self._entries.get(spot.path[:size])
-        return None if entry is None else condition_functions(entry, self._context)
+        entry = self.entries.get(spot.path[:size])
+        return None if entry is None else condition_functions(entry, self.context)
 
     def _spot(self, text: Text) -> Spot:
         phase = self._phase(text.phase)
-        path = ("actions", self._name, *text.path)
+        path = ("actions", self.name, *text.path)
         named = (phase.name, phase.func) if phase is not None else ("", "")
-        return Spot(self._located.found, path, self._name, *named)
+        return Spot(self.located.found, path, self.name, *named)
 
     def _phase(self, index: int | None) -> Phase | None:
         if index is None:
             return None
-        return self._action.defer_phase if index == DEFER else self._action.phases[index]
+        return self.action.defer_phase if index == DEFER else self.action.phases[index]
 
     def _placed(self, finding: Finding, spot: Spot, line: int) -> Finding:
         """Count lines inside a block from the line of its mark on."""
-        there = self._located.found.line_of(spot.path, line)
+        there = self.located.found.line_of(spot.path, line)
         return finding if there == finding.line else finding._replace(line=there, column=1)
 
 
@@ -330,14 +316,14 @@ class ActionReads:
             yield OUTPUT, f"{phase.func} makes no output {inside[1]}; {there}"
 
     def _why_unknown(self, name: str) -> str:
-        said = f"The action {self._name} has no phase {name}"
+        missing = f"The action {self._name} has no phase {name}"
         deferred = self._action.defer_phase
         if deferred is not None and deferred.name == name:
-            return f"{said}; its deferPhase is read as .DeferPhase"
+            return f"{missing}; its deferPhase is read as .DeferPhase"
         if name in self._all_phases:
-            return f"{said}; it belongs to the action {self._all_phases[name]}"
+            return f"{missing}; it belongs to the action {self._all_phases[name]}"
         there = f"; it has {_few(self._names)}" if self._names else "; it has none with a name"
-        return said + (self._hints.did_you_mean(name, self._names) or there)
+        return missing + (self._hints.did_you_mean(name, self._names) or there)
 
     def _wrong_object(
         self, phase: Phase, read: Read, inside: list[str]

@@ -13,7 +13,6 @@ from kanister_py.core.errors import (
     FunctionVersionRemoved,
     InvalidVersion,
 )
-from kanister_py.core.notices import Notice
 from kanister_py.core.registry.choose import Asked, Choice, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind
 from kanister_py.core.versions.catalogue import TRAP_ANNOTATION
@@ -99,8 +98,8 @@ def check_version(
     except FunctionVersionNotFound as error:
         return None, [where.finding(NOT_FOUND, str(error), version=asked.text)]
     if choice.chosen.kind is not kind:
-        told = f"{function} is a function of {choice.chosen.kind.plural}, not of {kind.plural}"
-        return None, [where.finding(UNKNOWN, told)]
+        message = f"{function} is a function of {choice.chosen.kind.plural}, not of {kind.plural}"
+        return None, [where.finding(UNKNOWN, message)]
     return choice, list(_noticed(where, asked, choice, context))
 
 
@@ -118,8 +117,8 @@ def _noticed(
 ) -> Iterator[Finding]:
     entry = choice.chosen
     if trap := entry.listing.annotations.get(TRAP_ANNOTATION):
-        told = f"{entry.function} {entry.version}: {trap}"
-        yield where.finding(TRAP, told, version=str(entry.version))
+        message = f"{entry.function} {entry.version}: {trap}"
+        yield where.finding(TRAP, message, version=str(entry.version))
     for notice in choice.notices:
         if notice.reason == "FunctionVersionFallback":
             found = where.finding(FALLBACK, notice.message, version=asked.text)
@@ -127,18 +126,10 @@ def _noticed(
                 found = found._replace(severity=Severity.ERROR)
             yield found
         else:
-            yield where.finding(
-                DEPRECATED,
-                _with_way_out(notice, entry, context),
-                version=str(entry.version),
-                **_window_of(entry, context),
-            )
-
-
-def _with_way_out(notice: Notice, entry: FunctionEntry, context: Context) -> str:
-    if _window_of(entry, context)["replacement"]:
-        return notice.message
-    return f"{notice.message}; no version replaces it"
+            window = _window_of(entry, context)
+            way_out = "" if window["replacement"] else "; no version replaces it"
+            message = f"{notice.message}{way_out}"
+            yield where.finding(DEPRECATED, message, version=str(entry.version), **window)
 
 
 def _window_of(entry: FunctionEntry, context: Context) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""CEL (Common Expression Language): is this resource ready, shall this step run?
+"""CEL (Common Expression Language): conditions of steps, rules of kinds, readiness.
 
     from kanister_py.core.objects.cel.expression import compile_cel
 

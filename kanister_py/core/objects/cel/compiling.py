@@ -1,9 +1,10 @@
-"""What does a tree mean? Each node becomes a function from a scope to a value."""
+"""Compiler of CEL: each node of a tree becomes a function from a scope to a value."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Mapping
-from math import isnan
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from kanister_py.core.objects.cel.functions import FUNCTIONS, METHODS, TYPE_NAMES
@@ -16,7 +17,7 @@ from kanister_py.core.objects.cel.values import (
     Type,
     add,
     are_equal,
-    compare,
+    check_order,
     divide,
     is_number,
     multiply,
@@ -43,14 +44,14 @@ def _value(node: Node) -> Run:
 
 def _name(node: Node) -> Run:
     name = node.parts[0]
-    type_name = TYPE_NAMES.get(name)
+    is_type = name in TYPE_NAMES
 
     def run(scope: Scope) -> Any:
         try:
             return scope.names[name]
         except KeyError:
-            if type_name is not None:
-                return Type(type_name)
+            if is_type:
+                return Type(name)
             raise Failure(f"undeclared reference to '{name}'") from None
 
     return run
@@ -161,16 +162,9 @@ def _map(node: Node) -> Run:
     return run
 
 
-def _and(node: Node) -> Run:
-    return _junction([compile_node(each) for each in node.parts], ends=False, sign="&&")
-
-
-def _or(node: Node) -> Run:
-    return _junction([compile_node(each) for each in node.parts], ends=True, sign="||")
-
-
-def _junction(parts: list[Run], *, ends: bool, sign: str) -> Run:
+def _junction(node: Node, *, ends: bool, sign: str) -> Run:
     """Take one part after the other until one settles it; what fails before that is forgiven."""
+    parts = [compile_node(part) for part in node.parts]
 
     def run(scope: Scope) -> bool:
         failure: Failure | None = None
@@ -190,10 +184,6 @@ def _junction(parts: list[Run], *, ends: bool, sign: str) -> Run:
     return run
 
 
-def _is_nan(one: Any, other: Any) -> bool:
-    return (isinstance(one, float) and isnan(one)) or (isinstance(other, float) and isnan(other))
-
-
 def _contains(scope: Scope, one: Any, other: Any) -> bool:
     if isinstance(other, list):
         scope.spend(len(other))
@@ -201,6 +191,14 @@ def _contains(scope: Scope, one: Any, other: Any) -> bool:
     if isinstance(other, Mapping):
         return bool(_found(scope, other, one))
     raise no_overload("@in", one, other)
+
+
+def _ordering(holds: Callable[[Any, Any], bool]) -> Callable[[Scope, Any, Any], bool]:
+    def ordered(scope: Scope, one: Any, other: Any) -> bool:
+        check_order(scope, one, other)
+        return holds(one, other)
+
+    return ordered
 
 
 _OPERATORS: Final[Mapping[str, Callable[[Scope, Any, Any], Any]]] = {
@@ -211,10 +209,10 @@ _OPERATORS: Final[Mapping[str, Callable[[Scope, Any, Any], Any]]] = {
     "%": remainder,
     "==": are_equal,
     "!=": lambda scope, one, other: not are_equal(scope, one, other),
-    "<": lambda scope, one, other: compare(scope, one, other) < 0,
-    "<=": lambda scope, one, other: compare(scope, one, other) <= 0 and not _is_nan(one, other),
-    ">": lambda scope, one, other: compare(scope, one, other) > 0,
-    ">=": lambda scope, one, other: compare(scope, one, other) >= 0 and not _is_nan(one, other),
+    "<": _ordering(operator.lt),
+    "<=": _ordering(operator.le),
+    ">": _ordering(operator.gt),
+    ">=": _ordering(operator.ge),
     "in": _contains,
 }
 
@@ -371,26 +369,18 @@ def _truth(value: Any) -> bool:
 _At: TypeAlias = Callable[[Any], Scope]
 
 
-def _all(values: Iterable[Any], at: _At, test: Run) -> bool:
-    return not _settled(values, at, test, by=False)
-
-
-def _exists(values: Iterable[Any], at: _At, test: Run) -> bool:
-    return _settled(values, at, test, by=True)
-
-
 def _settled(values: Iterable[Any], at: _At, test: Run, *, by: bool) -> bool:
     """Say whether one element settles it; those that fail count only if none does."""
     failure: Failure | None = None
     for value in values:
         try:
             if _truth(test(at(value))) is by:
-                return True
+                return by
         except Failure as error:
             failure = failure or error
     if failure is not None:
         raise failure
-    return False
+    return not by
 
 
 def _exists_one(values: Iterable[Any], at: _At, test: Run) -> bool:
@@ -440,8 +430,8 @@ def _opt_map(node: Node) -> Run:
 
 
 _MACROS: Final[Mapping[tuple[str, int], Callable[[Node], Run]]] = {
-    ("all", 2): _comprehension(_all),
-    ("exists", 2): _comprehension(_exists),
+    ("all", 2): _comprehension(partial(_settled, by=False)),
+    ("exists", 2): _comprehension(partial(_settled, by=True)),
     ("exists_one", 2): _comprehension(_exists_one),
     ("existsOne", 2): _comprehension(_exists_one),
     ("filter", 2): _comprehension(_filter),
@@ -459,8 +449,8 @@ _COMPILERS: Final[Mapping[str, Callable[[Node], Run]]] = {
     "call": _call,
     "list": _list,
     "map": _map,
-    "and": _and,
-    "or": _or,
+    "and": partial(_junction, ends=False, sign="&&"),
+    "or": partial(_junction, ends=True, sign="||"),
     "chain": _chain,
     "not": _not,
     "negative": _negative,

@@ -24,6 +24,6 @@ class CelError(UsageError):
 
 
 class CelLimitExceeded(CelError):
-    """A CEL expression does more than anybody wants to wait for."""
+    """A CEL expression does more than its limits allow."""
 
     reason = "CelLimitExceeded"

@@ -1,4 +1,4 @@
-"""Expressions: read once, evaluated many times."""
+"""CEL expressions: read once, evaluated many times."""
 
 from __future__ import annotations
 

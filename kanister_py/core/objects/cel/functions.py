@@ -1,13 +1,12 @@
-"""What may an expression call?"""
+"""Functions of CEL: what an expression may call."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import pairwise
-from math import isnan
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from kanister_py.core.objects.cel.values import (
     NONE,
@@ -28,6 +27,7 @@ from kanister_py.core.objects.cel.values import (
     type_of,
 )
 from kanister_py.core.objects.durations import InvalidDuration, parse_duration
+from kanister_py.values import NamedTuple
 
 
 class Function(NamedTuple):
@@ -59,38 +59,31 @@ def _size(_scope: Scope, value: Any) -> int:
 
 
 def _int(scope: Scope, value: Any) -> int:
-    if isinstance(value, str):
-        scope.spend(len(value) // 8)
-        digits = value.removeprefix("-").removeprefix("+")
-        if not (digits.isascii() and digits.isdecimal() and len(digits) < 32):
-            raise Failure(f"'{value[:40]}' is no whole number")
-        return checked_int(int(value))
     if isinstance(value, datetime):
         return int((value - _EPOCH) // timedelta(seconds=1))
-    if is_number(value):
-        return checked_int(_truncated(value))
-    raise no_overload("int", value)
+    return checked_int(_parsed(scope, "int", value, r"[+-]?[0-9]{1,31}", "whole number"))
 
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+def _uint(scope: Scope, value: Any) -> Uint:
+    number = _parsed(scope, "uint", value, "[0-9]{1,31}", "unsigned whole number")
+    return checked_uint(number)
 
 
-def _truncated(value: float) -> int:
+def _parsed(scope: Scope, function: str, value: Any, pattern: str, wanted: str) -> int:
+    if isinstance(value, str):
+        scope.spend(len(value) // 8)
+        if not re.fullmatch(pattern, value):
+            raise Failure(f"'{value[:40]}' is no {wanted}")
+        return int(value)
+    if not is_number(value):
+        raise no_overload(function, value)
     try:
         return int(value)
     except (ValueError, OverflowError):
         raise Failure("integer overflow") from None
 
 
-def _uint(scope: Scope, value: Any) -> Uint:
-    if isinstance(value, str):
-        scope.spend(len(value) // 8)
-        if not (value.isascii() and value.isdecimal() and len(value) < 32):
-            raise Failure(f"'{value[:40]}' is no unsigned whole number")
-        return checked_uint(int(value))
-    if is_number(value):
-        return checked_uint(_truncated(value))
-    raise no_overload("uint", value)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _double(scope: Scope, value: Any) -> float:
@@ -123,7 +116,9 @@ def _string(scope: Scope, value: Any) -> str:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, float):
-        return _shortest(value)
+        from kanister_py.gotemplate.numbers import format_float  # few expressions need it
+
+        return format_float(value)
     if isinstance(value, int):
         return str(checked_uint(value) if value > 0 else checked_int(value))
     if isinstance(value, bytes):
@@ -139,25 +134,6 @@ def _string(scope: Scope, value: Any) -> str:
         seconds = value / timedelta(seconds=1)
         return f"{int(seconds)}s" if seconds == seconds // 1 else f"{seconds!r}s"
     raise no_overload("string", value)
-
-
-def _shortest(value: float) -> str:
-    """Write a double with the fewest digits that tell it from others; millions with exponent."""
-    if isnan(value):
-        return "NaN"
-    if value in (float("inf"), float("-inf")):
-        return "+Inf" if value > 0 else "-Inf"
-    mantissa, _, exponent = f"{value:.17e}".partition("e")
-    for digits in range(17):
-        text = f"{value:.{digits}e}"
-        if float(text) == value:
-            mantissa, _, exponent = text.partition("e")
-            break
-    power = int(exponent)
-    if power < -4 or power >= 6:
-        return f"{mantissa}e{power:+03d}"
-    plain = f"{value:.{max(len(mantissa.partition('.')[2]) - power, 0)}f}"
-    return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
 def _bytes(scope: Scope, value: Any) -> bytes:
@@ -176,22 +152,12 @@ def _dyn(_scope: Scope, value: Any) -> Any:
     return value
 
 
-TYPE_NAMES: Final[Mapping[str, str]] = {
-    name: name
-    for name in (
-        "bool",
-        "bytes",
-        "double",
-        "int",
-        "list",
-        "map",
-        "null_type",
-        "optional_type",
-        "string",
-        "type",
-        "uint",
-    )
-}
+TYPE_NAMES: Final = frozenset(
+    {
+        "bool", "bytes", "double", "int", "list", "map", "null_type", "optional_type", "string",
+        "type", "uint",
+    }
+)  # fmt: skip
 
 
 # Time
@@ -247,8 +213,13 @@ def _zone(text: str) -> timezone:
     raise Failure(f"unknown time zone '{text[:40]}'; give an offset such as +02:00")
 
 
-def _part_of_time(name: str, part: Callable[[datetime], int]) -> Callable[..., int]:
+def _part_of_time(name: str, part: Callable[[datetime], int], unit: timedelta | None) -> Function:
+    """Make a function that gives a part of a time, and of a duration, if that has the unit."""
+
     def call(_scope: Scope, value: Any, zone: Any = "UTC") -> int:
+        if unit is not None and isinstance(value, timedelta):
+            whole = abs(value) // unit
+            return whole if value >= timedelta() else -whole
         if not isinstance(value, datetime):
             raise no_overload(name, value)
         try:
@@ -256,21 +227,7 @@ def _part_of_time(name: str, part: Callable[[datetime], int]) -> Callable[..., i
         except OverflowError:
             raise Failure("the time is out of range") from None
 
-    return call
-
-
-def _part_of_either(
-    name: str, part: Callable[[datetime], int], unit: timedelta
-) -> Callable[..., int]:
-    of_time = _part_of_time(name, part)
-
-    def call(scope: Scope, value: Any, zone: Any = "UTC") -> int:
-        if isinstance(value, timedelta):
-            whole = abs(value) // unit
-            return whole if value >= timedelta() else -whole
-        return of_time(scope, value, zone)
-
-    return call
+    return Function(call, (1, 2))
 
 
 # Texts
@@ -279,18 +236,21 @@ def _part_of_either(
 def _matches(scope: Scope, value: Any, pattern: Any) -> bool:
     text = _text("matches", value)
     scope.spend(len(text) // 8)
-    return scope.pattern(_text("matches", pattern)).search(text) is not None
+    try:
+        return scope.pattern(_text("matches", pattern)).search(text) is not None
+    except UnicodeEncodeError:
+        raise Failure("matches of a text that is no Unicode") from None
 
 
-def _texts(call: Callable[..., Any]) -> Callable[..., Any]:
+def _of_texts(name: str, count: int, call: Callable[..., Any]) -> Function:
     """Make a function of one over texts alone, whose work grows with them."""
 
     def checked(scope: Scope, *values: Any) -> Any:
-        texts = [_text(call.__name__, each) for each in values]
+        texts = [_text(name, each) for each in values]
         scope.spend(sum(map(len, texts)) // 8)
         return call(*texts)
 
-    return checked
+    return Function(checked, (count,))
 
 
 def _char_at(_scope: Scope, value: Any, at: Any) -> str:
@@ -312,9 +272,7 @@ def _substring(scope: Scope, value: Any, start: Any, end: Any = None) -> str:
 
 def _index_of(scope: Scope, value: Any, part: Any, start: Any = 0) -> int:
     if isinstance(value, list):
-        scope.spend(len(value))
-        places = [at for at, each in enumerate(value) if are_equal(scope, each, part)]
-        return places[0] if places else -1
+        return next(iter(_places(scope, value, part)), -1)
     text = _text("indexOf", value)
     first = _whole("indexOf", start)
     if not 0 <= first <= len(text):
@@ -325,11 +283,14 @@ def _index_of(scope: Scope, value: Any, part: Any, start: Any = 0) -> int:
 
 def _last_index_of(scope: Scope, value: Any, part: Any) -> int:
     if isinstance(value, list):
-        scope.spend(len(value))
-        places = [at for at, each in enumerate(value) if are_equal(scope, each, part)]
-        return places[-1] if places else -1
+        return [-1, *_places(scope, value, part)][-1]
     scope.spend(len(_text("lastIndexOf", value)) // 8)
     return str(value).rfind(_text("lastIndexOf", part))
+
+
+def _places(scope: Scope, values: list[Any], part: Any) -> list[int]:
+    scope.spend(len(values))
+    return [at for at, value in enumerate(values) if are_equal(scope, value, part)]
 
 
 def _split(scope: Scope, value: Any, separator: Any, most: Any = -1) -> list[str]:
@@ -424,28 +385,31 @@ def _value_of(_scope: Scope, value: Any) -> Any:
     return value.value
 
 
-def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    function.__name__ = name
-    return function
-
-
-def _text_functions() -> Iterator[tuple[str, Function]]:
-    for name, count, call in (
-        ("contains", 2, lambda text, part: part in text),
-        ("startsWith", 2, lambda text, part: text.startswith(part)),
-        ("endsWith", 2, lambda text, part: text.endswith(part)),
-        ("lowerAscii", 1, lambda text: text.translate(_LOWER)),
-        ("upperAscii", 1, lambda text: text.translate(_UPPER)),
-        ("trim", 1, lambda text: text.strip()),
-        ("reverse", 1, lambda text: text[::-1]),
-    ):
-        yield name, Function(_texts(_named(call, name)), (count,))
-
-
-_SECOND, _MINUTE, _HOUR = timedelta(seconds=1), timedelta(minutes=1), timedelta(hours=1)
+_TEXT_METHODS: Final[tuple[tuple[str, int, Callable[..., Any]], ...]] = (
+    ("contains", 2, lambda text, part: part in text),
+    ("startsWith", 2, lambda text, part: text.startswith(part)),
+    ("endsWith", 2, lambda text, part: text.endswith(part)),
+    ("lowerAscii", 1, lambda text: text.translate(_LOWER)),
+    ("upperAscii", 1, lambda text: text.translate(_UPPER)),
+    ("trim", 1, lambda text: text.strip()),
+    ("reverse", 1, lambda text: text[::-1]),
+)
+_TIME_METHODS: Final[tuple[tuple[str, Callable[[datetime], int], timedelta | None], ...]] = (
+    ("getFullYear", lambda at: at.year, None),
+    ("getMonth", lambda at: at.month - 1, None),
+    ("getDate", lambda at: at.day, None),
+    ("getDayOfMonth", lambda at: at.day - 1, None),
+    ("getDayOfWeek", lambda at: at.isoweekday() % 7, None),
+    ("getDayOfYear", lambda at: at.timetuple().tm_yday - 1, None),
+    ("getHours", lambda at: at.hour, timedelta(hours=1)),
+    ("getMinutes", lambda at: at.minute, timedelta(minutes=1)),
+    ("getSeconds", lambda at: at.second, timedelta(seconds=1)),
+    ("getMilliseconds", lambda at: at.microsecond // 1000, timedelta(milliseconds=1)),
+)
 
 METHODS: Final[Mapping[str, Function]] = {
-    **dict(_text_functions()),
+    **{row[0]: _of_texts(*row) for row in _TEXT_METHODS},
+    **{row[0]: _part_of_time(*row) for row in _TIME_METHODS},
     "size": Function(_size, (1,)),
     "matches": Function(_matches, (2,)),
     "charAt": Function(_char_at, (2,)),
@@ -472,23 +436,6 @@ METHODS: Final[Mapping[str, Function]] = {
             value if _optional("or", value).has_value else _optional("or", other)
         ),
         (2,),
-    ),
-    "getFullYear": Function(_part_of_time("getFullYear", lambda at: at.year), (1, 2)),
-    "getMonth": Function(_part_of_time("getMonth", lambda at: at.month - 1), (1, 2)),
-    "getDate": Function(_part_of_time("getDate", lambda at: at.day), (1, 2)),
-    "getDayOfMonth": Function(_part_of_time("getDayOfMonth", lambda at: at.day - 1), (1, 2)),
-    "getDayOfWeek": Function(_part_of_time("getDayOfWeek", lambda at: at.isoweekday() % 7), (1, 2)),
-    "getDayOfYear": Function(
-        _part_of_time("getDayOfYear", lambda at: at.timetuple().tm_yday - 1), (1, 2)
-    ),
-    "getHours": Function(_part_of_either("getHours", lambda at: at.hour, _HOUR), (1, 2)),
-    "getMinutes": Function(_part_of_either("getMinutes", lambda at: at.minute, _MINUTE), (1, 2)),
-    "getSeconds": Function(_part_of_either("getSeconds", lambda at: at.second, _SECOND), (1, 2)),
-    "getMilliseconds": Function(
-        _part_of_either(
-            "getMilliseconds", lambda at: at.microsecond // 1000, timedelta(milliseconds=1)
-        ),
-        (1, 2),
     ),
 }
 """What is called behind a dot."""

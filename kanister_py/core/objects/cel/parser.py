@@ -1,11 +1,13 @@
-"""What does the text of an expression say? Tokens, and the tree they make."""
+"""Parser of CEL: the tokens of an expression, and the tree they make."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 from kanister_py.core.objects.cel.values import MAX_INT, MAX_UINT, Failure, Limit, Uint
+from kanister_py.values import NamedTuple
 
 MAX_NESTING: Final = 64
 """How deep brackets and operators may be inside each other."""
@@ -21,6 +23,9 @@ class Node(NamedTuple):
     kind: str
     parts: tuple[Any, ...]
     position: int
+
+
+T = TypeVar("T")
 
 
 class _Token(NamedTuple):
@@ -40,27 +45,12 @@ _TOKENS: Final = re.compile(
     """,
     re.VERBOSE | re.ASCII,
 )
-_RESERVED: Final = frozenset(
-    [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ]
-)
+RESERVED: Final = frozenset(
+    {
+        "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
+        "loop", "package", "namespace", "return", "var", "void", "while",
+    }
+)  # fmt: skip
 _RANKS: Final = {
     "||": 1,
     "&&": 2,
@@ -169,7 +159,7 @@ class _Parser:
                     self.expect("name")
                 self._at += 1
                 if not is_optional and self._take("("):
-                    node = Node("call", (name.text, node, self._arguments(")")), position)
+                    node = Node("call", (name.text, node, self._arguments()), position)
                 else:
                     node = Node("select", (node, name.text, is_optional), position)
             elif self._take("["):
@@ -179,13 +169,20 @@ class _Parser:
             else:
                 return node
 
-    def _arguments(self, end: str) -> tuple[Node, ...]:
-        found: list[Node] = []
+    def _listed(
+        self, end: str, read: Callable[[], T], *, may_end_with_comma: bool = True
+    ) -> tuple[T, ...]:
+        found: list[T] = []
         while not self._take(end):
             if found:
                 self.expect(",")
-            found.append(self.expression())
+                if may_end_with_comma and self._take(end):
+                    break
+            found.append(read())
         return tuple(found)
+
+    def _arguments(self) -> tuple[Node, ...]:
+        return self._listed(")", self.expression, may_end_with_comma=False)
 
     def _primary(self) -> Node:
         token = self._next
@@ -209,42 +206,27 @@ class _Parser:
             self.expect(")")
             return node
         if token.kind == "operator" and token.text == "[":
-            return Node("list", self._elements("]"), token.position)
+            return Node("list", self._listed("]", self._element), token.position)
         if token.kind == "operator" and token.text == "{":
-            return Node("map", self._entries(), token.position)
+            return Node("map", self._listed("}", self._entry), token.position)
         found = "the end" if token.kind == "end" else f"`{token.text[:20]}`"
         raise Failure(f"a value expected, found {found}", token.position)
 
     def _name(self, token: _Token) -> Node:
-        if token.text in _RESERVED:
+        if token.text in RESERVED:
             raise Failure(f"`{token.text}` is a reserved word", token.position)
         if self._take("("):
-            return Node("call", (token.text, None, self._arguments(")")), token.position)
+            return Node("call", (token.text, None, self._arguments()), token.position)
         return Node("name", (token.text,), token.position)
 
-    def _elements(self, end: str) -> tuple[tuple[Node, bool], ...]:
-        found: list[tuple[Node, bool]] = []
-        while not self._take(end):
-            if found:
-                self.expect(",")
-                if self._take(end):  # a comma may stand behind the last one
-                    break
-            is_optional = self._take("?") is not None
-            found.append((self.expression(), is_optional))
-        return tuple(found)
+    def _element(self) -> tuple[Node, bool]:
+        is_optional = self._take("?") is not None
+        return self.expression(), is_optional
 
-    def _entries(self) -> tuple[tuple[Node, Node, bool], ...]:
-        found: list[tuple[Node, Node, bool]] = []
-        while not self._take("}"):
-            if found:
-                self.expect(",")
-                if self._take("}"):
-                    break
-            is_optional = self._take("?") is not None
-            key = self.expression()
-            self.expect(":")
-            found.append((key, self.expression(), is_optional))
-        return tuple(found)
+    def _entry(self) -> tuple[Node, Node, bool]:
+        key, is_optional = self._element()
+        self.expect(":")
+        return key, self.expression(), is_optional
 
 
 _CONSTANTS: Final = {"true": True, "false": False, "null": None}
@@ -295,15 +277,9 @@ def _tokens(text: str) -> list[_Token]:
 
 
 _ESCAPES: Final = {
-    "a": "\a",
-    "b": "\b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
+    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
     **{char: char for char in "\\?\"'`"},
-}
+}  # fmt: skip
 _CODES: Final = re.compile(
     r"x([0-9a-fA-F]{2})|X([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})"
 )
@@ -314,26 +290,19 @@ def _string(text: str, opened: re.Match[str]) -> tuple[_Token, int]:
     prefix = opened[0].rstrip("\"'").lower()
     quotes = opened[0][len(prefix) :]
     is_raw, is_bytes = "r" in prefix, "b" in prefix
-    start = opened.start()
-    pieces: list[str] = []
-    at = opened.end()
-    while True:
+    start, at = opened.span()
+    value = ""
+    while not text.startswith(quotes, at):
         if at >= len(text) or (len(quotes) == 1 and text[at] in "\r\n"):
             raise Failure("the string does not end", start)
-        if text.startswith(quotes, at):
-            return _Token("bytes" if is_bytes else "string", "".join(pieces), start), at + len(
-                quotes
-            )
-        if text[at] != "\\" or is_raw:
-            pieces.append(
-                text[at].encode("utf-8", "surrogatepass").decode("latin-1")
-                if is_bytes
-                else text[at]
-            )
-            at += 1
-            continue
-        char, at = _escaped(text, at, is_bytes=is_bytes)
-        pieces.append(char)
+        char, behind = text[at], at + 1
+        if char == "\\" and not is_raw:
+            char, behind = _escaped(text, at, is_bytes=is_bytes)
+        elif is_bytes:
+            char = char.encode("utf-8", "surrogatepass").decode("latin-1")
+        value += char
+        at = behind
+    return _Token("bytes" if is_bytes else "string", value, start), at + len(quotes)
 
 
 def _escaped(text: str, at: int, *, is_bytes: bool) -> tuple[str, int]:

@@ -1,10 +1,11 @@
-"""What CEL's values look like in Python, and how they compare and calculate."""
+"""Values of CEL in Python: their types, comparison and arithmetic."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from math import isnan
+from math import copysign, inf, isnan, nan
 from typing import Any, Final
 
 MIN_INT: Final = -(1 << 63)
@@ -57,7 +58,7 @@ def some(value: Any) -> Optional:
 
 
 class Meter:
-    """How much an evaluation may still do, and the regular expressions it has paid for."""
+    """Meter of one evaluation: the work left, and the regular expressions paid for."""
 
     __slots__ = ("left", "patterns")
 
@@ -67,7 +68,7 @@ class Meter:
 
 
 class Scope:
-    """What names mean inside an expression, and how much it may still do."""
+    """Scope of an expression: its variables, and the meter of its work."""
 
     __slots__ = ("_meter", "names")
 
@@ -162,12 +163,17 @@ def are_equal(scope: Scope, one: Any, other: Any) -> bool:
 
 def compare(scope: Scope, one: Any, other: Any) -> int:
     """Say which of two values comes first: -1, 0 or 1."""
+    check_order(scope, one, other)
+    return int(one > other) - int(one < other)
+
+
+def check_order(scope: Scope, one: Any, other: Any) -> None:
+    """Refuse two values of which none comes first."""
     if isinstance(one, str | bytes) and isinstance(other, str | bytes):
         scope.spend(min(len(one), len(other)) // 64)
     are_numbers = is_number(one) and is_number(other)
     if not are_numbers and (type_of(one) != type_of(other) or not isinstance(one, _ORDERED)):
         raise no_overload("_<_", one, other)
-    return int(one > other) - int(one < other)
 
 
 _ORDERED = (bool, str, bytes, datetime, timedelta)
@@ -247,41 +253,35 @@ def negate(value: Any) -> Any:
     raise no_overload("-_", value)
 
 
+_CALCULATIONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "_+_": operator.add,
+    "_-_": operator.sub,
+    "_*_": operator.mul,
+}
+
+
 def _calculated(function: str, one: Any, other: Any) -> Any:
     if not (is_number(one) and is_number(other)):
         raise no_overload(function, one, other)
+    calculate = _CALCULATIONS.get(function)
     if isinstance(one, float) or isinstance(other, float):
-        return _calculated_doubles(function, double_of(one), double_of(other))
+        return (calculate or _quotient)(double_of(one), double_of(other))
     if isinstance(one, Uint) != isinstance(other, Uint):
         raise no_overload(function, one, other)
-    one_int, other_int = int(one), int(other)
-    if function == "_+_":
-        value = one_int + other_int
-    elif function == "_-_":
-        value = one_int - other_int
-    elif function == "_*_":
-        value = one_int * other_int
-    else:
-        if other_int == 0:
-            raise Failure("division by zero" if function == "_/_" else "modulus by zero")
-        # Towards zero, as Go divides, not downwards, as Python does.
-        value = abs(one_int) // abs(other_int)
-        value = value if (one_int < 0) == (other_int < 0) else -value
-        if function == "_%_":
-            value = one_int - value * other_int
+    value = calculate(one, other) if calculate else _whole_quotient(function, one, other)
     return checked_uint(value) if isinstance(one, Uint) else checked_int(value)
 
 
-def _calculated_doubles(function: str, one: float, other: float) -> float:
-    if function == "_+_":
-        return one + other
-    if function == "_-_":
-        return one - other
-    if function == "_*_":
-        return one * other
+def _whole_quotient(function: str, one: int, other: int) -> int:
+    """Divide towards zero, as Go does, not downwards, as Python does; or give what is left."""
     if other == 0:
-        if one == 0 or isnan(one):
-            return float("nan")
-        is_negative = (one < 0) != (str(other)[0] == "-")
-        return float("-inf") if is_negative else float("inf")
-    return one / other
+        raise Failure("division by zero" if function == "_/_" else "modulus by zero")
+    value = abs(one) // abs(other)
+    value = value if (one < 0) == (other < 0) else -value
+    return value if function == "_/_" else one - value * other
+
+
+def _quotient(one: float, other: float) -> float:
+    if other:
+        return one / other
+    return nan if one == 0 or isnan(one) else copysign(inf, one) * copysign(1, other)

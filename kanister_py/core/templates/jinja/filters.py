@@ -217,12 +217,9 @@ def _batch(context: BlueprintContext, value: Any, size: int, fill: Any = None) -
     items = list(value)
     context.meter.spend(len(items))
     step = max(_bounded("batch", size, MAX_RANGE), 1)
-    batches = [items[at : at + step] for at in range(0, len(items), step)]
-    if fill is not None and batches:
-        lacking = step - len(batches[-1])
-        context.meter.spend(lacking)
-        batches[-1] += [fill] * lacking
-    return batches
+    if fill is not None:
+        context.meter.spend(step)
+    return list(JINJA_FILTERS["batch"](items, step, fill))
 
 
 @pass_context
@@ -277,12 +274,12 @@ def _typed(meter: Meter, name: str, param: GoType, value: Any) -> Any:
 
 
 def _piped(name: str) -> Callable[..., Any]:
-    """What Go pipes in as the last value stands in front of a filter."""
+    """Make a filter of a Go function, whose last value is what is piped in."""
 
     @pass_context
     def call(context: BlueprintContext, value: Any, *args: Any) -> Any:
         if isinstance(value, Undefined):
-            return str(value)  # raises what is to be said of it
+            return str(value)  # raises, with the name that is missing
         return call_go(context.meter, name, *args, value)
 
     return call
@@ -409,10 +406,6 @@ def _dict(meter: Meter, *args: Any, **kwargs: Any) -> dict[Any, Any]:
     return dict(*args, **kwargs)
 
 
-def _namespace(meter: Meter, *args: Any, **kwargs: Any) -> Namespace:
-    return Namespace(_dict(meter, *args, **kwargs))
-
-
 def _now(meter: Meter) -> Time:
     return meter.effects.now()
 
@@ -428,7 +421,7 @@ def _fail(_meter: Meter, message: str) -> Any:
 GLOBALS: Mapping[str, Callee] = {
     "dict": Callee(_dict),
     "fail": Callee(_fail),
-    "namespace": Callee(_namespace),
+    "namespace": Callee(lambda meter, *args, **kwargs: Namespace(_dict(meter, *args, **kwargs))),
     "now": Callee(_now),
     "range": Callee(_range),
     **{name: Callee(_caller_of(name)) for name in _CALLED},

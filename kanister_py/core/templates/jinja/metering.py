@@ -21,6 +21,7 @@ from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.limits import Budget, Context, Limits
 from kanister_py.gotemplate.times import Time
 from kanister_py.gotemplate.values import byte_length
+from kanister_py.patterns import pattern_of
 
 # Numbers of more digits are of no use in a blueprint, only for keeping a processor busy.
 MAX_BITS = 4096
@@ -29,7 +30,7 @@ MAX_WIDTH = 1000
 
 
 class Meter(Context):
-    """What one execution may still spend, and how deep it is in calls of macros."""
+    """Budget of one execution, and its depth in calls of macros."""
 
     __slots__ = ("depth", "max_depth", "written")
 
@@ -70,23 +71,14 @@ class Meter(Context):
                 self.pay(each)
 
 
-class Method:
-    """A method of a value, which counts what it does."""
+class Callee:
+    """A function that templates may call by its name, or as a method of its owner."""
 
     __slots__ = ("function", "owner")
 
-    def __init__(self, owner: Any, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], *owner: Any) -> None:
+        self.function = function
         self.owner = owner
-        self.function = function
-
-
-class Callee:
-    """A function that templates may call by its name."""
-
-    __slots__ = ("function",)
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self.function = function
 
 
 def replaced(meter: Meter, text: str, old: str, new: str, count: int = -1) -> str:
@@ -114,7 +106,7 @@ def joined(meter: Meter, separator: str, items: Iterable[Any]) -> str:
 
 
 def text_of(meter: Meter, value: Any) -> str:
-    """How does a value print? As YAML would write it: `true`, nothing for none, JSON for lists."""
+    """Print a value as YAML would write it: `true`, nothing for none, JSON for lists."""
     if isinstance(value, str):
         return value
     if value is None:
@@ -131,7 +123,7 @@ def text_of(meter: Meter, value: Any) -> str:
 
 
 def json_of(meter: Meter, value: Any) -> str:
-    """A list or a map as the JSON that Go's `toJson` makes of it."""
+    """Print a list or a map as the JSON that Go's `toJson` makes of it."""
     meter.weigh(value)
     text = blueprint_functions()["toJson"].call(meter, go_value_of(value))
     assert isinstance(text, str)
@@ -139,7 +131,7 @@ def json_of(meter: Meter, value: Any) -> str:
 
 
 def name_of(value: Any) -> str:
-    """What do we call a value in an error?"""
+    """Name the kind of a value, for an error."""
     names: tuple[tuple[Any, str], ...] = (
         (bool, "a boolean"),
         (str, "a text"),
@@ -148,7 +140,7 @@ def name_of(value: Any) -> str:
         (list | tuple, "a list"),
         (Macro, "a macro"),
         (LoopContext, "a loop"),
-        (Method | Callee, "a function"),
+        (Callee, "a function"),
         (Time, "a time"),
         (range, "a range"),
         (Namespace, "a namespace"),
@@ -176,7 +168,7 @@ def formatted(meter: Meter, template: str, values: Any) -> str:
     return template % shown
 
 
-_DIRECTIVE = re.compile(r"%(?:\(.*?\))?[#0\- +]*([\d.*]+)")
+_DIRECTIVE = pattern_of(r"%(?:\(.*?\))?[#0\- +]*([\d.*]+)")
 
 
 class Counted:
@@ -199,5 +191,5 @@ class Counted:
 
 
 def plain_pair(value: Any) -> Any:
-    """A list instead of a pair: what cannot be a key cannot make looking one up expensive."""
+    """Give a list instead of a pair: what cannot be a key cannot make looking one up expensive."""
     return list(value) if type(value) is tuple else value

@@ -25,10 +25,10 @@ from kanister_py.core.templates.jinja.metering import (
     Callee,
     Counted,
     Meter,
-    Method,
     formatted,
     joined,
     name_of,
+    plain_pair,
     replaced,
 )
 from kanister_py.core.templates.jinja.views import MapView, view_of
@@ -137,27 +137,21 @@ def _get(meter: Meter, owner: Mapping[Any, Any], key: Any, default: Any = None) 
     return owner[key] if key in owner else default  # noqa: SIM401 - a view has no cheap `get`
 
 
-def _keys(meter: Meter, owner: Mapping[Any, Any]) -> list[Any]:
-    meter.spend(1 + len(owner))
-    return list(owner)
+def _listing(name: str, function: Callable[[Any], Any]) -> Callable[..., Any]:
+    def call(meter: Meter, owner: Mapping[Any, Any]) -> list[Any]:
+        meter.spend(1 + len(owner))
+        return [plain_pair(each) for each in function(owner)]
 
-
-def _values(meter: Meter, owner: Mapping[Any, Any]) -> list[Any]:
-    meter.spend(1 + len(owner))
-    return list(owner.values())
-
-
-def _items(meter: Meter, owner: Mapping[Any, Any]) -> list[list[Any]]:
-    meter.spend(1 + len(owner))
-    # Lists, not tuples: what cannot be a key cannot make looking one up expensive.
-    return [[key, value] for key, value in owner.items()]
+    # Authors of templates read it in Python's complaint about arguments too many.
+    call.__qualname__ = name
+    return call
 
 
 _MAP_METHODS: dict[str, Callable[..., Any]] = {
     "get": _get,
-    "items": _items,
-    "keys": _keys,
-    "values": _values,
+    "items": _listing("items", lambda owner: owner.items()),
+    "keys": _listing("keys", list),
+    "values": _listing("values", lambda owner: owner.values()),
 }
 _LIST_METHODS: dict[str, Callable[..., Any]] = {
     "count": _counted(list.count),
@@ -207,28 +201,25 @@ class BlueprintEnvironment(ImmutableSandboxedEnvironment):
             return self._member_of_list(obj, attribute)
         if isinstance(obj, LoopContext) and attribute in _LOOP_NAMES:
             return getattr(obj, attribute)
-        if isinstance(obj, Namespace) and not attribute.startswith("_"):
-            return self._namespace_value(obj, attribute)
-        if isinstance(obj, TemplateReference):
-            return self._block(obj, attribute)
+        if isinstance(obj, Namespace | TemplateReference):
+            return self._set_value(obj, attribute)
         if isinstance(obj, Time):
             method = _time_method(attribute)
-            return self._absent(obj, attribute) if method is None else Method(obj, method)
+            return self._absent(obj, attribute) if method is None else Callee(method, obj)
         if isinstance(obj, Undefined):
             return getattr(obj, "_fail_with_undefined_error")()  # noqa: B009 - how Jinja2 says it
         return self._absent(obj, attribute)
 
-    def _namespace_value(self, obj: Namespace, attribute: str) -> Any:
+    def _set_value(self, obj: Namespace | TemplateReference, attribute: str) -> Any:
+        """Give what a template put into a namespace, or a block that it has."""
         try:
-            return getattr(obj, attribute)
-        except AttributeError:
-            return self._absent(obj, attribute)
-
-    def _block(self, obj: TemplateReference, attribute: str) -> Any:
-        try:
-            return obj[attribute]
-        except KeyError:
-            return self._absent(obj, attribute)
+            if isinstance(obj, TemplateReference):
+                return obj[attribute]
+            if not attribute.startswith("_"):
+                return getattr(obj, attribute)
+        except (AttributeError, KeyError):
+            pass
+        return self._absent(obj, attribute)
 
     def _member_of_list(self, obj: Any, attribute: str) -> Any:
         # What `groupby` gives has names; plain pairs and lists have none.
@@ -238,7 +229,7 @@ class BlueprintEnvironment(ImmutableSandboxedEnvironment):
 
     def _method(self, obj: Any, name: str, methods: Mapping[str, Callable[..., Any]]) -> Any:
         function = methods.get(name)
-        return self._absent(obj, name) if function is None else Method(obj, function)
+        return self._absent(obj, name) if function is None else Callee(function, obj)
 
     def _absent(self, obj: Any, name: Any) -> Undefined:
         where = name_of(obj)
@@ -273,10 +264,9 @@ class BlueprintEnvironment(ImmutableSandboxedEnvironment):
     ) -> Any:
         meter = context.meter
         meter.spend(1)
-        if isinstance(callee, Method | Callee):
+        if isinstance(callee, Callee):
             kwargs = {key: each for key, each in kwargs.items() if key not in _INNER}
-            owner = (callee.owner,) if isinstance(callee, Method) else ()
-            return callee.function(meter, *owner, *args, **kwargs)
+            return callee.function(meter, *callee.owner, *args, **kwargs)
         if isinstance(callee, LoopContext) and args:
             args = (Counted(meter, args[0], 1), *args[1:])
         elif isinstance(callee, MethodType) and isinstance(callee.__self__, LoopContext):

@@ -1,9 +1,8 @@
-"""A Jinja2 text, parsed once and carried out many times."""
+"""Jinja2 templates, parsed once and carried out many times."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -32,17 +31,14 @@ from kanister_py.core.templates.param_types import ROOT_NAMES
 from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Budget, Effects, GoError, Limits
 from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.values import byte_length
+from kanister_py.patterns import pattern_of
 
 if TYPE_CHECKING:
     from kanister_py.core.templates.params import Params
 
 
-class TemplateUndefined(TemplateExecError):
-    """A Jinja2 template uses something that is not there; `why` names it."""
-
-    reason = "TemplateUndefined"
-
-
+UNDEFINED: Final = "TemplateUndefined"
+"""The reason of a template that uses something which is not there; `why` names it."""
 NO_FUNCTIONS: Mapping[str, Callee] = {}
 _MOST_KEPT = 2048
 _MOST_CHARACTERS = 1024 * 1024
@@ -86,37 +82,24 @@ class JinjaTemplate:
 
     def execute(
         self,
-        params: Params,
+        data: Params | Mapping[str, Any],
         effects: Effects = NO_EFFECTS,
         limits: Limits = DEFAULT,
         budget: Budget | None = None,
-    ) -> str:
-        """What does the template say about `params`?"""
-        return self._execute(params.root, ROOT_NAMES, Meter(effects, limits, budget))
-
-    def execute_over(
-        self,
-        data: Mapping[str, Any],
-        effects: Effects = NO_EFFECTS,
-        limits: Limits = DEFAULT,
         functions: Mapping[str, Callee] = NO_FUNCTIONS,
     ) -> str:
-        """What does the template say about plain data, whose keys are its names?
+        """Render the template over params, or over plain data whose keys are its names.
 
         `functions` may be called besides those that every template has.
         """
-        return self._execute(data, data, Meter(effects, limits), functions)
-
-    def _execute(
-        self,
-        root: Mapping[str, Any],
-        names: Container[str],
-        meter: Meter,
-        functions: Mapping[str, Callee] = NO_FUNCTIONS,
-    ) -> str:
+        meter = Meter(effects, limits, budget)
         context = self._template.new_context(dict(functions))
         assert isinstance(context, BlueprintContext)
-        context.meter, context.root, context.names = meter, root, names
+        context.meter = meter
+        if isinstance(data, Mapping):
+            context.root = context.names = data
+        else:
+            context.root, context.names = data.root, ROOT_NAMES
         size = 0
         pieces = []
         try:
@@ -139,12 +122,11 @@ class JinjaTemplate:
         line = self._line_of(error)
         why = str(error) or type(error).__name__
         message = f"Line {line}: {why}"
-        if isinstance(error, UndefinedError):
-            raise TemplateUndefined(message, "", line, -1, "", why) from None
-        raise TemplateExecError(message, "", line, -1, "", why) from None
+        reason = UNDEFINED if isinstance(error, UndefinedError) else ""
+        raise TemplateExecError(message, line, why, reason=reason) from None
 
     def _line_of(self, error: BaseException) -> int:
-        """On which line of the template did it happen? The innermost one counts."""
+        """Give the line of the template where it happened; the innermost one counts."""
         line = 0
         place: TracebackType | None = error.__traceback__
         while place is not None:
@@ -180,7 +162,7 @@ def parse_jinja(text: str) -> nodes.Template:
 
 
 def _meant(why: str, environment: Environment) -> str:
-    """Say of a filter or test that nobody knows which one may be meant."""
+    """Name the filter or test that may be meant by one that is not known."""
     found = _UNKNOWN.fullmatch(why)
     if found is None:
         return why.removesuffix(".")
@@ -189,8 +171,8 @@ def _meant(why: str, environment: Environment) -> str:
     return f"there is no {found[1]} {found[2]}{did_you_mean(nearest(found[2], names))}"
 
 
-_UNKNOWN: Final = re.compile(r"No (filter|test) named '(.*)'\.")
+_UNKNOWN: Final = pattern_of(r"No (filter|test) named '(.*)'\.")
 
 
 def _unreadable(why: str, line: int) -> TemplateError:
-    return TemplateParseError(f"Line {line}: {why}" if line else why.capitalize(), "", line)
+    return TemplateParseError(f"Line {line}: {why}" if line else why.capitalize(), line)

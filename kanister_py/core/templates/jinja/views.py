@@ -59,7 +59,7 @@ class MapView(Mapping[Any, Any]):
 
 
 def view_of(value: Value, name: str = "") -> Any:
-    """A Go value as a Jinja2 template sees it, reached by `name`."""
+    """Show a Go value, reached by `name`, to a Jinja2 template."""
     kind = type(value)
     if value is None or kind in (str, bool, int, float):
         return value
@@ -79,7 +79,7 @@ def view_of(value: Value, name: str = "") -> Any:
 
 
 def go_value_of(value: Any) -> Value:
-    """What a template made or was shown, as a value for a Go function."""
+    """Turn what a template made or was shown into a value for a Go function."""
     if isinstance(value, MapView):
         return value.source
     if isinstance(value, Mapping):

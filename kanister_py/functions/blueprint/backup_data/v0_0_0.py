@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from pydantic import Field
-
 from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.commands import Target, access_of_command
@@ -18,7 +16,8 @@ from kanister_py.functions.blueprint.repositories import (
     repository_path,
     tag_of,
 )
-from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.arguments import Field, Outputs
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
 class BackupDataArgs(RepositoryArgs):

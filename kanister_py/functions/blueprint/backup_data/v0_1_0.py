@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import Field
-
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data.v0_0_0 import BackupOutputs
-from kanister_py.functions.blueprint.claims import access_to_claim
+from kanister_py.functions.blueprint.claims import volumes_below
 from kanister_py.functions.blueprint.keyed_repository import (
     HelperPod,
     KeyedRepository,
@@ -20,14 +17,14 @@ from kanister_py.functions.blueprint.keyed_repository import (
     restic_pod,
     run_tag,
 )
-from kanister_py.functions.blueprint.pod_volumes import volumes_below
 from kanister_py.functions.blueprint.repositories import (
-    access_of_helper,
+    VolumeFunc,
     location_of,
     prefixed,
     repository_path,
 )
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.arguments import Field
+from kanister_py.ports.function import PhaseContext
 
 
 class BackupDataArgsV010(RetentionArgs):
@@ -47,7 +44,7 @@ class BackupDataArgsV010(RetentionArgs):
     )
 
 
-class BackupDataV010(Func):
+class BackupDataV010(VolumeFunc):
     """Backs a folder on the volumes of a pod up, in a pod of its own on the same node.
 
     The application needs no restic. The key must be named, and stands on no command line.
@@ -59,11 +56,6 @@ class BackupDataV010(Func):
     version: ClassVar = "v0.1.0"
     Args = BackupDataArgsV010
     Outputs = BackupOutputs
-    on_restart = OnRestart.ADOPT
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return [*access_of_helper(args), access_to_claim(args, "")]
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: BackupDataArgsV010

@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from pydantic import Field
-
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.commands import Target, access_of_command
 from kanister_py.functions.blueprint.repositories import (
+    POD_NAMES,
     Repository,
     RepositoryArgs,
     for_every_pod,
@@ -22,7 +21,8 @@ from kanister_py.functions.blueprint.repositories import (
     workload_of,
 )
 from kanister_py.functions.blueprint.restic import path_below
-from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.arguments import Field, Outputs
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
 class BackupDataAllArgs(RepositoryArgs):
@@ -35,11 +35,7 @@ class BackupDataAllArgs(RepositoryArgs):
         description="Where the repositories are in the Profile's bucket, whose name may stand in "
         "front: each is below it under the name of its pod.",
     )
-    pods: str = Field(
-        default="",
-        description="The names of the pods, with spaces between them; left out, those of the "
-        "workload that the action is about.",
-    )
+    pods: str = POD_NAMES
 
 
 class BackupDataAllOutputs(Outputs):

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import Field
-
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data.v0_1_0 import back_up_pod
 from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import BackupDataAllOutputs, pods_of
-from kanister_py.functions.blueprint.claims import access_to_claim
 from kanister_py.functions.blueprint.keyed_repository import Progress, RetentionArgs
-from kanister_py.functions.blueprint.repositories import access_of_helper, for_every_pod
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.functions.blueprint.repositories import POD_NAMES, VolumeFunc, for_every_pod
+from kanister_py.ports.arguments import Field
+from kanister_py.ports.function import PhaseContext
 
 
 class BackupDataAllArgsV010(RetentionArgs):
@@ -32,15 +29,11 @@ class BackupDataAllArgsV010(RetentionArgs):
     container: str = Field(
         default="", description="Not looked at: it is there for blueprints that name one."
     )
-    pods: str = Field(
-        default="",
-        description="The names of the pods, with spaces between them; left out, those of the "
-        "workload that the action is about.",
-    )
+    pods: str = POD_NAMES
     parallelism: int = Field(default=4, ge=1, description="How many pods are backed up at once.")
 
 
-class BackupDataAllV010(Func):
+class BackupDataAllV010(VolumeFunc):
     """Backs a folder on the volumes of every pod up, a few at once.
 
     For the rest each is a BackupData v0.1.0. If one fails, the phase does, once all have
@@ -51,11 +44,6 @@ class BackupDataAllV010(Func):
     version: ClassVar = "v0.1.0"
     Args = BackupDataAllArgsV010
     Outputs = BackupDataAllOutputs
-    on_restart = OnRestart.ADOPT
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return [*access_of_helper(args), access_to_claim(args, "")]
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: BackupDataAllArgsV010

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from pydantic import Field
-
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.repositories import (
+    REPOSITORY_PREFIX,
     HelperArgs,
+    HelperFunc,
     Repository,
-    access_of_helper,
     helper_job,
     helper_pod,
     location_of,
     repository_path,
 )
-from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.arguments import Field, Outputs
+from kanister_py.ports.function import PhaseContext
 
 _PREFIX: Final = "backup-data-stats-"
 
@@ -27,10 +26,7 @@ class BackupDataStatsArgs(HelperArgs):
     """What BackupDataStats takes."""
 
     namespace: str = Field(description="Where the pod runs.")
-    backup_artifact_prefix: str = Field(
-        description="Where the repository is in the Profile's bucket, whose name may stand in "
-        "front.",
-    )
+    backup_artifact_prefix: str = REPOSITORY_PREFIX
     backup_id: str = Field(alias="backupID", description="The ID of the backup.")
     stats_mode: str = Field(
         default="restore-size",
@@ -48,18 +44,13 @@ class BackupDataStatsOutputs(Outputs):
     version: str
 
 
-class BackupDataStats(Func):
+class BackupDataStats(HelperFunc):
     """Measures a backup, in a new pod."""
 
     name = "BackupDataStats"
     version: ClassVar = "v0.0.0"
     Args = BackupDataStatsArgs
     Outputs = BackupDataStatsOutputs
-    on_restart = OnRestart.ADOPT
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return access_of_helper(args)
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: BackupDataStatsArgs

@@ -6,8 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import Field
-
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.quantities import in_units
 from kanister_py.core.templates.params import Params
@@ -18,18 +16,21 @@ from kanister_py.functions.blueprint.keyed_repository import (
     KeyedRepository,
     restic_pod,
 )
-from kanister_py.functions.blueprint.repositories import location_of, prefixed, repository_path
-from kanister_py.ports.function import Func, Outputs, PhaseContext
+from kanister_py.functions.blueprint.repositories import (
+    REPOSITORY_PREFIX,
+    location_of,
+    prefixed,
+    repository_path,
+)
+from kanister_py.ports.arguments import Field, Outputs
+from kanister_py.ports.function import Func, PhaseContext
 
 
 class BackupDataStatsArgsV010(KeyedArgs):
     """What BackupDataStats takes from v0.1.0 on."""
 
     namespace: str = Field(description="Where the pod runs.")
-    backup_artifact_prefix: str = Field(
-        description="Where the repository is in the Profile's bucket, whose name may stand in "
-        "front.",
-    )
+    backup_artifact_prefix: str = REPOSITORY_PREFIX
     backup_id: str = Field(alias="backupID", description="The ID of the backup.")
     stats_mode: str = Field(
         default="restore-size",
@@ -75,11 +76,11 @@ class BackupDataStatsV010(Func, parent=BackupDataStats):
                     f"{len(found)} backups in {path} have the ID {args.backup_id}",
                     reason="SnapshotNotFound",
                 )
-            said = json.loads(repository.run("stats", "--json", "--mode", args.stats_mode, *found))
-        size = int(said["total_size"])
+            stats = json.loads(repository.run("stats", "--json", "--mode", args.stats_mode, *found))
+        size = int(stats["total_size"])
         return {
             "mode": args.stats_mode,
-            "fileCount": str(said.get("total_file_count", 0)),
+            "fileCount": str(stats.get("total_file_count", 0)),
             "size": in_units(size),
             "sizeBytes": str(size),
             "version": "v0.1.0",

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from pydantic import Field
-
 from kanister_py.core.errors import CommandFailed
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.repositories import (
+    REPOSITORY_PREFIX,
     HelperArgs,
+    HelperFunc,
     Repository,
-    access_of_helper,
     helper_job,
     helper_pod,
     location_of,
@@ -21,7 +19,8 @@ from kanister_py.functions.blueprint.repositories import (
     repository_path,
 )
 from kanister_py.functions.blueprint.restic import NO_REPOSITORY, WRONG_PASSWORD
-from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.arguments import Outputs
+from kanister_py.ports.function import PhaseContext
 
 _PREFIX: Final = "check-repository-"
 
@@ -29,10 +28,7 @@ _PREFIX: Final = "check-repository-"
 class CheckRepositoryArgs(HelperArgs):
     """What CheckRepository takes."""
 
-    backup_artifact_prefix: str = Field(
-        description="Where the repository is in the Profile's bucket, whose name may stand in "
-        "front.",
-    )
+    backup_artifact_prefix: str = REPOSITORY_PREFIX
 
 
 class CheckRepositoryOutputs(Outputs):
@@ -43,7 +39,7 @@ class CheckRepositoryOutputs(Outputs):
     version: str
 
 
-class CheckRepository(Func):
+class CheckRepository(HelperFunc):
     """Tells whether a repository can be opened, in a new pod where the controller runs.
 
     A wrong key or a missing repository does not fail the phase: the outputs say so.
@@ -53,11 +49,6 @@ class CheckRepository(Func):
     version: ClassVar = "v0.0.0"
     Args = CheckRepositoryArgs
     Outputs = CheckRepositoryOutputs
-    on_restart = OnRestart.ADOPT
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return access_of_helper(args)
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: CheckRepositoryArgs

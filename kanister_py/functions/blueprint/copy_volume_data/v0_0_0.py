@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from pydantic import Field
-
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data.v0_0_0 import BackupOutputs
-from kanister_py.functions.blueprint.claims import access_to_claim
 from kanister_py.functions.blueprint.repositories import (
+    REPOSITORY_PREFIX,
     HelperArgs,
     Repository,
-    access_of_helper,
+    VolumeFunc,
     helper_job,
     helper_pod,
     location_of,
     repository_path,
     tag_of,
 )
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.arguments import Field
+from kanister_py.ports.function import PhaseContext
 
 _PREFIX: Final = "copy-vol-data-"
 _FOLDER: Final = "/mnt/vol_data"
@@ -32,10 +30,7 @@ class CopyVolumeDataArgs(HelperArgs):
 
     namespace: str = Field(description="Where the pod runs, and where the volume is.")
     volume: str = Field(description="The PersistentVolumeClaim that is backed up.")
-    data_artifact_prefix: str = Field(
-        description="Where the repository is in the Profile's bucket, whose name may stand in "
-        "front.",
-    )
+    data_artifact_prefix: str = REPOSITORY_PREFIX
     mount_path: str = Field(
         default="",
         description="Where the volume is mounted, and so which paths the backup has; left out, "
@@ -50,19 +45,13 @@ class CopyVolumeDataOutputs(BackupOutputs):
     backup_artifact_location: str
 
 
-class CopyVolumeData(Func):
+class CopyVolumeData(VolumeFunc):
     """Backs a volume up in a new pod that has it mounted."""
 
     name = "CopyVolumeData"
     version: ClassVar = "v0.0.0"
     Args = CopyVolumeDataArgs
     Outputs = CopyVolumeDataOutputs
-    on_restart = OnRestart.ADOPT
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        claim = access_to_claim(args, str(args.get("volume") or ""))
-        return [*access_of_helper(args), claim]
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: CopyVolumeDataArgs

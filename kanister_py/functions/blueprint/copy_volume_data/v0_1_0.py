@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import Field
-
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.copy_volume_data.v0_0_0 import (
-    CopyVolumeData,
-    CopyVolumeDataOutputs,
-)
+from kanister_py.functions.blueprint.copy_volume_data.v0_0_0 import CopyVolumeData
 from kanister_py.functions.blueprint.keyed_repository import (
     HelperPod,
     KeyedRepository,
@@ -21,8 +15,13 @@ from kanister_py.functions.blueprint.keyed_repository import (
     restic_pod,
     run_tag,
 )
-from kanister_py.functions.blueprint.repositories import location_of, repository_path
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.functions.blueprint.repositories import (
+    REPOSITORY_PREFIX,
+    location_of,
+    repository_path,
+)
+from kanister_py.ports.arguments import Field
+from kanister_py.ports.function import Func, PhaseContext
 
 
 class CopyVolumeDataArgsV010(RetentionArgs):
@@ -30,10 +29,7 @@ class CopyVolumeDataArgsV010(RetentionArgs):
 
     namespace: str = Field(description="Where the pod runs, and where the volume is.")
     volume: str = Field(description="The PersistentVolumeClaim that is backed up.")
-    data_artifact_prefix: str = Field(
-        description="Where the repository is in the Profile's bucket, whose name may stand in "
-        "front.",
-    )
+    data_artifact_prefix: str = REPOSITORY_PREFIX
     mount_path: str = Field(
         default="",
         description="Where the volume is mounted, and so which paths the backup has; left out, "
@@ -50,12 +46,6 @@ class CopyVolumeDataV010(Func, parent=CopyVolumeData):
 
     version: ClassVar = "v0.1.0"
     Args = CopyVolumeDataArgsV010
-    Outputs = CopyVolumeDataOutputs
-    on_restart = OnRestart.ADOPT
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return CopyVolumeData.access(args)
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: CopyVolumeDataArgsV010

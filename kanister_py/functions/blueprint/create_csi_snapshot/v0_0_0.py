@@ -1,15 +1,13 @@
-"""What does CreateCSISnapshot v0.0.0 do?"""
+"""CreateCSISnapshot v0.0.0: a VolumeSnapshot of a claim."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from pydantic import Field
-
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.paths import find_path
+from kanister_py.core.objects.field_paths import parse_field_path
 from kanister_py.core.objects.resources import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
 from kanister_py.functions.blueprint.references import failing_as
 from kanister_py.functions.blueprint.snapshots import (
@@ -20,8 +18,9 @@ from kanister_py.functions.blueprint.snapshots import (
     suffix_of,
     wait_until_ready,
 )
+from kanister_py.ports.arguments import Args, Field, Outputs
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
 class CreateCSISnapshotArgs(Args):
@@ -102,5 +101,8 @@ class CreateCSISnapshot(Func):
 
 
 def _size_of(claim: KubeObject) -> str:
-    asked = find_path(claim, "spec.resources.requests.storage", "0")
-    return str(find_path(claim, "status.capacity.storage", asked))
+    return str(_CAPACITY.find(claim) or _ASKED.find(claim) or "0")
+
+
+_CAPACITY = parse_field_path("status.capacity.storage")
+_ASKED = parse_field_path("spec.resources.requests.storage")

@@ -1,11 +1,9 @@
-"""What does CreateCSISnapshotStatic v0.0.0 do?"""
+"""CreateCSISnapshotStatic v0.0.0: a snapshot of the storage, made known to the cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
-
-from pydantic import Field
 
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.resources import (
@@ -21,8 +19,9 @@ from kanister_py.functions.blueprint.snapshots import (
     snapshot_of,
     wait_until_ready,
 )
+from kanister_py.ports.arguments import Args, Field, Outputs
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
 class CreateCSISnapshotStaticArgs(Args):

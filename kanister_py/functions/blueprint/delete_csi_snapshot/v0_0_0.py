@@ -1,17 +1,16 @@
-"""What does DeleteCSISnapshot v0.0.0 do?"""
+"""DeleteCSISnapshot v0.0.0: a VolumeSnapshot, deleted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from pydantic import Field
-
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.resources import VOLUME_SNAPSHOTS
 from kanister_py.functions.blueprint.references import failing_as, wait_until_gone
-from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.arguments import Args, Field, Outputs
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
 class DeleteCSISnapshotArgs(Args):

@@ -1,4 +1,4 @@
-"""What does DeleteCSISnapshotContent v0.0.0 do?"""
+"""DeleteCSISnapshotContent v0.0.0: a VolumeSnapshotContent, deleted."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
-from pydantic import Field
-
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.resources import VOLUME_SNAPSHOT_CONTENTS
 from kanister_py.functions.blueprint.references import failing_as
-from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.arguments import Args, Field, Outputs
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
 class DeleteCSISnapshotContentArgs(Args):

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from pydantic import Field
-
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.repositories import (
     HelperArgs,
+    HelperFunc,
     Repository,
-    access_of_helper,
     helper_job,
     helper_pod,
     location_of,
     repository_path,
 )
-from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.arguments import Field, Outputs
+from kanister_py.ports.function import PhaseContext
 
 _PREFIX: Final = "delete-data-"
 
@@ -51,18 +49,13 @@ class DeleteDataOutputs(Outputs):
     space_freed: str
 
 
-class DeleteData(Func):
+class DeleteData(HelperFunc):
     """Deletes backups, in a new pod."""
 
     name = "DeleteData"
     version: ClassVar = "v0.0.0"
     Args = DeleteDataArgs
     Outputs = DeleteDataOutputs
-    on_restart = OnRestart.ADOPT
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return access_of_helper(args)
 
     def exec(self, ctx: PhaseContext, params: Params, args: DeleteDataArgs) -> Mapping[str, Any]:
         ids, tags = args.backup_id.split(), args.backup_tag.split()

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from pydantic import Field
-
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.delete_data.v0_0_0 import DeleteData, nothing_named
@@ -17,6 +15,7 @@ from kanister_py.functions.blueprint.keyed_repository import (
     restic_pod,
 )
 from kanister_py.functions.blueprint.repositories import location_of, prefixed, repository_path
+from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import Func, PhaseContext
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from pydantic import Field
-
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.delete_data.v0_0_0 import (
     DeleteDataOutputs,
@@ -16,15 +13,16 @@ from kanister_py.functions.blueprint.delete_data.v0_0_0 import (
 )
 from kanister_py.functions.blueprint.repositories import (
     HelperArgs,
+    HelperFunc,
     Repository,
-    access_of_helper,
     helper_job,
     helper_pod,
     location_of,
 )
 from kanister_py.functions.blueprint.restic import path_below
 from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import read_backup_info
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.arguments import Field
+from kanister_py.ports.function import PhaseContext
 
 _PREFIX: Final = "delete-data-all-"
 
@@ -43,18 +41,13 @@ class DeleteDataAllArgs(HelperArgs):
     )
 
 
-class DeleteDataAll(Func):
+class DeleteDataAll(HelperFunc):
     """Deletes what BackupDataAll backed up, in a new pod, one after the other."""
 
     name = "DeleteDataAll"
     version: ClassVar = "v0.0.0"
     Args = DeleteDataAllArgs
     Outputs = DeleteDataOutputs
-    on_restart = OnRestart.ADOPT
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return access_of_helper(args)
 
     def exec(self, ctx: PhaseContext, params: Params, args: DeleteDataAllArgs) -> Mapping[str, Any]:
         location = location_of(ctx, params)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from pydantic import Field
-
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
@@ -21,7 +19,8 @@ from kanister_py.functions.blueprint.rds import (
     subnets_of,
 )
 from kanister_py.functions.blueprint.rds_dumps import DumpArgs, write_dump
-from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.arguments import Field, Outputs
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
 class ExportRDSSnapshotArgs(DumpArgs, RdsArgs):

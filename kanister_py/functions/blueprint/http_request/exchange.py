@@ -1,4 +1,4 @@
-"""How one HTTP request is sent and its response read, so that somebody else can stop it."""
+"""HTTP exchange: one request and its response, which another thread may stop."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPResponse, IncompleteRead
 from threading import Lock
-from typing import Final, NamedTuple
+from typing import Final
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 from urllib.request import getproxies_environment, proxy_bypass
 
 from kanister_py.core.errors import UsageError
+from kanister_py.values import NamedTuple
 
 
 class InvalidRequest(UsageError):
@@ -154,7 +155,7 @@ class Exchange:
         """Whether any of the request was sent: the host may have acted on it."""
 
     def stop(self) -> None:
-        """Have whoever is in `run` fail at once."""
+        """Have the thread that is in `run` fail at once."""
         with self._lock:
             self.is_stopped = True
             if self._held is not None:

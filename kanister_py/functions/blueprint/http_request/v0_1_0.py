@@ -1,4 +1,4 @@
-"""What does HTTPRequest v0.1.0 do?"""
+"""HTTPRequest v0.1.0: one request to a service, and its answer as outputs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from http.client import HTTPException
 from ssl import SSLCertVerificationError
 from threading import Timer
 from typing import Any, ClassVar, Final
-
-from pydantic import Field, field_validator
 
 from kanister_py.core.errors import TransientError, UsageError
 from kanister_py.core.objects.access import Access
@@ -25,7 +23,8 @@ from kanister_py.functions.blueprint.http_request.exchange import (
     Security,
 )
 from kanister_py.functions.blueprint.pods import Timeout
-from kanister_py.ports.function import AnyOutputs, Args, Func, OnRestart, PhaseContext
+from kanister_py.ports.arguments import AnyOutputs, Args, Field, field_validator
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
 class RequestFailed(TransientError):
@@ -58,8 +57,8 @@ class ServiceNotReady(TransientError):
     reason = "UnexpectedStatus"
 
     def __init__(self, request: str, status: int, body: str, delay_seconds: float) -> None:
-        told = f"{request}: answered with {status}{f': {body}' if body else ''}"
-        super().__init__(told, delay_seconds)
+        message = f"{request}: answered with {status}{f': {body}' if body else ''}"
+        super().__init__(message, delay_seconds)
         self.request = request
         self.status = status
 
@@ -274,7 +273,7 @@ def _exchange(ctx: PhaseContext, args: HTTPRequestArgs, request: Request) -> Res
         args.ca_certificate, args.insecure_skip_tls_verify, args.use_environment_proxy
     )
     exchange = Exchange(security, seconds)
-    told = f"{request.method} {request.address}"
+    label = f"{request.method} {request.address}"
     timer = Timer(seconds, exchange.stop)
     timer.daemon = True
     timer.start()
@@ -282,21 +281,21 @@ def _exchange(ctx: PhaseContext, args: HTTPRequestArgs, request: Request) -> Res
         with ctx.on_cancel(exchange.stop), ctx.idle():
             return exchange.run(request)
     except SSLCertVerificationError as error:
-        raise InvalidRequest(f"{told}: {error.verify_message}") from error
+        raise InvalidRequest(f"{label}: {error.verify_message}") from error
     except (OSError, HTTPException) as error:
         ctx.check_cancelled()
         if exchange.is_stopped or isinstance(error, TimeoutError):
             why = f"no answer within {seconds:g} s"
         else:
             why = _why(error)
-        raise RequestFailed(told, why, is_begun=exchange.is_begun) from error
+        raise RequestFailed(label, why, is_begun=exchange.is_begun) from error
     finally:
         timer.cancel()
 
 
 def _why(error: Exception) -> str:
-    told = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return " ".join(str(told).split())
+    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return " ".join(str(reason).split())
 
 
 def _is_expected(expected: list[int | str], status: int) -> bool:
@@ -312,10 +311,10 @@ def _fits(expected: str, status: int) -> bool:
 
 def _unexpected(request: Request, response: Response) -> UnexpectedStatus | ServiceNotReady:
     shown = " ".join(response.text[:_SHOWN_OF_BODY].split())
-    told = f"{request.method} {request.address}"
+    label = f"{request.method} {request.address}"
     if response.status in _PASSING:
-        return ServiceNotReady(told, response.status, shown, _retry_after(response))
-    return UnexpectedStatus(told, response.status, shown)
+        return ServiceNotReady(label, response.status, shown, _retry_after(response))
+    return UnexpectedStatus(label, response.status, shown)
 
 
 def _retry_after(response: Response) -> float:

@@ -1,16 +1,15 @@
-"""What does KubeExec v0.0.0 do?"""
+"""KubeExec v0.0.0: a command in a container that is there."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from pydantic import Field
-
 from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.commands import Target, access_of_command, run_in_container
-from kanister_py.ports.function import Args, Func, OnRestart, PhaseContext
+from kanister_py.ports.arguments import Args, Field
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
 class KubeExecArgs(Args):

@@ -1,4 +1,4 @@
-"""What does KubeExecAll v0.0.0 do?"""
+"""KubeExecAll v0.0.0: a command in many containers at once."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from dataclasses import dataclass, field
 from threading import Thread
 from typing import Any, ClassVar
 
-from pydantic import Field
-
 from kanister_py.core.errors import CommandFailed, KanisterError
 from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.commands import Target, access_of_command, run_in_container
-from kanister_py.ports.function import Args, Func, OnRestart, PhaseContext
+from kanister_py.ports.arguments import Args, Field
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
 class KubeExecAllArgs(Args):
@@ -97,5 +96,5 @@ def _raise_for(calls: Sequence[_Call]) -> None:
         ):
             raise each.error or AssertionError
     codes = (each.error.exit_code for each in failed if isinstance(each.error, CommandFailed))
-    told = "\n".join(f"{each.target}: {each.error}" for each in failed)
-    raise CommandFailed(told, next(codes, None)) from failed[0].error
+    message = "\n".join(f"{each.target}: {each.error}" for each in failed)
+    raise CommandFailed(message, next(codes, None)) from failed[0].error

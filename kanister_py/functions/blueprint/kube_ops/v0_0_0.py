@@ -1,15 +1,21 @@
-"""What does KubeOps v0.0.0 do?"""
+"""KubeOps v0.0.0: objects of the cluster, created, deleted or patched."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from pydantic import Field
-
-from kanister_py.core.errors import AlreadyExists, InvalidDocument, NotFound, UsageError
+from kanister_py.core.errors import (
+    AlreadyExists,
+    InvalidDocument,
+    KanisterError,
+    NoMatch,
+    NotFound,
+    UsageError,
+    did_you_mean,
+)
 from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.documents import Document, kind_of, parse_documents
+from kanister_py.core.objects.documents import Document, kind_of, nearest, parse_documents
 from kanister_py.core.objects.parts import namespace_of
 from kanister_py.core.objects.resources import (
     BUILTIN_KINDS,
@@ -26,8 +32,9 @@ from kanister_py.functions.blueprint.references import (
     is_made_by,
     wait_until_gone,
 )
+from kanister_py.ports.arguments import Args, Field, Outputs
 from kanister_py.ports.cluster import KubeObject, PatchType
-from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
 class InvalidOperation(UsageError):
@@ -42,7 +49,7 @@ class InvalidOperation(UsageError):
 
 
 class IncompleteOperation(UsageError):
-    """A function is told too little for what it is asked to do."""
+    """The arguments do not suffice for what is asked."""
 
     reason = "IncompleteOperation"
 
@@ -53,6 +60,7 @@ class IncompleteOperation(UsageError):
 
 
 OPERATIONS = ("create", "delete", "patch")
+OPERATION_PATTERN = "|".join(OPERATIONS)
 _FIELD_MANAGER = "kanister-create"
 _KNOWN = {each.kind: each for each in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS)}
 
@@ -60,7 +68,10 @@ _KNOWN = {each.kind: each for each in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS)
 class KubeOpsArgs(Args):
     """What KubeOps takes."""
 
-    operation: str = Field(description="What is done: `create`, `delete` or `patch`.")
+    operation: str = Field(
+        description="What is done: `create`, `delete` or `patch`.",
+        json_schema_extra={"pattern": OPERATION_PATTERN},
+    )
     spec: str = Field(
         default="",
         description="What is created, as YAML or JSON, several documents if need be; or the patch.",
@@ -106,6 +117,10 @@ class KubeOps(Func):
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:
         return access_of(args, "create", "get", "list")
+
+    @classmethod
+    def refusals(cls, args: Mapping[str, Any]) -> Iterable[tuple[str, KanisterError]]:
+        return _refusals_of(args)
 
     def exec(self, ctx: PhaseContext, params: Any, args: KubeOpsArgs) -> Mapping[str, Any]:
         reference = args.object_reference or ObjectReference()
@@ -163,16 +178,12 @@ def access_of(args: Mapping[str, Any], *creating: str) -> list[Access] | None:
     if args.get("operation") == "patch":
         return access_to(reference, "patch", namespace=namespace)
     spec = args.get("spec")
-    if isinstance(spec, str):
-        if is_template(spec):
-            return None
-        try:
-            documents = read_spec(spec)
-        except InvalidDocument:
-            return None
-    else:
-        several = spec if isinstance(spec, list) else [spec]
-        documents = [Document.of(each, "spec") for each in several if each]
+    if isinstance(spec, str) and is_template(spec):
+        return None
+    try:
+        documents = _documents_of(spec)
+    except InvalidDocument:
+        return None
     accesses: list[Access] = []
     for document in documents:
         for manifest in _flat(document, document.root.value):
@@ -185,24 +196,53 @@ def access_of(args: Mapping[str, Any], *creating: str) -> list[Access] | None:
     return accesses
 
 
-def check_reference(reference: ObjectReference, operation: str) -> None:
-    """Refuse a reference that says too little for an operation."""
-    missing = [
-        key
-        for key, value in (
-            ("name", reference.name),
-            ("apiVersion", reference.api_version),
-            ("resource", reference.resource),
-        )
-        if not value
-    ]
+def _refusals_of(args: Mapping[str, Any]) -> Iterator[tuple[str, KanisterError]]:
+    """Say whether an operation is none, and whether something is created of no kind there is."""
+    operation, spec = args.get("operation"), args.get("spec")
+    if isinstance(operation, str) and operation not in OPERATIONS:
+        yield "operation", InvalidOperation(operation, OPERATIONS)
+    if operation != "create" or not spec:
+        return
+    try:
+        manifests = manifests_in(_documents_of(spec), operation)
+    except UsageError as error:
+        yield "spec", error
+        return
+    for manifest in manifests:
+        version, kind = str(manifest.get("apiVersion", "")), str(manifest.get("kind", ""))
+        # What serves other groups may yet come; these are whole on every cluster.
+        known = [each.kind for each in BUILTIN_KINDS if each.gvr.api_version == version]
+        if version in _WHOLE and kind not in known:
+            meant = did_you_mean(nearest(kind, known))
+            yield "spec", NoMatch(f'no matches for kind "{kind}" in version "{version}"{meant}')
+
+
+_WHOLE = ("v1", "apps/v1", "batch/v1")
+
+
+def check_reference(reference: ObjectReference, operation: str, *, by_kind: bool = False) -> None:
+    """Refuse a reference that says too little for an operation; `by_kind`, its kind will do."""
+    wanted = {"name": reference.name, "apiVersion": reference.api_version}
+    if by_kind:
+        wanted["resource or kind"] = reference.resource or reference.kind
+    else:
+        wanted["resource"] = reference.resource
+    missing = [f"objectReference.{key}" for key, value in wanted.items() if not value]
     if missing:
-        raise IncompleteOperation(operation, [f"objectReference.{each}" for each in missing])
+        raise IncompleteOperation(operation, missing)
 
 
 def read_spec(text: str) -> list[Document]:
     """Read a spec as Kubernetes' tools do: of a key that stands twice, the last one counts."""
     return parse_documents(text, "spec", repeated_keys_win=True)
+
+
+def _documents_of(spec: Any) -> list[Document]:
+    """Give the documents of a spec that is a text, a map or a list of maps."""
+    if isinstance(spec, str):
+        return read_spec(spec)
+    several = spec if isinstance(spec, list) else [spec]
+    return [Document.of(each, "spec") for each in several if each]
 
 
 def manifests_in(documents: Iterable[Document], operation: str) -> list[KubeObject]:

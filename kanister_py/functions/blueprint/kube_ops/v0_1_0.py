@@ -1,22 +1,21 @@
-"""What does KubeOps v0.1.0 do otherwise?"""
+"""KubeOps v0.1.0: as v0.0.0, but `create` applies, and `patch` takes custom resources."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from pydantic import Field
-
 from kanister_py.core.errors import UnsupportedMediaType
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.functions.blueprint.kube_ops.v0_0_0 import (
+    OPERATION_PATTERN,
     OPERATIONS,
-    IncompleteOperation,
     InvalidOperation,
     KubeOps,
     access_of,
+    check_reference,
     create_once,
     delete_and_wait,
     labelled,
@@ -25,8 +24,9 @@ from kanister_py.functions.blueprint.kube_ops.v0_0_0 import (
     read_spec,
 )
 from kanister_py.functions.blueprint.references import ObjectReference, as_output, resource_meant
+from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.cluster import KubeObject, PatchType
-from kanister_py.ports.function import Args, Func, PhaseContext
+from kanister_py.ports.function import Func, PhaseContext
 
 _FIELD_MANAGER = "kanister-py"
 
@@ -43,7 +43,10 @@ class ObjectReferenceV010(ObjectReference):
 class KubeOpsArgsV010(Args):
     """What KubeOps takes from v0.1.0 on."""
 
-    operation: str = Field(description="What is done: `create`, `delete` or `patch`.")
+    operation: str = Field(
+        description="What is done: `create`, `delete` or `patch`.",
+        json_schema_extra={"pattern": OPERATION_PATTERN},
+    )
     spec: str | dict[str, Any] | list[dict[str, Any]] = Field(
         default="",
         description="What is created, or the patch: as text in YAML or JSON, as a map, "
@@ -86,7 +89,7 @@ class KubeOpsV010(Func, parent=KubeOps):
         if args.operation == "create":
             return self._create(ctx, args)
         reference = args.object_reference or ObjectReference()
-        check_reference(reference, args.operation)
+        check_reference(reference, args.operation, by_kind=True)
         resource = resource_meant(ctx.cluster, reference)
         namespace = ""
         if ctx.cluster.describe(resource).is_namespaced:
@@ -144,21 +147,6 @@ class KubeOpsV010(Func, parent=KubeOps):
                     raise
             else:
                 return
-
-
-def check_reference(reference: ObjectReference, operation: str) -> None:
-    """Refuse a reference that says too little for an operation."""
-    missing = [
-        told
-        for told, is_there in (
-            ("objectReference.name", reference.name),
-            ("objectReference.apiVersion", reference.api_version),
-            ("objectReference.resource or kind", reference.resource or reference.kind),
-        )
-        if not is_there
-    ]
-    if missing:
-        raise IncompleteOperation(operation, missing)
 
 
 def _manifests_of(args: KubeOpsArgsV010) -> list[KubeObject]:

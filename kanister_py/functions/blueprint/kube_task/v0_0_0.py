@@ -1,11 +1,9 @@
-"""What does KubeTask v0.0.0 do?"""
+"""KubeTask v0.0.0: a command in a pod of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
-
-from pydantic import Field
 
 from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
@@ -18,6 +16,7 @@ from kanister_py.functions.blueprint.pods import (
     running,
     spec_of,
 )
+from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 

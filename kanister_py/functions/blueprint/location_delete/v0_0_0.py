@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from pydantic import Field
-
 from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.repositories import store_of
-from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.arguments import Args, Field, Outputs
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
 class LocationDeleteArgs(Args):
@@ -45,7 +44,7 @@ class LocationDelete(Func):
 
 
 def until_cancelled(ctx: PhaseContext, keys: Iterable[str]) -> Iterable[str]:
-    """Give keys for as long as the phase is not told to stop."""
+    """Give keys until the phase is to stop."""
     for key in keys:
         ctx.check_cancelled()
         yield key

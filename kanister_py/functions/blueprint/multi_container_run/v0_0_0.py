@@ -1,11 +1,9 @@
-"""What does MultiContainerRun v0.0.0 do?"""
+"""MultiContainerRun v0.0.0: two commands side by side in one pod."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
-
-from pydantic import Field
 
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.quantities import parse_quantity
@@ -20,6 +18,7 @@ from kanister_py.functions.blueprint.pods import (
     running,
 )
 from kanister_py.functions.blueprint.running_pod import MAIN_CONTAINER
+from kanister_py.ports.arguments import Field
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
@@ -127,12 +126,12 @@ def _spec_of(args: MultiContainerRunArgs) -> dict[str, Any]:
 
 def override_of(override: Mapping[str, Any] | None, *, has_init: bool) -> Mapping[str, Any] | None:
     """Say what an ActionSet's override means for a pod that has no container `container`."""
-    said = list((override or {}).get("containers") or ())
-    meant = next((each for each in said if each.get("name") == MAIN_CONTAINER), None)
+    given = list((override or {}).get("containers") or ())
+    meant = next((each for each in given if each.get("name") == MAIN_CONTAINER), None)
     if override is None or meant is None:
         return override
     inits = list(override.get("initContainers") or ())
-    rest = [each for each in said if each is not meant]
+    rest = [each for each in given if each is not meant]
     spread = {**override, "containers": [*rest, *_spread(meant, rest, (OUTPUT, BACKGROUND))]}
     if has_init:
         spread["initContainers"] = [*inits, *_spread(meant, inits, (INIT,))]
@@ -140,9 +139,9 @@ def override_of(override: Mapping[str, Any] | None, *, has_init: bool) -> Mappin
 
 
 def _spread(
-    meant: Mapping[str, Any], said: Sequence[Mapping[str, Any]], names: Sequence[str]
+    meant: Mapping[str, Any], given: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    named = {each.get("name") for each in said}
+    named = {each.get("name") for each in given}
     for name in names:
         if name not in named:
             yield {**meant, "name": name}

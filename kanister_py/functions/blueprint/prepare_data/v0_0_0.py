@@ -1,11 +1,9 @@
-"""What does PrepareData v0.0.0 do?"""
+"""PrepareData v0.0.0: a command in a pod with volumes mounted."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
-
-from pydantic import Field
 
 from kanister_py.core.errors import CommandFailed, UsageError
 from kanister_py.core.objects.access import Access
@@ -19,6 +17,7 @@ from kanister_py.functions.blueprint.pods import (
     running,
     spec_of,
 )
+from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 

@@ -1,12 +1,11 @@
-"""What does PrepareData v0.1.0 do otherwise?"""
+"""PrepareData v0.1.0: as v0.0.0, but a command that fails fails the phase."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import Field
-
 from kanister_py.functions.blueprint.prepare_data.v0_0_0 import PrepareData, PrepareDataArgs
+from kanister_py.ports.arguments import Field
 
 
 class PrepareDataArgsV010(PrepareDataArgs):

@@ -1,18 +1,17 @@
-"""What does RestoreCSISnapshot v0.0.0 do?"""
+"""RestoreCSISnapshot v0.0.0: a claim, made out of a VolumeSnapshot."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
-from pydantic import Field, field_validator
-
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.quantities import InvalidQuantity, format_quantity, parse_quantity
 from kanister_py.core.objects.resources import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
 from kanister_py.functions.blueprint.snapshots import make
+from kanister_py.ports.arguments import Args, Field, Outputs, field_validator
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 _ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce")
 _VOLUME_MODES: Final = ("Filesystem", "Block")

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from pydantic import Field
-
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.claims import access_to_claim
 from kanister_py.functions.blueprint.repositories import (
+    REPOSITORY_PREFIX,
     HelperArgs,
     Repository,
-    access_of_helper,
+    VolumeFunc,
     claims_of_pod,
     helper_job,
     helper_pod,
     location_of,
     repository_path,
 )
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.arguments import Field
+from kanister_py.ports.function import PhaseContext
 
 _PREFIX: Final = "restore-data-"
 
@@ -31,10 +29,7 @@ class RestoreDataArgs(HelperArgs):
 
     namespace: str = Field(description="Where the pod runs, and where the volumes are.")
     image: str = Field(description="The image of the pod, with bash and restic.")
-    backup_artifact_prefix: str = Field(
-        description="Where the repository is in the Profile's bucket, whose name may stand in "
-        "front.",
-    )
+    backup_artifact_prefix: str = REPOSITORY_PREFIX
     backup_tag: str = Field(default="", description="The tag of the backup; this, or the next.")
     backup_identifier: str = Field(default="", description="The ID of the backup.")
     pod: str = Field(
@@ -51,7 +46,7 @@ class RestoreDataArgs(HelperArgs):
     )
 
 
-class RestoreData(Func):
+class RestoreData(VolumeFunc):
     """Restores a backup in a new pod that has volumes mounted.
 
     Files that are there and not in the backup stay.
@@ -60,11 +55,6 @@ class RestoreData(Func):
     name = "RestoreData"
     version: ClassVar = "v0.0.0"
     Args = RestoreDataArgs
-    on_restart = OnRestart.ADOPT
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return [*access_of_helper(args), access_to_claim(args, "")]
 
     def exec(self, ctx: PhaseContext, params: Params, args: RestoreDataArgs) -> Mapping[str, Any]:
         if bool(args.pod) == bool(args.volumes):

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
-from pydantic import Field, model_validator
-
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.claims import access_to_claim
 from kanister_py.functions.blueprint.keyed_repository import (
     HelperPod,
     KeyedArgs,
@@ -18,23 +13,22 @@ from kanister_py.functions.blueprint.keyed_repository import (
     restic_pod,
 )
 from kanister_py.functions.blueprint.repositories import (
-    access_of_helper,
+    REPOSITORY_PREFIX,
+    VolumeFunc,
     claims_of_pod,
     location_of,
     prefixed,
     repository_path,
 )
-from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.arguments import Field, Outputs, model_validator
+from kanister_py.ports.function import PhaseContext
 
 
 class RestoreDataArgsV010(KeyedArgs):
     """What RestoreData takes from v0.1.0 on."""
 
     namespace: str = Field(description="Where the pod runs, and where the volumes are.")
-    backup_artifact_prefix: str = Field(
-        description="Where the repository is in the Profile's bucket, whose name may stand in "
-        "front.",
-    )
+    backup_artifact_prefix: str = REPOSITORY_PREFIX
     backup_tag: str = Field(default="", description="The tag of the backup; this, or the next.")
     backup_identifier: str = Field(default="", description="The ID of the backup.")
     pod: str = Field(
@@ -59,7 +53,7 @@ class RestoreDataArgsV010(KeyedArgs):
         return self
 
 
-class RestoreDataV010(Func):
+class RestoreDataV010(VolumeFunc):
     """Restores a backup in a new pod that has volumes mounted, and verifies what it wrote.
 
     Files that are there and not in the backup stay. A restore that was interrupted is done
@@ -70,11 +64,6 @@ class RestoreDataV010(Func):
     version: ClassVar = "v0.1.0"
     Args = RestoreDataArgsV010
     Outputs = Outputs
-    on_restart = OnRestart.ADOPT
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return [*access_of_helper(args), access_to_claim(args, "")]
 
     def exec(self, ctx: PhaseContext, params: Params, args: RestoreDataArgsV010) -> None:
         claims = args.volumes or claims_of_pod(params, args.pod)

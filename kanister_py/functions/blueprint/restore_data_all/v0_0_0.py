@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from pydantic import Field
-
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import pods_of
-from kanister_py.functions.blueprint.claims import access_to_claim
 from kanister_py.functions.blueprint.repositories import (
+    POD_NAMES,
     HelperArgs,
     Repository,
-    access_of_helper,
+    VolumeFunc,
     claims_of_pod,
     for_every_pod,
     helper_job,
@@ -24,7 +21,8 @@ from kanister_py.functions.blueprint.repositories import (
     location_of,
 )
 from kanister_py.functions.blueprint.restic import path_below
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.arguments import Field
+from kanister_py.ports.function import PhaseContext
 
 _PREFIX: Final = "restore-data-all-"
 
@@ -40,14 +38,10 @@ class RestoreDataAllArgs(HelperArgs):
     )
     backup_info: str = Field(description="What BackupDataAll gave as `BackupAllInfo`.")
     restore_path: str = Field(default="/", description="The folder to restore into.")
-    pods: str = Field(
-        default="",
-        description="The names of the pods, with spaces between them; left out, those of the "
-        "workload that the action is about.",
-    )
+    pods: str = POD_NAMES
 
 
-class RestoreDataAll(Func):
+class RestoreDataAll(VolumeFunc):
     """Restores what BackupDataAll backed up, in a new pod for every pod, all at once.
 
     For the rest each is a RestoreData.
@@ -56,11 +50,6 @@ class RestoreDataAll(Func):
     name = "RestoreDataAll"
     version: ClassVar = "v0.0.0"
     Args = RestoreDataAllArgs
-    on_restart = OnRestart.ADOPT
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return [*access_of_helper(args), access_to_claim(args, "")]
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: RestoreDataAllArgs

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from pydantic import Field
-
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import pods_of
@@ -16,6 +14,7 @@ from kanister_py.functions.blueprint.keyed_repository import (
     restic_pod,
 )
 from kanister_py.functions.blueprint.repositories import (
+    POD_NAMES,
     claims_of_pod,
     for_every_pod,
     location_of,
@@ -23,11 +22,9 @@ from kanister_py.functions.blueprint.repositories import (
 )
 from kanister_py.functions.blueprint.restic import path_below
 from kanister_py.functions.blueprint.restore_data.v0_1_0 import restore
-from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import (
-    RestoreDataAll,
-    read_backup_info,
-)
-from kanister_py.ports.function import Func, Outputs, PhaseContext
+from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import RestoreDataAll, read_backup_info
+from kanister_py.ports.arguments import Field, Outputs
+from kanister_py.ports.function import Func, PhaseContext
 
 
 class RestoreDataAllArgsV010(KeyedArgs):
@@ -40,11 +37,7 @@ class RestoreDataAllArgsV010(KeyedArgs):
     )
     backup_info: str = Field(description="What BackupDataAll gave as `BackupAllInfo`.")
     restore_path: str = Field(default="/", description="The folder to restore into.")
-    pods: str = Field(
-        default="",
-        description="The names of the pods, with spaces between them; left out, those of the "
-        "workload that the action is about.",
-    )
+    pods: str = POD_NAMES
     parallelism: int = Field(default=4, ge=1, description="How many pods are restored at once.")
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
-from pydantic import Field
-
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
@@ -21,6 +19,7 @@ from kanister_py.functions.blueprint.rds import (
     subnets_of,
 )
 from kanister_py.functions.blueprint.rds_dumps import DumpArgs, read_dump
+from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 _INSTANCE_CLASS: Final = "db.r5.large"

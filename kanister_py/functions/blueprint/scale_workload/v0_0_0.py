@@ -1,4 +1,4 @@
-"""What does ScaleWorkload v0.0.0 do?"""
+"""ScaleWorkload v0.0.0: the replicas of a workload."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from pydantic import Field, field_validator
-
-from kanister_py.core.errors import NotFound
+from kanister_py.core.errors import KanisterError, NotFound
 from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.references import despite_conflicts
 from kanister_py.functions.blueprint.workloads import (
+    KIND_PATTERN,
     ORIGINAL_REPLICAS,
     Target,
     access_of,
+    refusals_of,
     remembered,
     replicas_of,
     target_of,
     trace_of,
     why_not_at_rest,
 )
+from kanister_py.ports.arguments import Args, Field, Outputs, field_validator
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.ports.function import Args, Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 _DECIMAL = re.compile(r"[+-]?[0-9]+")
 
@@ -47,6 +48,9 @@ class ScaleWorkloadArgs(Args):
         default=None,
         description="`StatefulSet`, `Deployment` or `DeploymentConfig`, in any capitals; left "
         "out, that of the ActionSet's object.",
+        json_schema_extra={
+            "anyOf": [{"type": "string", "pattern": KIND_PATTERN}, {"type": "null"}]
+        },
     )
     wait_for_ready: bool = Field(
         default=True, description="Whether the phase lasts until the workload has its pods."
@@ -94,6 +98,10 @@ class ScaleWorkload(Func):
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:
         return access_of(args, "update")
+
+    @classmethod
+    def refusals(cls, args: Mapping[str, Any]) -> Iterable[tuple[str, KanisterError]]:
+        return refusals_of(args)
 
     def exec(self, ctx: PhaseContext, params: Params, args: ScaleWorkloadArgs) -> Mapping[str, Any]:
         target = target_of(args, params.facts)

@@ -1,11 +1,9 @@
-"""What does ScaleWorkload v0.1.0 do otherwise?"""
+"""ScaleWorkload v0.1.0: as v0.0.0, through the subresource for it, with a `timeout`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
-
-from pydantic import Field
 
 from kanister_py.core.errors import WaitTimedOut
 from kanister_py.core.objects.access import Access
@@ -13,10 +11,7 @@ from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.pods import Timeout
 from kanister_py.functions.blueprint.references import despite_conflicts
-from kanister_py.functions.blueprint.scale_workload.v0_0_0 import (
-    ScaleWorkload,
-    ScaleWorkloadArgs,
-)
+from kanister_py.functions.blueprint.scale_workload.v0_0_0 import ScaleWorkload, ScaleWorkloadArgs
 from kanister_py.functions.blueprint.workloads import (
     ORIGINAL_REPLICAS,
     Target,
@@ -27,6 +22,7 @@ from kanister_py.functions.blueprint.workloads import (
     trace_of,
     why_not_at_rest,
 )
+from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import Func, PhaseContext
 
 

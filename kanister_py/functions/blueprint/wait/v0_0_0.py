@@ -1,4 +1,4 @@
-"""What does Wait v0.0.0 do?"""
+"""Wait v0.0.0: objects of the cluster, waited for by templates with JSONPaths in them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ from kanister_py.functions.blueprint.conditions import (
     seconds_of,
     wait_for,
 )
+from kanister_py.ports.arguments import Outputs
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 _JSONPATH: Final = re.compile(r"\{\s*\$([^}]*)\}")
 
@@ -78,5 +79,5 @@ class Wait(Func):
 
         text = _JSONPATH.sub(value, condition)
         template = compile_go(text, blueprint_functions(), missing_key="zero")
-        said = template.execute(None, ctx.renderer.effects, ctx.renderer.limits)
-        return said.strip() == "true"
+        rendered = template.execute(None, ctx.renderer.effects, ctx.renderer.limits)
+        return rendered.strip() == "true"

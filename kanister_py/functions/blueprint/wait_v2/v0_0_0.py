@@ -1,4 +1,4 @@
-"""What does WaitV2 v0.0.0 do?"""
+"""WaitV2 v0.0.0: objects of the cluster, waited for by Go templates."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ from kanister_py.functions.blueprint.conditions import (
     wait_for,
 )
 from kanister_py.gotemplate import FunctionTable
+from kanister_py.ports.arguments import Outputs
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.ports.function import Func, OnRestart, Outputs, PhaseContext
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
 class WaitV2(Func):
@@ -72,5 +73,5 @@ def says_true(
 ) -> bool:
     """Say whether a condition holds for an object."""
     template = compile_go(condition, functions, name="output", missing_key="default")
-    said = template.execute(as_kubectl_sees(found), ctx.renderer.effects, ctx.renderer.limits)
-    return said.strip() == "true"
+    rendered = template.execute(as_kubectl_sees(found), ctx.renderer.effects, ctx.renderer.limits)
+    return rendered.strip() == "true"

@@ -1,4 +1,4 @@
-"""What does WaitV2 v0.1.0 do otherwise?"""
+"""WaitV2 v0.1.0: as v0.0.0, but what can never hold fails at once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Is a resource healthy, as far as its status tells?
+"""Health of a resource, as far as its status tells.
 
-One check for each of Kubernetes' own kinds that say so in ways of their own; all
-others, and those whose check says no, by their condition Ready. A status that is not
-what the kind's status should be is a no.
+One check for each of Kubernetes' own kinds that show it in ways of their own; all others
+by their condition Ready. A status that is not what the kind's status should be is a no.
 """
 
 from __future__ import annotations
@@ -15,14 +14,9 @@ Data = Mapping[str, Any]
 
 
 def is_healthy(resource: Data) -> bool:
-    """Say whether a resource is healthy."""
-    check = _CHECKS.get((resource.get("apiVersion", ""), resource.get("kind", "")))
-    if check is not None:
-        try:
-            if check(resource):
-                return True
-        except _Malformed:
-            pass
+    """Say whether a resource is healthy; where its kind's own check says no, Ready may say yes."""
+    if verdict_of(resource):
+        return True
     try:
         return _condition(resource, "Ready") == "True"
     except _Malformed:
@@ -38,10 +32,9 @@ def verdict_of(resource: Data) -> bool | None:
     try:
         if check is not None:
             return check(resource)
-        said = _condition(resource, "Ready")
+        return {"True": True, "False": False}.get(_condition(resource, "Ready"))
     except _Malformed:
         return False
-    return {"True": True, "False": False}.get(said)
 
 
 class _Malformed(Exception):
@@ -95,10 +88,6 @@ def _conditions(resource: Data) -> Iterator[tuple[str, str]]:
 
 def _condition(resource: Data, type_: str) -> str:
     return next((status for name, status in _conditions(resource) if name == type_), "")
-
-
-def _always(_resource: Data) -> bool:
-    return True
 
 
 def _has_ingress(resource: Data) -> bool:
@@ -156,10 +145,6 @@ def _pod(resource: Data) -> bool:
     return is_kept and _condition(resource, "Ready") == "True"
 
 
-def _claim(resource: Data) -> bool:
-    return _text(_status(resource), "phase") == "Bound"
-
-
 def _job(resource: Data) -> bool:
     for type_, status in _conditions(resource):
         if status == "True" and type_ in ("Failed", "Suspended", "Complete"):
@@ -177,13 +162,10 @@ def _cron_job(resource: Data) -> bool:
     if _items(status, "active"):
         return True
     try:
-        return bool(succeeded) and _moment(succeeded) >= _moment(scheduled)
+        moment = datetime.fromisoformat
+        return bool(succeeded) and moment(succeeded) >= moment(scheduled)
     except (ValueError, TypeError):  # no time, or one without a zone
         raise _Malformed("lastSuccessfulTime") from None
-
-
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
 
 
 _BROKEN = frozenset(
@@ -200,14 +182,12 @@ def _autoscaler(resource: Data) -> bool:
     return False
 
 
+_ALWAYS = [("v1", kind) for kind in ("ConfigMap", "Secret", "Namespace", "ServiceAccount")]
 _CHECKS: Mapping[tuple[str, str], Callable[[Data], bool]] = {
-    ("v1", "ConfigMap"): _always,
-    ("v1", "Secret"): _always,
-    ("v1", "Namespace"): _always,
-    ("v1", "ServiceAccount"): _always,
+    **dict.fromkeys(_ALWAYS, lambda _: True),
     ("v1", "Service"): _service,
     ("v1", "Pod"): _pod,
-    ("v1", "PersistentVolumeClaim"): _claim,
+    ("v1", "PersistentVolumeClaim"): lambda each: _text(_status(each), "phase") == "Bound",
     ("networking.k8s.io/v1", "Ingress"): _has_ingress,
     ("apps/v1", "Deployment"): _deployment,
     ("apps/v1", "StatefulSet"): _stateful_set,

@@ -1,37 +1,25 @@
-"""Which composed resources does function-auto-ready v0.1.0 call ready?"""
+"""function-auto-ready v0.1.0: composed resources that are ready."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from kanister_py.core.objects.cel.errors import CelError
 from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
 from kanister_py.functions.composition.answering import (
     DEFAULT_TTL,
-    TEXT,
-    TEXTS,
+    AnsweringFunction,
     Data,
     Refused,
     add_result,
-    answer_to,
-    read_input,
     ttl_of,
 )
 from kanister_py.functions.composition.auto_ready.health import is_healthy
-from kanister_py.ports.composition_function import CompositionFunction
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-_SHAPE = {
-    "ttl": TEXT,
-    "celHealthCheckCustomization": TEXTS,
-    "celHealthCheckCustomizationFrom": TEXT,
-}
+from kanister_py.functions.composition.fields import TEXT, TTL, Field, head
 
 
-class AutoReady(CompositionFunction):
+class AutoReady(AnsweringFunction):
     """Say of composed resources that they are ready, where nobody else has said anything.
 
     Asks, in this order: a CEL expression of the input for its kind; what Kubernetes'
@@ -40,30 +28,27 @@ class AutoReady(CompositionFunction):
     """
 
     name = "function-auto-ready"
-
-    @classmethod
-    def described_input(cls) -> type[BaseModel]:
-        from kanister_py.functions.composition.auto_ready.input import Input
-
-        return Input
-
-    def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        try:
-            given = read_input(request, "v1beta1.Input", _SHAPE)
-            checks = _checks_of(given, request.get("context") or {})
-        except Refused as refused:
-            answer = answer_to(request)
-            add_result(answer, "FATAL", str(refused))
-            return answer
-        answer = answer_to(request, ttl_of(given.get("ttl")) or DEFAULT_TTL)
-        self._judge(request, answer, checks)
-        return answer
+    go_type = "v1beta1.Input"
+    fields: ClassVar = {
+        **head("autoready.fn.crossplane.io/v1beta1", "Input"),
+        "ttl": TTL,
+        "celHealthCheckCustomization": Field(
+            {"*": TEXT},
+            "For kinds such as apps_v1_Deployment a CEL expression over `object` that "
+            "says whether it is ready",
+        ),
+        "celHealthCheckCustomizationFrom": Field(
+            TEXT, "Field path of the context where there are more of them"
+        ),
+    }
 
     def own_verdict(self, resource: Data) -> bool | None:
         """Say True, or nothing: what is not ready now may be so any moment."""
         return True if is_healthy(resource) else None
 
-    def _judge(self, request: Mapping[str, Any], answer: Data, checks: Mapping[str, str]) -> None:
+    def answer(self, request: Mapping[str, Any], given: Data, answer: Data) -> None:
+        checks = _checks_of(given, request.get("context") or {})
+        answer["meta"]["ttl"] = ttl_of(given.get("ttl")) or DEFAULT_TTL
         observed = (request.get("observed") or {}).get("resources") or {}
         desired = answer["desired"].get("resources") or {}
         judged: dict[str, Data] = {}
@@ -98,14 +83,13 @@ def _checks_of(given: Data, context: Data) -> dict[str, str]:
     path = given.get("celHealthCheckCustomizationFrom")
     if not path:
         return own
+    failed = "cannot get CEL health checks from the context: "
     try:
         found = parse_field_path(path).get(context)
     except FieldPathError as error:
-        raise Refused(f"cannot get CEL health checks from the context: {error}") from None
+        raise Refused(f"{failed}{error}") from None
     if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
-        raise Refused(
-            f"cannot get CEL health checks from the context: {path}: not a map of strings"
-        )
+        raise Refused(f"{failed}{path}: not a map of strings")
     return {**found, **own}
 
 
@@ -121,7 +105,7 @@ def _kind_of(resource: Data) -> str:
 def _verdict(text: str, resource: Data) -> bool:
     from kanister_py.core.objects.cel.expression import compile_cel
 
-    said = compile_cel(text).evaluate({"object": resource})
-    if not isinstance(said, bool):
-        raise CelError(text, f"it must say true or false, and says {said!r}")
-    return said
+    verdict = compile_cel(text).evaluate({"object": resource})
+    if not isinstance(verdict, bool):
+        raise CelError(text, f"it must say true or false, and says {verdict!r}")
+    return verdict

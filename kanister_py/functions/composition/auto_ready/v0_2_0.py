@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from kanister_py.functions.composition.answering import Data
 from kanister_py.functions.composition.auto_ready.health import verdict_of
 from kanister_py.functions.composition.auto_ready.v0_1_0 import AutoReady
@@ -17,7 +15,7 @@ class AutoReadyV020(AutoReady):
     condition Ready says it, either way; where there is neither, nothing is said.
     """
 
-    version: ClassVar = "v0.2.0"
+    version = "v0.2.0"
 
     def own_verdict(self, resource: Data) -> bool | None:
         return verdict_of(resource)

@@ -1,57 +1,59 @@
-"""What does function-environment-configs v0.1.0 make of the environment?"""
+"""function-environment-configs v0.1.0: EnvironmentConfigs merged into the environment."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
 from kanister_py.core.objects.parts import name_of, spec_of
 from kanister_py.functions.composition.answering import (
-    ANY,
     ENVIRONMENT_KEY,
-    MATCH_LABELS,
-    TEXT,
-    WHOLE,
+    AnsweringFunction,
     Data,
     Refused,
-    add_result,
-    answer_to,
     composite_of,
-    enough_of,
-    matched_labels,
-    read_input,
-    required,
+    laid_over,
+    map_at,
     set_context,
 )
-from kanister_py.ports.composition_function import CompositionFunction
+from kanister_py.functions.composition.fields import ANY, TEXT, Field, head
+from kanister_py.functions.composition.selecting import (
+    POLICY,
+    REFERENCE,
+    TYPE,
+    enough_of,
+    is_optional,
+    is_selector,
+    matched_labels,
+    required,
+    selector_fields,
+)
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-_SHAPE = {
-    "spec": {
-        "defaultData": {"*": ANY},
-        "environmentConfigs": [
-            {
-                "type": TEXT,
-                "ref": {"name": TEXT},
-                "selector": {
-                    "mode": TEXT,
-                    "minMatch": WHOLE,
-                    "maxMatch": WHOLE,
-                    "sortByFieldPath": TEXT,
-                    "matchLabels": MATCH_LABELS,
-                },
-                "toFieldPath": TEXT,
-            }
-        ],
-        "policy": {"resolution": TEXT},
-    }
+_SELECTOR = {
+    "mode": Field(TEXT, "Exactly one, or as many as there are", "Single", "Single Multiple"),
+    **selector_fields(
+        "Field path of the observed composite resource, or of the environment",
+        "FromCompositeFieldPath",
+        "FromEnvironmentFieldPath",
+    ),
+}
+_SOURCE = {
+    "type": TYPE,
+    "ref": REFERENCE,
+    "selector": Field(_SELECTOR, "Those that are meant"),
+    "toFieldPath": Field(TEXT, "Field path of the environment where the data goes; its root"),
+}
+_SPEC = {
+    "defaultData": Field({"*": ANY}, "What holds where nothing else says anything"),
+    "environmentConfigs": Field(
+        [_SOURCE], "What is merged, the last wins; without it nothing is done"
+    ),
+    "policy": POLICY,
 }
 
 
-class EnvironmentConfigs(CompositionFunction):
+class EnvironmentConfigs(AnsweringFunction):
     """Merge EnvironmentConfigs, chosen by name or by labels, into the environment.
 
     What is chosen later in the list wins over what is chosen earlier, all of it over
@@ -60,25 +62,16 @@ class EnvironmentConfigs(CompositionFunction):
     """
 
     name = "function-environment-configs"
+    go_type = "v1beta1.Input"
+    fields: ClassVar = {
+        **head("environmentconfigs.fn.crossplane.io/v1beta1", "Input"),
+        "spec": Field(_SPEC, "What is wanted"),
+    }
     gives_defaults: ClassVar = False
     """Whether `defaultData` counts where no EnvironmentConfigs are listed."""
 
-    @classmethod
-    def described_input(cls) -> type[BaseModel]:
-        from kanister_py.functions.composition.environment_configs.input import Input
-
-        return Input
-
-    def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        answer = answer_to(request)
-        try:
-            self._run(request, answer)
-        except Refused as refused:
-            add_result(answer, "FATAL", str(refused))
-        return answer
-
-    def _run(self, request: Mapping[str, Any], answer: Data) -> None:
-        spec = spec_of(read_input(request, "v1beta1.Input", _SHAPE))
+    def answer(self, request: Mapping[str, Any], given: Data, answer: Data) -> None:
+        spec = spec_of(given)
         sources, defaults = spec.get("environmentConfigs"), spec.get("defaultData", {})
         known = (request.get("context") or {}).get(ENVIRONMENT_KEY)
         environment = known if isinstance(known, dict) else {}
@@ -89,13 +82,12 @@ class EnvironmentConfigs(CompositionFunction):
         answer["requirements"] = _requirements(sources, composite_of(request), environment)
         if not request.get("requiredResources"):
             return  # nobody has looked yet
-        is_optional = spec.get("policy", {}).get("resolution", "Required") == "Optional"
-        chosen = _merged_data(_selected(sources, request, is_optional=is_optional))
+        chosen = _merged_data(_selected(sources, request, may_lack=is_optional(spec)))
         _set_environment(answer, environment, chosen, defaults)
 
 
 def _set_environment(answer: Data, environment: Data, chosen: Data, defaults: Data) -> None:
-    data = _merged(defaults, _merged(environment, chosen))
+    data = laid_over(defaults, laid_over(environment, chosen))
     if not (_has_text(data, "apiVersion") or _has_text(data, "kind")):
         data = {**data, "apiVersion": "internal.crossplane.io/v1alpha1", "kind": "Environment"}
     set_context(answer, ENVIRONMENT_KEY, data)
@@ -118,9 +110,8 @@ def _requirements(sources: list[Data], composite: Data, environment: Data) -> Da
             "kind": "EnvironmentConfig",
         }
         try:
-            if source.get("type", "Reference") == "Selector":
-                wanted = source.get("selector", {}).get("matchLabels", [])
-                labels, _ = matched_labels(wanted, composite, environment)
+            if is_selector(source):
+                labels, _ = matched_labels(source, composite, environment)
                 if not labels:
                     continue
                 selector["matchLabels"] = {"labels": labels}
@@ -140,7 +131,7 @@ def _name_of(source: Data, at: int) -> str:
 
 
 def _selected(
-    sources: list[Data], request: Mapping[str, Any], *, is_optional: bool
+    sources: list[Data], request: Mapping[str, Any], *, may_lack: bool
 ) -> dict[str, list[Data]]:
     """Give what was chosen, by the path where its data goes."""
     chosen: dict[str, list[Data]] = {}
@@ -148,24 +139,24 @@ def _selected(
         objects = required(request, _key(at))
         if objects is None:
             continue  # a selector without labels asked for nothing
-        if source.get("type", "Reference") == "Selector":
+        if is_selector(source):
             where = f'cannot process environment config "{_key(at)}" by selector'
         else:
             name = _name_of(source, at)
             where = f'cannot process environment config "{name}" by reference, "{_key(at)}"'
         try:
-            taken = _taken(source, objects, is_optional=is_optional)
+            taken = _taken(source, objects, may_lack=may_lack)
         except Refused as refused:
             raise Refused(f"cannot get selected environment configs: {where}: {refused}") from None
         chosen.setdefault(source.get("toFieldPath", ""), []).extend(taken)
     return chosen
 
 
-def _taken(source: Data, objects: list[Data], *, is_optional: bool) -> list[Data]:
+def _taken(source: Data, objects: list[Data], *, may_lack: bool) -> list[Data]:
     count = len(objects)
-    if source.get("type", "Reference") != "Selector":
+    if not is_selector(source):
         name = source["ref"]["name"]
-        if not objects and not is_optional:
+        if not objects and not may_lack:
             raise Refused(f'Required environment config "{name}" not found')
         if count > 1:
             raise Refused(f'expected exactly one required resource "{name}", got {count}')
@@ -188,39 +179,18 @@ def _merged_data(chosen: Mapping[str, list[Data]]) -> Data:
     merged: Data = {}
     for path, configs in chosen.items():
         for config in configs:
-            merged = _merged(merged, _data_of(config, path))
+            merged = laid_over(merged, _data_of(config, path))
     return merged
 
 
 def _data_of(config: Data, path: str) -> Data:
     name = name_of(config)
+    failed = "cannot merge environment data: cannot get data from environment config"
     if path:
         data: Data = {}
         try:
             parse_field_path(path).set(data, config.get("data"))
         except FieldPathError:
-            raise Refused(
-                "cannot merge environment data: "
-                f'cannot get data from environment config {name} into path "{path}"'
-            ) from None
+            raise Refused(f'{failed} {name} into path "{path}"') from None
         return data
-    found = config.get("data")
-    if not isinstance(found, dict):
-        why = "data: no such field" if "data" not in config else "data: not an object"
-        raise Refused(
-            "cannot merge environment data: "
-            f'cannot get data from environment config "{name}": {why}'
-        )
-    return found
-
-
-def _merged(one: Data, other: Data) -> Data:
-    """Lay one map over another, and their maps over each other; neither is changed."""
-    merged = dict(one)
-    for key, value in other.items():
-        there = merged.get(key)
-        if isinstance(value, dict) and isinstance(there, dict):
-            merged[key] = _merged(there, value)
-        else:
-            merged[key] = value
-    return merged
+    return map_at(config, "data", f'{failed} "{name}": ')

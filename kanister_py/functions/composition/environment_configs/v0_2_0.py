@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from kanister_py.functions.composition.environment_configs.v0_1_0 import EnvironmentConfigs
 
 
@@ -14,5 +12,5 @@ class EnvironmentConfigsV020(EnvironmentConfigs):
     EnvironmentConfigs are listed, where v0.1.0 passes it over in silence.
     """
 
-    version: ClassVar = "v0.2.0"
+    version = "v0.2.0"
     gives_defaults = True

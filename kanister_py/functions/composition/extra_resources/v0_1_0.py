@@ -1,57 +1,55 @@
-"""What does function-extra-resources v0.1.0 fetch, and where does it put it?"""
+"""function-extra-resources v0.1.0: resources fetched into the context."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.functions.composition.answering import (
     EXTRA_RESOURCES_KEY,
-    MATCH_LABELS,
-    TEXT,
-    WHOLE,
+    AnsweringFunction,
     Data,
     Refused,
-    add_result,
-    answer_to,
     composite_of,
-    enough_of,
-    matched_labels,
-    read_input,
-    required,
     set_context,
 )
-from kanister_py.ports.composition_function import CompositionFunction
+from kanister_py.functions.composition.fields import REQUIRED, TEXT, Field, head
+from kanister_py.functions.composition.selecting import (
+    POLICY,
+    REFERENCE,
+    TYPE,
+    enough_of,
+    is_optional,
+    is_selector,
+    matched_labels,
+    required,
+    selector_fields,
+)
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-_SHAPE = {
-    "spec": {
-        "extraResources": [
-            {
-                "type": TEXT,
-                "kind": TEXT,
-                "apiVersion": TEXT,
-                "namespace": TEXT,
-                "into": TEXT,
-                "ref": {"name": TEXT},
-                "selector": {
-                    "minMatch": WHOLE,
-                    "maxMatch": WHOLE,
-                    "sortByFieldPath": TEXT,
-                    "matchLabels": MATCH_LABELS,
-                },
-            }
-        ],
-        "policy": {"resolution": TEXT},
-        "context": {"key": TEXT},
-    }
+_SOURCE = {
+    "type": TYPE,
+    "kind": Field(TEXT, "Kind of the resources", REQUIRED),
+    "apiVersion": Field(TEXT, "API version of the resources", REQUIRED),
+    "namespace": Field(TEXT, "Their namespace"),
+    "into": Field(TEXT, "Key under which they are put into the context", REQUIRED),
+    "ref": REFERENCE,
+    "selector": Field(
+        selector_fields("Field path of the observed composite resource", "FromCompositeFieldPath"),
+        "Those that are meant",
+    ),
+}
+_SPEC = {
+    "extraResources": Field([_SOURCE], "What is fetched", []),
+    "policy": POLICY,
+    "context": Field(
+        {"key": Field(TEXT, "Key of the context", EXTRA_RESOURCES_KEY)},
+        "Where what is found goes",
+    ),
 }
 
 
-class ExtraResources(CompositionFunction):
+class ExtraResources(AnsweringFunction):
     """Fetch resources, by name or by labels, and put them into the context.
 
     Steps after this one find them under `apiextensions.crossplane.io/extra-resources`,
@@ -59,42 +57,32 @@ class ExtraResources(CompositionFunction):
     """
 
     name = "function-extra-resources"
+    go_type = "v1beta1.Input"
+    fields: ClassVar = {
+        **head("extra-resources.fn.crossplane.io/v1beta1", "Input"),
+        "spec": Field(_SPEC, "What is wanted"),
+    }
     finds_nothing: ClassVar[bool] = False
     """A selector that lost all its labels has found nothing, where v0.1.0 fails."""
 
-    @classmethod
-    def described_input(cls) -> type[BaseModel]:
-        from kanister_py.functions.composition.extra_resources.input import Input
-
-        return Input
-
-    def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        answer = answer_to(request)
-        try:
-            _run(request, answer, finds_nothing=self.finds_nothing)
-        except Refused as refused:
-            add_result(answer, "FATAL", str(refused))
-        return answer
-
-
-def _run(request: Mapping[str, Any], answer: Data, *, finds_nothing: bool) -> None:
-    spec = spec_of(read_input(request, "v1beta1.Input", _SHAPE))
-    sources = spec.get("extraResources", [])
-    asked = _requirements(sources, composite_of(request))
-    answer["requirements"] = {"resources": asked} if asked else {}
-    if not request.get("requiredResources") and not (finds_nothing and sources and not asked):
-        return  # nobody has looked yet
-    is_optional = spec.get("policy", {}).get("resolution", "Required") == "Optional"
-    found: dict[str, list[Data]] = {}
-    for source in sources:
-        try:
-            objects = required(request, source.get("into", ""))
-            if finds_nothing and source.get("into", "") not in asked:
-                objects = []
-            _take(source, objects, found, is_optional=is_optional)
-        except Refused as refused:
-            raise Refused(f"verifying and sorting extra resources: {refused}") from None
-    set_context(answer, spec.get("context", {}).get("key", EXTRA_RESOURCES_KEY), found)
+    def answer(self, request: Mapping[str, Any], given: Data, answer: Data) -> None:
+        spec = spec_of(given)
+        sources = spec.get("extraResources", [])
+        asked = _requirements(sources, composite_of(request))
+        answer["requirements"] = {"resources": asked} if asked else {}
+        is_settled = self.finds_nothing and sources and not asked
+        if not request.get("requiredResources") and not is_settled:
+            return  # nobody has looked yet
+        found: dict[str, list[Data]] = {}
+        for source in sources:
+            try:
+                objects = required(request, source.get("into", ""))
+                if self.finds_nothing and source.get("into", "") not in asked:
+                    objects = []
+                _take(source, objects, found, may_lack=is_optional(spec))
+            except Refused as refused:
+                raise Refused(f"verifying and sorting extra resources: {refused}") from None
+        set_context(answer, spec.get("context", {}).get("key", EXTRA_RESOURCES_KEY), found)
 
 
 def _requirements(sources: list[Data], composite: Data) -> Data:
@@ -104,10 +92,9 @@ def _requirements(sources: list[Data], composite: Data) -> Data:
             "apiVersion": source.get("apiVersion", ""),
             "kind": source.get("kind", ""),
         }
-        if source.get("type", "Reference") == "Selector":
-            wanted = source.get("selector", {}).get("matchLabels", [])
+        if is_selector(source):
             try:
-                labels, is_short = matched_labels(wanted, composite)
+                labels, is_short = matched_labels(source, composite)
             except Refused as refused:
                 message = f"could not build extra resource requirements: {refused}"
                 raise Refused(message) from None
@@ -129,12 +116,12 @@ def _requirements(sources: list[Data], composite: Data) -> Data:
 
 
 def _take(
-    source: Data, objects: list[Data] | None, found: dict[str, list[Data]], *, is_optional: bool
+    source: Data, objects: list[Data] | None, found: dict[str, list[Data]], *, may_lack: bool
 ) -> None:
     into = source.get("into", "")
     if objects is None:
         raise Refused(f'cannot find expected extra resource "{into}"')
-    if source.get("type", "Reference") == "Selector":
+    if is_selector(source):
         selector = source.get("selector", {})
         least = selector.get("minMatch")
         if least is not None and len(objects) < least:
@@ -144,5 +131,5 @@ def _take(
         if len(objects) > 1:
             raise Refused(f'expected exactly one extra resource "{into}", got {len(objects)}')
         found.setdefault(into, []).append(objects[0])
-    elif not is_optional:
+    elif not may_lack:
         raise Refused(f'Required extra resource "{into}" not found')

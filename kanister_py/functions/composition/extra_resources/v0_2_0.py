@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from kanister_py.functions.composition.extra_resources.v0_1_0 import ExtraResources
 
 
@@ -15,5 +13,5 @@ class ExtraResourcesV020(ExtraResources):
     `minMatch`. v0.1.0 fails the step then, once anything else was found.
     """
 
-    version: ClassVar = "v0.2.0"
+    version = "v0.2.0"
     finds_nothing = True

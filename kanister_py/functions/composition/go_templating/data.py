@@ -1,4 +1,4 @@
-"""How does a template see the request, and its delimiters?"""
+"""Template data: the request as a Go template sees it, and its delimiters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may templates of compositions call, besides the functions of sprig?"""
+"""Template functions of function-go-templating, besides those of sprig."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kanister_py.core.objects.field_paths import FieldPathError, parse_field_pat
 from kanister_py.core.templates.kube_types import KUBE_TIME, KubeTime
 from kanister_py.functions.composition.answering import EXTRA_RESOURCES_KEY
 from kanister_py.functions.composition.go_templating.yaml_reading import from_yaml
-from kanister_py.functions.composition.go_templating.yamls import to_yaml
+from kanister_py.functions.composition.go_templating.yaml_writing import to_yaml
 from kanister_py.gotemplate import Context, GoError, go_function
 from kanister_py.gotemplate.errors import ExecError
 from kanister_py.gotemplate.sprig import GO_TEMPLATING_FUNCTIONS
@@ -22,6 +22,7 @@ from kanister_py.gotemplate.types import (
     INT64,
     STRING,
     Field,
+    GoType,
     named_type,
     struct_type,
 )
@@ -103,11 +104,6 @@ def _moment(text: str) -> KubeTime:
         return KubeTime()
 
 
-@go_function("func(string) string")
-def resource_name_annotation(name: str) -> str:
-    return f"gotemplating.fn.crossplane.io/composition-resource-name: {name}"
-
-
 def _as_json(value: Any) -> Any:
     """Copy a value as the original does, by way of JSON: every number becomes a double."""
     if isinstance(value, dict):
@@ -117,32 +113,14 @@ def _as_json(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _at(request: Any, path: str, kind: type) -> Any:
+def _at(request: Any, path: str, wanted: GoType = ANY_MAP) -> Value:
+    """Copy the map or list at a path; a nil one where there is none."""
     try:
         found = parse_field_path(path).get(request)
     except FieldPathError:
-        return None
-    return _as_json(found) if isinstance(found, kind) else None
-
-
-def _map_at(request: Any, path: str) -> Value:
-    found = _at(request, path, dict)
-    return zero(ANY_MAP) if found is None else found
-
-
-def _list_at(request: Any, path: str) -> Value:
-    found = _at(request, path, list)
-    return zero(ANY_SLICE) if found is None else found
-
-
-@go_function(f"func({_MAP}, string) {_MAP}")
-def composed_resource(request: Any, name: str) -> Value:
-    return _map_at(request, f"observed.resources[{name}]resource")
-
-
-@go_function(f"func({_MAP}) {_MAP}")
-def composite_resource(request: Any) -> Value:
-    return _map_at(request, "observed.composite.resource")
+        found = None
+    is_found = isinstance(found, dict if wanted is ANY_MAP else list)
+    return _as_json(found) if is_found else zero(wanted)
 
 
 @go_function(f"func({_MAP}, string) map[string][]uint8")
@@ -152,16 +130,6 @@ def composed_connection_details(request: Any, name: str) -> Value:
     except FieldPathError:
         return None
     return _decoded(found)
-
-
-@go_function(f"func({_MAP}, string) []interface{{}}")
-def extra_resources(request: Any, name: str) -> Value:
-    return _list_at(request, f"requiredResources[{name}].items")
-
-
-@go_function(f"func({_MAP}, string) []interface{{}}")
-def extra_resources_from_context(request: Any, name: str) -> Value:
-    return _list_at(request, f"context[{EXTRA_RESOURCES_KEY}][{name}].items")
 
 
 @go_function(f"func({_MAP}, string) map[string][]uint8")
@@ -183,25 +151,39 @@ def _decoded(data: Any) -> dict[str, bytes] | None:
 
 @go_function("func(string, interface{}) (string, error)", context=True)
 def include(context: Context, name: str, data: Value) -> str:
-    """Carry out a definition of the same template, and give what it says as a text."""
+    """Carry out a definition of the same template, and give its output."""
     try:
         return context.include(name, data)
     except ExecError as error:
         raise GoError(error.message) from error
 
 
+_MAP_OF = go_function(f"func({_MAP}, string) {_MAP}")
+_LIST_OF = go_function(f"func({_MAP}, string) []interface{{}}")
 FUNCTIONS = GO_TEMPLATING_FUNCTIONS.extended(
     {
         "randomChoice": random_choice,
         "toYaml": to_yaml_text,
         "fromYaml": from_yaml_text,
         "getResourceCondition": resource_condition,
-        "setResourceNameAnnotation": resource_name_annotation,
-        "getComposedResource": composed_resource,
-        "getCompositeResource": composite_resource,
+        "setResourceNameAnnotation": go_function("func(string) string")(
+            lambda name: f"gotemplating.fn.crossplane.io/composition-resource-name: {name}"
+        ),
+        "getComposedResource": _MAP_OF(
+            lambda request, name: _at(request, f"observed.resources[{name}]resource")
+        ),
+        "getCompositeResource": go_function(f"func({_MAP}) {_MAP}")(
+            lambda request: _at(request, "observed.composite.resource")
+        ),
         "getComposedConnectionDetails": composed_connection_details,
-        "getExtraResources": extra_resources,
-        "getExtraResourcesFromContext": extra_resources_from_context,
+        "getExtraResources": _LIST_OF(
+            lambda request, name: _at(request, f"requiredResources[{name}].items", ANY_SLICE)
+        ),
+        "getExtraResourcesFromContext": _LIST_OF(
+            lambda request, name: _at(
+                request, f"context[{EXTRA_RESOURCES_KEY}][{name}].items", ANY_SLICE
+            )
+        ),
         "getCredentialData": credential_data,
         "include": include,
     }

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from kanister_py.functions.composition.go_templating.v0_1_0 import GoTemplating
 
 
@@ -15,5 +13,5 @@ class GoTemplatingV020(GoTemplating):
     are no base64, which v0.1.0 cuts off; a `ttl` that is no duration.
     """
 
-    version: ClassVar = "v0.2.0"
+    version = "v0.2.0"
     is_strict = True

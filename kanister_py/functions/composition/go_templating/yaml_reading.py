@@ -153,7 +153,7 @@ class _Composer:
 
 
 class _Reading:
-    """Makes values of nodes; keys that stand twice are gathered and told at the end."""
+    """Makes values of nodes; keys that stand twice are gathered, and refused at the end."""
 
     def __init__(self, spend: Callable[[int], None]) -> None:
         self._spend = spend

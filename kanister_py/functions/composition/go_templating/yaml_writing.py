@@ -1,17 +1,25 @@
-"""How is a value laid out as YAML where Go's library writes it?
+"""Layout of YAML as Go's library writes it.
 
 Four blanks a level, lists inside maps set in, and what stands in a list two blanks
-behind its dash. No line is ever folded.
+behind its dash. Keys stand in natural order, and no line is ever folded.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from kanister_py.core.objects.go_yaml import in_go_order
+from kanister_py.core.templates.kube_types import KubeTime
+from kanister_py.gotemplate import GoError
+from kanister_py.gotemplate.layouts import format_time
 from kanister_py.gotemplate.numbers import format_float
+from kanister_py.gotemplate.times import Duration, Time
+from kanister_py.gotemplate.values import Struct
 
 _INDENT = 4
+_MOST_DEPTH = 100
 _LONGEST_KEY = 128
 
 # What would not be read as the text that it is.
@@ -51,20 +59,10 @@ _LINE = re.compile(rf"[^{_BREAKS}]+")
 _LINE_ENDS = re.compile(rf"[{_BREAKS}]+")
 
 _ESCAPES = {
-    "\0": r"\0",
-    "\a": r"\a",
-    "\b": r"\b",
-    "\t": r"\t",
-    "\n": r"\n",
-    "\v": r"\v",
-    "\f": r"\f",
-    "\r": r"\r",
-    "\x1b": r"\e",
-    '"': r"\"",
-    "\\": r"\\",
-    "\x85": r"\N",
-    "\u2028": r"\L",
-    "\u2029": r"\P",
+    sign: f"\\{letter}"
+    for sign, letter in zip(
+        '\0\a\b\t\n\v\f\r\x1b"\\\x85\u2028\u2029', '0abtnvfre"\\NLP', strict=True
+    )
 }
 
 
@@ -72,6 +70,52 @@ class Bareword(str):
     """A text that is written without quotes, whatever it would be read as."""
 
     __slots__ = ()
+
+
+def to_yaml(value: Any, spend: Callable[[int], None]) -> str:
+    """Write a value as YAML. `spend` counts the values before they are written."""
+    return written(_plain(value, spend, 0))
+
+
+def _plain(value: Any, spend: Callable[[int], None], depth: int) -> Any:
+    if depth > _MOST_DEPTH:
+        raise GoError(f"yaml: nested deeper than {_MOST_DEPTH} levels")
+    spend(1)
+    if isinstance(value, str):
+        spend(len(value) // 8)
+        return str(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Struct):
+        if isinstance(value, KubeTime):
+            return _rfc3339(value.moment)  # a text of its own, so it stands in quotes
+        return {
+            name.lower(): _plain(value[name], spend, depth + 1)
+            for name, field in value.struct.fields.items()
+            if field.is_exported
+        }
+    if isinstance(value, Mapping):
+        return {
+            key: _plain(value[key], spend, depth + 1) for key in in_go_order(value, is_third=True)
+        }
+    if isinstance(value, list | tuple):
+        return [_plain(each, spend, depth + 1) for each in value]
+    if isinstance(value, bytes):
+        return [int(each) for each in value]
+    return _atom(value)
+
+
+def _atom(value: Any) -> Any:
+    """Give a number as Python's own, and what Go writes as a text as that text."""
+    if isinstance(value, Time):
+        return Bareword(_rfc3339(value))
+    if isinstance(value, Duration) or not isinstance(value, int | float):
+        return value.go_string() if hasattr(value, "go_string") else str(value)
+    return int(value) if isinstance(value, int) else float(value)
+
+
+def _rfc3339(moment: Time) -> str:
+    return format_time(moment, "2006-01-02T15:04:05.999999999Z07:00")
 
 
 def written(value: Any) -> str:

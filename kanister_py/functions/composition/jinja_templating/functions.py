@@ -1,4 +1,4 @@
-"""What may Jinja2 templates of compositions call, besides what those of blueprints may?
+"""Template functions of function-jinja-templating, besides those of blueprints.
 
 As in function-go-templating, under the same names. The request is at hand, and is not
 handed in; what is not there is empty, and a condition nobody set is Unknown.

@@ -1,4 +1,4 @@
-"""Which double does a quantity such as `1.5Gi` stand for, and what is wrong with one?
+"""Quantities such as `1.5Gi` as doubles.
 
 The double is made of digits and a power of ten, not rounded from the exact amount: the
 last digit may differ, and does in the same places as in Kubernetes.
@@ -6,7 +6,6 @@ last digit may differ, and does in the same places as in Kubernetes.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from kanister_py.functions.composition.patch_and_transform.values import (
@@ -14,12 +13,13 @@ from kanister_py.functions.composition.patch_and_transform.values import (
     Unresolved,
     as_float,
 )
+from kanister_py.patterns import pattern_of
 
-_TEXT: Final = re.compile(
+_TEXT: Final = pattern_of(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?P<point>\.(?P<part>[0-9]*))?"
     r"(?P<suffix>[eEinumkKMGTP]*[-+]?[0-9]*)"
 )
-_EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
+_EXPONENT: Final = pattern_of(r"[eE]([+-]?[0-9]+)")
 _POWERS_OF_TEN: Final = {
     "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What must one know to connect to a composed resource, and where is it written?"""
+"""Connection details of composed resources, and the Secret that they are written to."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ from kanister_py.functions.composition.patch_and_transform.patches import (
 )
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,
-    invalid,
+    check_operand,
     required,
 )
-from kanister_py.functions.composition.patch_and_transform.string_transforms import to_json
 from kanister_py.functions.composition.patch_and_transform.values import Unresolved, as_floats
 
 _CONNECTION_TYPE: Final = "connection.crossplane.io/v1alpha1"
@@ -38,15 +37,9 @@ _OPERANDS: Final[Mapping[str, tuple[str, str]]] = {
 
 def check_connection_detail(detail: Mapping[str, Any]) -> Problem | None:
     """Say what a connection detail lacks before anything is run."""
-    kind = detail.get("type", "")
-    if not kind:
-        return required("type", "connection detail type is required")
-    if kind not in _OPERANDS:
-        return invalid("type", kind, "unknown connection detail type")
-    if not detail.get("name"):
+    if detail.get("type") in _OPERANDS and not detail.get("name"):
         return required("name", "name is required")
-    operand, lacking = _OPERANDS[kind]
-    return None if operand in detail else required(operand, lacking)
+    return check_operand(detail, "connection detail", _OPERANDS)
 
 
 def extract_details(
@@ -67,7 +60,7 @@ def extract_details(
         else:
             try:
                 value = parse_field_path(detail["fromFieldPath"]).get(resource)
-                text = value if isinstance(value, str) else to_json(as_floats(value))
+                text = value if isinstance(value, str) else _json_of(value)
             except (FieldPathError, Unresolved):
                 continue  # It may be there later, and be of use then.
             found[name] = _encoded(text)
@@ -173,3 +166,9 @@ def name_of(composite: Mapping[str, Any]) -> str:
 def _text(metadata: Any, key: str) -> str:
     value = metadata.get(key) if isinstance(metadata, dict) else None
     return value if isinstance(value, str) else ""
+
+
+def _json_of(value: Any) -> str:
+    from kanister_py.functions.composition.patch_and_transform.string_transforms import to_json
+
+    return to_json(as_floats(value))

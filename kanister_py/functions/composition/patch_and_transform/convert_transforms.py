@@ -25,13 +25,16 @@ from kanister_py.functions.composition.patch_and_transform.values import (
     never,
 )
 
+_FORMATS: Final = ("none", "quantity", "json")
+_TYPES: Final = ("string", "bool", "int", "int64", "float64", "object", "array")
+
 
 def check_convert(config: Config) -> Problem | None:
-    if config.get("format", "none") not in ("none", "quantity", "json"):
-        return invalid("format", config["format"], "invalid format")
+    if config.get("format", "none") not in _FORMATS:
+        return invalid("format", config["format"], "invalid format", _FORMATS)
     kind = config.get("toType", "")
-    if kind not in ("string", "bool", "int", "int64", "float64", "object", "array"):
-        return invalid("toType", kind, "invalid type")
+    if kind not in _TYPES:
+        return invalid("toType", kind, "invalid type", _TYPES)
     return None
 
 

@@ -1,4 +1,4 @@
-"""What do patches read from and write to, and which numbers are in it?"""
+"""Documents that patches read from and write to, and the numbers in them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any
 
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.field_paths import FieldPath, MergeOptions, merge_values
-from kanister_py.functions.composition.patch_and_transform.string_transforms import to_json
 from kanister_py.functions.composition.patch_and_transform.values import (
     Unresolved,
     as_decoded,
@@ -18,8 +17,8 @@ from kanister_py.functions.composition.patch_and_transform.values import (
 class Document:
     """One object. A document that is written to must be one's own copy.
 
-    Whoever writes to an object has it decoded anew: from then on its whole numbers
-    are ints to whoever reads it. Until then, all numbers of a request are doubles.
+    An object that is written to is decoded anew: from then on its whole numbers are
+    read as ints. Until then, all numbers of a request are doubles.
     """
 
     __slots__ = ("data", "is_decoded")
@@ -56,4 +55,6 @@ class Document:
 
 
 def missing_kind(data: Any) -> str:
+    from kanister_py.functions.composition.patch_and_transform.string_transforms import to_json
+
     return f"Object 'Kind' is missing in '{to_json(as_floats(data))}'"

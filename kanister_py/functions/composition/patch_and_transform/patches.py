@@ -1,4 +1,4 @@
-"""What does a patch need, where does it read, and what does it write?"""
+"""Patches: checked before anything is run, and made ready to be applied many times."""
 
 from __future__ import annotations
 
@@ -14,56 +14,39 @@ from kanister_py.core.objects.field_paths import (
 from kanister_py.functions.composition.patch_and_transform.documents import Document
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,
+    first_problem,
     invalid,
     required,
-)
-from kanister_py.functions.composition.patch_and_transform.string_transforms import compile_format
-from kanister_py.functions.composition.patch_and_transform.transforms import (
-    check_transform,
-    compile_transforms,
 )
 from kanister_py.functions.composition.patch_and_transform.values import Unresolved, settled
 
 FROM_COMPOSITE: Final = "FromCompositeFieldPath"
-TO_COMPOSITE: Final = "ToCompositeFieldPath"
-FROM_ENVIRONMENT: Final = "FromEnvironmentFieldPath"
-TO_ENVIRONMENT: Final = "ToEnvironmentFieldPath"
 COMBINE_FROM_COMPOSITE: Final = "CombineFromComposite"
-COMBINE_TO_COMPOSITE: Final = "CombineToComposite"
-COMBINE_FROM_ENVIRONMENT: Final = "CombineFromEnvironment"
-COMBINE_TO_ENVIRONMENT: Final = "CombineToEnvironment"
 PATCH_SET: Final = "PatchSet"
 
-_SIMPLE: Final = frozenset({FROM_COMPOSITE, TO_COMPOSITE, FROM_ENVIRONMENT, TO_ENVIRONMENT})
-_COMBINED: Final = frozenset(
-    {
-        COMBINE_FROM_COMPOSITE,
-        COMBINE_TO_COMPOSITE,
-        COMBINE_FROM_ENVIRONMENT,
-        COMBINE_TO_ENVIRONMENT,
-    }
-)
 COMPOSITE: Final = 0
 ENVIRONMENT: Final = 1
 COMPOSED: Final = 2
+# Where each type reads, and where it writes.
 _ENDS: Final[Mapping[str, tuple[int, int]]] = {
     FROM_COMPOSITE: (COMPOSITE, COMPOSED),
     COMBINE_FROM_COMPOSITE: (COMPOSITE, COMPOSED),
-    FROM_ENVIRONMENT: (ENVIRONMENT, COMPOSED),
-    COMBINE_FROM_ENVIRONMENT: (ENVIRONMENT, COMPOSED),
-    TO_COMPOSITE: (COMPOSED, COMPOSITE),
-    COMBINE_TO_COMPOSITE: (COMPOSED, COMPOSITE),
-    TO_ENVIRONMENT: (COMPOSED, ENVIRONMENT),
-    COMBINE_TO_ENVIRONMENT: (COMPOSED, ENVIRONMENT),
+    "FromEnvironmentFieldPath": (ENVIRONMENT, COMPOSED),
+    "CombineFromEnvironment": (ENVIRONMENT, COMPOSED),
+    "ToCompositeFieldPath": (COMPOSED, COMPOSITE),
+    "CombineToComposite": (COMPOSED, COMPOSITE),
+    "ToEnvironmentFieldPath": (COMPOSED, ENVIRONMENT),
+    "CombineToEnvironment": (COMPOSED, ENVIRONMENT),
 }
 _ENDS_BESIDE_RESOURCES: Final[Mapping[str, tuple[int, int]]] = {
     FROM_COMPOSITE: (COMPOSITE, ENVIRONMENT),
     COMBINE_FROM_COMPOSITE: (COMPOSITE, ENVIRONMENT),
-    TO_ENVIRONMENT: (COMPOSITE, ENVIRONMENT),
-    TO_COMPOSITE: (ENVIRONMENT, COMPOSITE),
-    COMBINE_TO_COMPOSITE: (ENVIRONMENT, COMPOSITE),
-    FROM_ENVIRONMENT: (ENVIRONMENT, COMPOSITE),
+    "ToEnvironmentFieldPath": (COMPOSITE, ENVIRONMENT),
+    "ToCompositeFieldPath": (ENVIRONMENT, COMPOSITE),
+    "CombineToComposite": (ENVIRONMENT, COMPOSITE),
+    "FromEnvironmentFieldPath": (ENVIRONMENT, COMPOSITE),
 }
+_COMBINED: Final = frozenset(kind for kind in _ENDS if kind.startswith("Combine"))
 
 _MERGES: Final[Mapping[str, MergeOptions | None]] = {
     "Replace": None,
@@ -97,21 +80,28 @@ def check_patch(patch: Mapping[str, Any], go_type: str) -> Problem | None:
             return invalid("type", kind, detail)
         if not patch.get("patchSetName"):
             return required("patchSetName", f"patchSetName must be set for patch type {kind}")
-    elif kind not in _SIMPLE:
-        return invalid("type", kind, "unknown patch type")
+    elif kind not in _ENDS:
+        return invalid("type", kind, "unknown patch type", (*_ENDS, PATCH_SET))
     elif not patch.get("fromFieldPath"):
         return required("fromFieldPath", f"fromFieldPath must be set for patch type {kind}")
-    for at, transform in enumerate(patch.get("transforms", ())):
-        problem = check_transform(transform)
-        if problem is not None:
-            return problem.inside(f"transforms[{at}]")
-    return _check_policy(patch.get("policy", {}))
+    problem = _check_transforms(patch.get("transforms", ()))
+    return problem or _check_policy(patch.get("policy", {}))
+
+
+def _check_transforms(transforms: Sequence[Mapping[str, Any]]) -> Problem | None:
+    if not transforms:
+        # Most patches have none, and these modules take longer to load than one to compile.
+        return None
+    from kanister_py.functions.composition.patch_and_transform.transforms import check_transform
+
+    return first_problem("transforms", transforms, check_transform)
 
 
 def _check_policy(policy: Mapping[str, str]) -> Problem | None:
     for name, known in (("toFieldPath", _MERGES), ("fromFieldPath", ("Optional", "Required"))):
         if name in policy and policy[name] not in known:
-            return invalid(f"policy.{name}Policy", policy[name], f"unknown {name}Policy")
+            field, detail = f"policy.{name}Policy", f"unknown {name}Policy"
+            return invalid(field, policy[name], detail, known)
     return None
 
 
@@ -130,7 +120,7 @@ def _check_combine(combine: Mapping[str, Any]) -> Problem | None:
     if not strategy:
         return required("strategy", "a combine strategy must be provided")
     if strategy != "string":
-        return invalid("strategy", strategy, "unknown strategy type")
+        return invalid("strategy", strategy, "unknown strategy type", ("string",))
     if "string" not in combine:
         return required("string", f"string must be set for combine strategy {strategy}")
     if not combine.get("variables"):
@@ -148,7 +138,8 @@ def check_environment_patch(patch: Mapping[str, Any], at: int) -> Problem | None
     """Say what a patch between composite resource and environment lacks."""
     kind = type_of(patch)
     if kind not in _ENDS_BESIDE_RESOURCES:
-        return invalid(f"patches[{at}][type]", kind, "invalid environment patch type")
+        field, detail = f"patches[{at}][type]", "invalid environment patch type"
+        return invalid(field, kind, detail, _ENDS_BESIDE_RESOURCES)
     problem = check_patch(patch, "EnvironmentPatch")
     return problem and problem.inside(f"patches[{at}]")
 
@@ -157,7 +148,7 @@ def check_environment_patch(patch: Mapping[str, Any], at: int) -> Problem | None
 
 
 class _Unreadable(FieldPath):
-    """A path that cannot be read: whoever follows it is told."""
+    """A path that cannot be read: the error comes when it is followed."""
 
     __slots__ = ()
 
@@ -252,15 +243,19 @@ def _reader(patch: Mapping[str, Any]) -> Read:
     transforms: Sequence[Mapping[str, Any]] = patch.get("transforms", ())
     if not transforms:
         return lambda source: settled(path.get(source.data))
+    from kanister_py.functions.composition.patch_and_transform.transforms import compile_transforms
+
     resolve = compile_transforms(transforms)
     return lambda source: settled(resolve(source.read(path)))
 
 
 def _reader_of_several(patch: Mapping[str, Any], merge: MergeOptions | None) -> Read:
+    from kanister_py.functions.composition.patch_and_transform import string_transforms, transforms
+
     combine = patch["combine"]
     paths = [_path_of(each["fromFieldPath"]) for each in combine["variables"]]
-    format_ = compile_format(combine["string"].get("fmt", ""))
-    resolve = compile_transforms(patch.get("transforms", ()))
+    format_ = string_transforms.compile_format(combine["string"].get("fmt", ""))
+    resolve = transforms.compile_transforms(patch.get("transforms", ()))
 
     def read(source: Document) -> Any:
         value = resolve(format_([source.read(path) for path in paths]))

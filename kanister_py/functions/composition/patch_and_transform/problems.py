@@ -1,19 +1,24 @@
-"""What is wrong with an input, and where in it?"""
+"""Problems of an input: the field, and what it lacks."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kanister_py.values import NamedTuple
 
 
 class Problem(NamedTuple):
-    """One field of an input and what it lacks."""
+    """One field of an input and what it lacks; for a wrong word also that, and those that do."""
 
     field: str
     what: str
+    word: str = ""
+    known: tuple[str, ...] = ()
 
     def inside(self, parent: str) -> Problem:
-        """Say the same, seen from further out."""
-        return Problem(f"{parent}.{self.field}", self.what)
+        """Name the field as seen from further out."""
+        return self._replace(field=f"{parent}.{self.field}")
 
     def __str__(self) -> str:
         return f"{self.field}: {self.what}"
@@ -22,13 +27,43 @@ class Problem(NamedTuple):
 class InvalidInput(Exception):
     """An input is refused; nothing is done."""
 
+    def __init__(self, message: str, problem: Problem | None = None) -> None:
+        super().__init__(message)
+        self.problem = problem
+
+
+def first_problem(
+    name: str,
+    members: Iterable[Mapping[str, Any]],
+    check: Callable[[Mapping[str, Any]], Problem | None],
+) -> Problem | None:
+    """Check the members of a list until one has a problem."""
+    for at, member in enumerate(members):
+        problem = check(member)
+        if problem is not None:
+            return problem.inside(f"{name}[{at}]")
+    return None
+
 
 def required(field: str, detail: str) -> Problem:
     return Problem(field, f"Required value: {detail}")
 
 
-def invalid(field: str, value: str, detail: str) -> Problem:
-    return Problem(field, f"Invalid value: {quoted(value)}: {detail}")
+def invalid(field: str, value: str, detail: str, known: Iterable[str] = ()) -> Problem:
+    return Problem(field, f"Invalid value: {quoted(value)}: {detail}", value, tuple(known))
+
+
+def check_operand(
+    config: Mapping[str, Any], what: str, operands: Mapping[str, tuple[str, str]]
+) -> Problem | None:
+    """Check that a part has a known type, and the operand of that; else it says what lacks."""
+    kind = config.get("type", "")
+    if not kind:
+        return required("type", f"{what} type is required")
+    if kind not in operands:
+        return invalid("type", kind, f"unknown {what} type", operands)
+    operand, lacking = operands[kind]
+    return None if operand in config else required(operand, lacking)
 
 
 def quoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Is a composed resource ready, as far as its checks can see?"""
+"""Readiness checks: whether a composed resource is ready, as far as they can see."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from kanister_py.core.objects.field_paths import FieldNotFound, FieldPathError, parse_field_path
-from kanister_py.functions.composition.patch_and_transform.mending import MENDED
+from kanister_py.functions.composition.patch_and_transform.fields import MENDED
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,
     invalid,
@@ -24,7 +24,7 @@ def check_readiness_check(check: Check) -> Problem | None:
     if kind == "None":
         return None
     if kind not in _KINDS:
-        return invalid("type", kind, "unknown readiness check type")
+        return invalid("type", kind, "unknown readiness check type", _KINDS)
     if kind == "MatchCondition":
         return _check_condition(check.get("matchCondition"))
     for needed, name in (("MatchString", "matchString"), ("MatchInteger", "matchInteger")):
@@ -91,7 +91,7 @@ _KINDS: Final = frozenset({"NonEmpty", "MatchCondition", *_WANTED})
 
 
 def _condition_status(resource: Mapping[str, Any], kind: str) -> str:
-    """Give the status of a condition: Unknown if it is not there, nothing if it cannot be told."""
+    """Give the status of a condition: Unknown if it is not there, nothing if it cannot be read."""
     if "status" not in resource:
         return ""
     status = resource["status"]

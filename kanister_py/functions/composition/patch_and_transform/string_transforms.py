@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,
+    check_operand,
     invalid,
     quoted,
     required,
@@ -20,6 +19,7 @@ from kanister_py.functions.composition.patch_and_transform.values import (
     Unresolved,
     never,
 )
+from kanister_py.patterns import pattern_of
 
 MAX_TEXT: Final = 16 * 1024 * 1024
 """How long a text may become; formats and separators of a few letters can ask for gigabytes."""
@@ -44,14 +44,10 @@ def regexp_problem(pattern: str) -> str:
 
 
 def check_string(config: Config) -> Problem | None:
-    kind = config.get("type", "")
-    if not kind:
-        return required("type", "string transform type is required")
-    if kind not in _STRING_OPERANDS:
-        return invalid("type", kind, "unknown string transform type")
-    operand, detail = _STRING_OPERANDS[kind]
-    if operand not in config:
-        return required(operand, detail)
+    problem = check_operand(config, "string transform", _STRING_OPERANDS)
+    if problem is not None:
+        return problem
+    kind = config["type"]
     if kind == "Replace" and not config["replace"].get("search"):
         return required("replace.search", "replace transform requires a search")
     if kind == "Regexp":
@@ -145,7 +141,7 @@ def compile_format(format_: str) -> Callable[[Sequence[Any]], str]:
     return format_texts
 
 
-_PLAIN_VERB: Final = re.compile("%[sv]")
+_PLAIN_VERB: Final = pattern_of("%[sv]")
 
 
 def _compile_format(format_: str) -> Resolve:
@@ -238,22 +234,13 @@ def _to_json(value: Any) -> str:
         raise Unresolved(f"cannot marshal to JSON: {error}") from error
 
 
-def _upper(value: Any) -> str:
+def _cased(method: str, value: Any) -> str:
     text = shown(value)
     if text.isascii():
-        return text.upper()
-    from kanister_py.gotemplate.sprig.words import upper
+        return str(getattr(text, method)())
+    from kanister_py.gotemplate.sprig import words
 
-    return upper(text)
-
-
-def _lower(value: Any) -> str:
-    text = shown(value)
-    if text.isascii():
-        return text.lower()
-    from kanister_py.gotemplate.sprig.words import lower
-
-    return lower(text)
+    return words.upper(text) if method == "upper" else words.lower(text)
 
 
 def _to_base64(value: Any) -> str:
@@ -293,12 +280,14 @@ def _hashed(algorithm: str, value: Any) -> str:
 
 
 def _adler32(value: Any) -> str:
+    import zlib
+
     return str(zlib.adler32(_bytes_to_hash(value, "unable to generate Adler checksum")))
 
 
 _CONVERSIONS_OF_TEXT: Final[Mapping[str, Resolve]] = {
-    "ToUpper": _upper,
-    "ToLower": _lower,
+    "ToUpper": partial(_cased, "upper"),
+    "ToLower": partial(_cased, "lower"),
     "ToJson": _to_json,
     "ToBase64": _to_base64,
     "FromBase64": _from_base64,

@@ -1,4 +1,4 @@
-"""Transforms: what becomes of a value on its way from one field to another
+"""Transforms: what becomes of a value on its way from one field to another.
 
 Each transform is checked once, and made into a call that takes a value and gives one.
 Inside, a Python float is a double and an int an int64.
@@ -14,9 +14,11 @@ from kanister_py.functions.composition.patch_and_transform.convert_transforms im
     check_convert,
     compile_convert,
 )
-from kanister_py.functions.composition.patch_and_transform.mending import MENDED
+from kanister_py.functions.composition.patch_and_transform.fields import MENDED
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,
+    check_operand,
+    first_problem,
     invalid,
     required,
 )
@@ -44,23 +46,23 @@ def compile_transforms(transforms: Sequence[Config]) -> Resolve:
     """Make one call of a row of transforms."""
     steps = []
     for at, transform in enumerate(transforms):
-        resolve, told = _compile_transform(transform)
-        steps.append((resolve, f"transform at index {at} returned error: {told}"))
+        resolve, prefix = _compile_transform(transform)
+        steps.append((resolve, f"transform at index {at} returned error: {prefix}"))
 
     def resolve_all(value: Any) -> Any:
-        told = ""
+        prefix = ""
         try:
-            for resolve, told in steps:  # noqa: B007 - the last one tells why it failed
+            for resolve, prefix in steps:  # noqa: B007 - that of the one that failed
                 value = resolve(value)
         except Unresolved as error:
-            raise Unresolved(f"{told}{error}") from error
+            raise Unresolved(f"{prefix}{error}") from error
         return value
 
     return resolve_all
 
 
 def _compile_transform(transform: Config) -> tuple[Resolve, str]:
-    """Make one transform ready, and say how it begins to tell why it failed."""
+    """Make one transform ready, and give the prefix of its errors."""
     kind = transform.get("type", "")
     compile_ = (_MENDED if transform.get(MENDED) else _COMPILERS).get(kind)
     if compile_ is None:
@@ -76,7 +78,7 @@ def check_transform(transform: Config) -> Problem | None:
     kind = transform.get("type", "")
     check = _CHECKS.get(kind)
     if check is None:
-        return invalid("type", kind, "unknown transform type")
+        return invalid("type", kind, "unknown transform type", _CHECKS)
     config = transform.get(kind)
     if config is None:
         return required(kind, f"given transform type {kind} requires configuration")
@@ -84,23 +86,18 @@ def check_transform(transform: Config) -> Problem | None:
     return problem and problem.inside(kind)
 
 
-def _check_math(config: Config) -> Problem | None:
-    kind = config.get("type", "")
-    if not kind:
-        return required("type", "math transform type is required")
-    if kind not in _OPERANDS:
-        return invalid("type", kind, "unknown math transform type")
-    operand, name = _OPERANDS[kind]
-    if operand not in config:
-        return required(operand, f"must specify a value if a {name} math transform is specified")
-    return None
-
-
 _OPERANDS: Final = {
-    "Multiply": ("multiply", "multiply"),
-    "ClampMin": ("clampMin", "clamp min"),
-    "ClampMax": ("clampMax", "clamp max"),
+    kind: (operand, f"must specify a value if a {name} math transform is specified")
+    for kind, operand, name in (
+        ("Multiply", "multiply", "multiply"),
+        ("ClampMin", "clampMin", "clamp min"),
+        ("ClampMax", "clampMax", "clamp max"),
+    )
 }
+
+
+def _check_math(config: Config) -> Problem | None:
+    return check_operand(config, "math transform", _OPERANDS)
 
 
 def _compile_math(config: Config, whole_of: Callable[[int], Any] = wrapped_int64) -> Resolve:
@@ -156,11 +153,7 @@ def _check_match(config: Config) -> Problem | None:
         return required(
             "patterns", "at least one pattern must be specified if a match transform is specified"
         )
-    for at, pattern in enumerate(patterns):
-        problem = _check_pattern(pattern)
-        if problem is not None:
-            return problem.inside(f"patterns[{at}]")
-    return None
+    return first_problem("patterns", patterns, _check_pattern)
 
 
 def _check_pattern(pattern: Config) -> Problem | None:
@@ -174,7 +167,7 @@ def _check_pattern(pattern: Config) -> Problem | None:
         if regexp_problem(pattern["regexp"]):
             return invalid("regexp", pattern["regexp"], "invalid regexp")
     else:
-        return invalid("type", kind, "unknown pattern type")
+        return invalid("type", kind, "unknown pattern type", ("literal", "regexp"))
     return None
 
 

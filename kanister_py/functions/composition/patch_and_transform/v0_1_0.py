@@ -1,12 +1,19 @@
-"""function-patch-and-transform v0.1.0: what the function of that name answers, word for word."""
+"""function-patch-and-transform v0.1.0: the answers of the function of that name, word for word."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.field_paths import FieldNotFound, FieldPathError
+from kanister_py.functions.composition.answering import (
+    ENVIRONMENT_KEY,
+    DescribedFunction,
+    add_result,
+    meta_of,
+)
+from kanister_py.functions.composition.fields import Refusal
 from kanister_py.functions.composition.patch_and_transform.connection import (
     extract_details,
     is_modern,
@@ -16,89 +23,60 @@ from kanister_py.functions.composition.patch_and_transform.documents import (
     Document,
     missing_kind,
 )
-from kanister_py.functions.composition.patch_and_transform.inputs import (
-    Plan,
-    Template,
-    plan_for,
-)
-from kanister_py.functions.composition.patch_and_transform.patches import (
-    COMPOSED,
-    Patch,
-)
+from kanister_py.functions.composition.patch_and_transform.fields import FIELDS
+from kanister_py.functions.composition.patch_and_transform.patches import COMPOSED, Patch
+from kanister_py.functions.composition.patch_and_transform.plans import Plan, Template, plan_for
 from kanister_py.functions.composition.patch_and_transform.problems import InvalidInput, quoted
 from kanister_py.functions.composition.patch_and_transform.readiness import is_ready
 from kanister_py.functions.composition.patch_and_transform.values import Unresolved
-from kanister_py.ports.composition_function import CompositionFunction
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-ENVIRONMENT_KEY: Final = "apiextensions.crossplane.io/environment"
 _ENVIRONMENT_API_VERSION: Final = "internal.crossplane.io/v1alpha1"
-_TTL: Final = "60s"
 
 
-class PatchAndTransform(CompositionFunction):
+class PatchAndTransform(DescribedFunction):
     """Make resources from templates, and patch fields between them and the composite resource."""
 
     name: ClassVar[str] = "function-patch-and-transform"
     version: ClassVar[str] = "v0.1.0"
-
-    @classmethod
-    def described_input(cls) -> type[BaseModel]:
-        from kanister_py.functions.composition.patch_and_transform.input import Resources
-
-        return Resources
+    fields: ClassVar = FIELDS
 
     def plan(self, given: Any) -> Plan:
         """Make an input ready."""
         return plan_for(given)
 
+    def refusal_of_shaped(self, given: dict[str, Any]) -> Refusal | None:
+        try:
+            unresolved = self.plan(given).unresolved
+        except InvalidInput as error:
+            if error.problem is None:
+                raise
+            return Refusal(*error.problem)
+        return (
+            Refusal("resources", f"cannot resolve PatchSets: {unresolved}") if unresolved else None
+        )
+
     def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
-        answer = _Answer(request)
+        answer: dict[str, Any] = {"meta": meta_of(request)}
+        # What the step before desired stays until all has gone well.
+        for key in ("desired", "context"):
+            if request.get(key) is not None:
+                answer[key] = request[key]
         try:
             plan = self.plan(request.get("input"))
             if plan.unresolved:
                 raise Unresolved(f"cannot resolve PatchSets: {plan.unresolved}")
             _Run(request, plan, answer).run()
         except (InvalidInput, Unresolved) as error:
-            answer.add_fatal(str(error))
+            add_result(answer, "FATAL", str(error))
         except RecursionError:
-            answer.add_fatal("the request is nested too deeply")
-        return answer.data
-
-
-class _Answer:
-    """The answer in the making; what the step before said stays until all has gone well."""
-
-    __slots__ = ("data", "results")
-
-    def __init__(self, request: Mapping[str, Any]) -> None:
-        tag = (request.get("meta") or {}).get("tag")
-        self.data: dict[str, Any] = {"meta": {"ttl": _TTL, **({"tag": tag} if tag else {})}}
-        for key in ("desired", "context"):
-            if request.get(key) is not None:
-                self.data[key] = request[key]
-        self.results: list[dict[str, str]] = []
-
-    def add_warning(self, message: str) -> None:
-        self._add("SEVERITY_WARNING", message)
-
-    def add_fatal(self, message: str) -> None:
-        self._add("SEVERITY_FATAL", message)
-
-    def _add(self, severity: str, message: str) -> None:
-        if not self.results:
-            self.data["results"] = self.results
-        self.results.append(
-            {"severity": severity, "message": message, "target": "TARGET_COMPOSITE"}
-        )
+            add_result(answer, "FATAL", "the request is nested too deeply")
+        return answer
 
 
 class _Run:
     """One call: what it reads, and what it has made so far."""
 
-    def __init__(self, request: Mapping[str, Any], plan: Plan, answer: _Answer) -> None:
+    def __init__(self, request: Mapping[str, Any], plan: Plan, answer: dict[str, Any]) -> None:
         self.plan = plan
         self.answer = answer
         observed = request.get("observed") or {}
@@ -133,11 +111,10 @@ class _Run:
         composite = _resource(self.wanted.data, self.ready)
         if self.details:
             composite["connectionDetails"] = self.details
-        data = self.answer.data
-        data["desired"] = {"composite": composite}
+        self.answer["desired"] = {"composite": composite}
         if self.desired:
-            data["desired"]["resources"] = self.desired
-        data["context"] = {**self.context, ENVIRONMENT_KEY: self.environment.data}
+            self.answer["desired"]["resources"] = self.desired
+        self.answer["context"] = {**self.context, ENVIRONMENT_KEY: self.environment.data}
 
     # Environment
 
@@ -196,7 +173,7 @@ class _Run:
         try:
             return "READY_TRUE" if is_ready(seen.data, template.checks) else ""
         except Unresolved as error:
-            self.answer.add_warning(
+            self._warn(
                 f"cannot check readiness of composed resource {quoted(template.name)}: {error}"
             )
             return ""
@@ -227,18 +204,21 @@ class _Run:
     def _warn_of_nothing(
         self, template: Template, patch: Patch, at: int, error: FieldNotFound, *, is_new: bool
     ) -> None:
-        """Tell that what a patch must read is not there."""
+        """Warn that what a patch must read is not there."""
         name, kind = quoted(template.name), quoted(patch.type)
         if is_new:
-            self.answer.add_warning(
+            self._warn(
                 f"not adding new composed resource {name} to desired state because {kind} patch "
                 f"at index {at} has 'policy.fromFieldPath: Required': {error}"
             )
         else:
-            self.answer.add_warning(
+            self._warn(
                 f"cannot render composed resource {name} {kind} patch at index {at}: ignoring "
                 f"'policy.fromFieldPath: Required' because 'to' resource already exists: {error}"
             )
+
+    def _warn(self, message: str) -> None:
+        add_result(self.answer, "WARNING", message)
 
     # Connection
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
-from kanister_py.functions.composition.patch_and_transform.inputs import Plan, mended_plan_for
+from kanister_py.functions.composition.patch_and_transform.plans import Plan, mended_plan_for
 from kanister_py.functions.composition.patch_and_transform.v0_1_0 import PatchAndTransform
 
 
@@ -17,7 +17,7 @@ class PatchAndTransformV020(PatchAndTransform):
     `match` are literal where they have no `type`, as the published definition says.
     """
 
-    version: ClassVar = "v0.2.0"
+    version = "v0.2.0"
 
     def plan(self, given: Any) -> Plan:
         return mended_plan_for(given)

@@ -8,9 +8,11 @@ Python float is a double, a Python int an int64.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
+
+from kanister_py.functions.composition.answering import GO_TYPES
+from kanister_py.patterns import pattern_of
 
 Resolve: TypeAlias = Callable[[Any], Any]
 Config: TypeAlias = Mapping[str, Any]
@@ -18,7 +20,7 @@ Config: TypeAlias = Mapping[str, Any]
 MAX_INT64: Final = (1 << 63) - 1
 MIN_INT64: Final = -(1 << 63)
 _EXACT: Final = 1 << 53
-_NO_UTF8: Final = re.compile("[\ud800-\udfff]")
+_NO_UTF8: Final = pattern_of("[\ud800-\udfff]")
 
 
 class Unresolved(Exception):
@@ -92,15 +94,7 @@ def go_type(value: Any) -> str:
     return _GO_TYPES[type(value)]
 
 
-_GO_TYPES: Final[dict[type, str]] = {
-    type(None): "<nil>",
-    bool: "bool",
-    str: "string",
-    int: "int64",
-    float: "float64",
-    list: "[]interface {}",
-    dict: "map[string]interface {}",
-}
+_GO_TYPES: Final = {**GO_TYPES, int: "int64"}
 
 
 def int64_of(value: float) -> int:

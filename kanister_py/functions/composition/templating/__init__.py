@@ -1,1 +1,1 @@
-"""What functions that render templates share: sources, manifests, what is made of them."""
+"""Templating: what functions that render templates share."""

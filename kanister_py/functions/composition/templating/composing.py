@@ -1,7 +1,7 @@
-"""What do rendered manifests make of an answer?
+"""Composing by manifests: what rendered objects make of an answer.
 
 A manifest is a composed resource, a status of the composite resource, or one of the
-kinds that speak to the pipeline. Annotations that speak to us are taken off.
+kinds that speak to the pipeline. Annotations of the function's own are taken off.
 """
 
 from __future__ import annotations
@@ -9,18 +9,22 @@ from __future__ import annotations
 from base64 import b64decode
 from binascii import Error as NoBase64
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.functions.composition.answering import (
     DEFAULT_TTL,
     EXTRA_RESOURCES_KEY,
+    GO_TYPES,
     Data,
     Refused,
     composite_of,
+    laid_over,
+    map_at,
     set_context,
     ttl_of,
 )
+from kanister_py.values import NamedTuple
 
 
 class Vocabulary(NamedTuple):
@@ -54,12 +58,12 @@ def wanted_ttl(
     """
     metadata = composite_of(request).get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    said = annotations.get(words.ttl) if isinstance(annotations, dict) else None
+    wanted = annotations.get(words.ttl) if isinstance(annotations, dict) else None
     if is_strict:
-        for where, text in ((f'annotation "{words.ttl}"', said), ("ttl", given.get("ttl"))):
+        for where, text in ((f'annotation "{words.ttl}"', wanted), ("ttl", given.get("ttl"))):
             if text and ttl_of(text) is None:
-                raise Refused(f"invalid function input: {where}: {text!r} is no duration")
-    own = ttl_of(said) if isinstance(said, str) else None
+                raise Refused(f"invalid function input: {where}: {text!r} is no duration", where)
+    own = ttl_of(wanted) if isinstance(wanted, str) else None
     return own or ttl_of(given.get("ttl")) or DEFAULT_TTL
 
 
@@ -150,18 +154,9 @@ def _kind_of(manifest: Data) -> str:
 
 
 def _shown(value: Any) -> str:
-    kinds = {bool: "bool", int: "int64", float: "float64", str: "string", list: "[]interface {}"}
-    kind = kinds.get(type(value), "<nil>" if value is None else "map[string]interface {}")
-    shown = (
-        {True: "true", False: "false", None: "<nil>"}.get(value, value)
-        if kind
-        in (
-            "bool",
-            "<nil>",
-        )
-        else value
-    )
-    return f"{shown} is of the type {kind}"
+    kind = "int64" if type(value) is int else GO_TYPES.get(type(value), GO_TYPES[dict])
+    text = str(value).lower() if isinstance(value, bool) else "<nil>" if value is None else value
+    return f"{text} is of the type {kind}"
 
 
 def _bare(manifest: Data, annotations: Data, words: Vocabulary) -> Data:
@@ -174,15 +169,13 @@ def _bare(manifest: Data, annotations: Data, words: Vocabulary) -> Data:
 
 
 def _ready_of(annotations: Data, words: Vocabulary) -> str:
-    said = annotations.get(words.ready)
-    if said is None:
-        return "READY_UNSPECIFIED"
-    if said not in _READY:
+    ready = annotations.get(words.ready, "Unspecified")
+    if ready not in _READY:
         raise Refused(
-            f'invalid function input: invalid "{words.ready}" annotation value "{said}": '
+            f'invalid function input: invalid "{words.ready}" annotation value "{ready}": '
             "must be True, False, or Unspecified"
         )
-    return _READY[said]
+    return _READY[ready]
 
 
 def _take_status(composite: Data, manifest: Data, annotations: Data, words: Vocabulary) -> None:
@@ -193,7 +186,7 @@ def _take_status(composite: Data, manifest: Data, annotations: Data, words: Voca
         if value is not None and not isinstance(value, dict):
             raise Refused(f"cannot get {what} composite status: status: not an object")
     if status is not None:
-        resource["status"] = _laid_over(there or {}, status)
+        resource["status"] = laid_over(there or {}, status)
     ready = _ready_of(annotations, words)
     if words.ready in annotations:
         composite.pop("ready", None)
@@ -201,19 +194,7 @@ def _take_status(composite: Data, manifest: Data, annotations: Data, words: Voca
             composite["ready"] = ready
 
 
-def _laid_over(one: Data, other: Data) -> Data:
-    """Lay one map over another, and maps inside them over each other; neither is changed."""
-    laid = dict(one)
-    for key, value in other.items():
-        there = laid.get(key)
-        if isinstance(value, dict) and isinstance(there, dict) and there:
-            laid[key] = _laid_over(there, value)
-        else:
-            laid[key] = value
-    return laid
-
-
-# What speaks to the pipeline
+# Kinds that speak to the pipeline
 
 
 def _take_meta(
@@ -297,21 +278,15 @@ def _take_conditions(answer: Data, conditions: Any) -> None:
 
 
 def _take_context(request: Mapping[str, Any], answer: Data, manifest: Data) -> None:
-    data = manifest.get("data")
-    if not isinstance(data, dict):
-        why = "no such field" if "data" not in manifest else "not an object"
-        raise Refused(f"cannot get Contexts from input: data: {why}")
+    data = map_at(manifest, "data", "cannot get Contexts from input: ")
     # Over what came in, not over what an earlier manifest has set; so does the original.
-    for key, value in _laid_over(request.get("context") or {}, data).items():
+    for key, value in laid_over(request.get("context") or {}, data).items():
         set_context(answer, key, value)
 
 
 def _take_requirements(requirements: Data, manifest: Data) -> None:
-    wanted = manifest.get("requirements")
     head = "cannot get extra resources requirements: "
-    if not isinstance(wanted, dict):
-        why = "no such field" if "requirements" not in manifest else "not an object"
-        raise Refused(f"{head}requirements: {why}")
+    wanted = map_at(manifest, "requirements", head)
     for name in sorted(wanted):
         asked = wanted[name]
         selector, namespace = _selector_of(asked, f"{head}cannot unmarshal value from JSON: ")

@@ -1,4 +1,4 @@
-"""Which objects does a rendered text hold?
+"""Manifests: the objects that a rendered text holds.
 
 Most of what templates render is a plain tree of keys and short values, one to a line.
 That is read here line by line, several times as fast as YAML in full; a document with
@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.scalars import key_of_plain, value_of_plain
 from kanister_py.functions.composition.answering import Data, Refused
+from kanister_py.values import NamedTuple
 
 
 def read_manifests(text: str) -> list[Data]:
@@ -89,7 +90,7 @@ _NOTHING = re.compile(r"[ ]*(?:#[ -~]*)?")
 
 
 class _Line(NamedTuple):
-    """One line: how far in it stands, and what it says."""
+    """One line: how far in it stands, and what it holds."""
 
     indent: int
     is_element: bool

@@ -1,4 +1,4 @@
-"""Where does a step's template come from?"""
+"""Template sources: in the input itself, in files, in the environment."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kanister_py.functions.composition.answering import ENVIRONMENT_KEY, Data, Refused
+from kanister_py.functions.composition.fields import REQUIRED, TEXT, Field
 
 TEMPLATE_ROOT = "KANISTER_PY_TEMPLATE_ROOT"
 """The variable that names the folder below which templates may be read from files."""
@@ -18,14 +19,20 @@ _MOST_BYTES = 4 * 1024 * 1024
 def template_of(given: Data, context: Mapping[str, Any]) -> str:
     """Give the text of the template that an input names."""
     source = given.get("source", "")
-    read = _SOURCES.get(source)
+    read = _READERS.get(source)
     if read is None:
         why = f"invalid source: {source}" if source else "source is required"
-        raise Refused(f"invalid function input: {why}")
+        raise Refused(f"invalid function input: {why}", "source")
     try:
         return read(given, context)
     except Refused as refused:
-        raise Refused(f"invalid function input: {refused}") from None
+        raise Refused(f"invalid function input: {refused}", refused.path) from None
+
+
+def written_template_of(given: Data) -> str:
+    """Give the text of the template that stands in an input itself; empty if it is elsewhere."""
+    outer, inner = _ELSEWHERE.get(given.get("source", ""), ("", ""))
+    return "" if given.get(outer, {}).get(inner) else template_of(given, {})
 
 
 def _inline(given: Data, _context: Mapping[str, Any]) -> str:
@@ -33,14 +40,14 @@ def _inline(given: Data, _context: Mapping[str, Any]) -> str:
     several = inline.get("templates", [])
     template: str = inline.get("template", "") or "\n---\n".join(several)
     if not inline.get("template") and not several:
-        raise Refused("inline.template or inline.templates should be provided")
+        raise Refused("inline.template or inline.templates should be provided", "inline")
     return template
 
 
 def _environment(given: Data, context: Mapping[str, Any]) -> str:
     key = given.get("environment", {}).get("key", "")
     if not key:
-        raise Refused("environment.key should be provided")
+        raise Refused("environment.key should be provided", "environment")
     head = "cannot read tmpl from the environment:"
     environment = context.get(ENVIRONMENT_KEY)
     if not isinstance(environment, dict):
@@ -56,7 +63,7 @@ def _environment(given: Data, context: Mapping[str, Any]) -> str:
 def _file_system(given: Data, _context: Mapping[str, Any]) -> str:
     path = given.get("fileSystem", {}).get("dirPath", "")
     if not path:
-        raise Refused("fileSystem.dirPath should be provided")
+        raise Refused("fileSystem.dirPath should be provided", "fileSystem")
     head = f"cannot read tmpl from the folder {{{path}}}:"
     allowed = os.environ.get(TEMPLATE_ROOT, "")
     if not allowed:
@@ -100,4 +107,30 @@ def _files_below(folder: Path) -> Iterator[Path]:
             yield each
 
 
-_SOURCES = {"Inline": _inline, "FileSystem": _file_system, "Environment": _environment}
+_ELSEWHERE = {"FileSystem": ("fileSystem", "dirPath"), "Environment": ("environment", "key")}
+_READERS = {"Inline": _inline, "FileSystem": _file_system, "Environment": _environment}
+SOURCES = {
+    "source": Field(TEXT, "Where the template is", REQUIRED, " ".join(_READERS)),
+    "inline": Field(
+        {
+            "template": Field(TEXT, "The template"),
+            "templates": Field([TEXT], "Several, which become one; `template` comes before them"),
+        },
+        "With the source Inline",
+    ),
+    "fileSystem": Field(
+        {
+            "dirPath": Field(
+                TEXT,
+                f"Folder below {TEMPLATE_ROOT} whose files, in the order of their "
+                "names, become the template",
+                REQUIRED,
+            )
+        },
+        "With the source FileSystem",
+    ),
+    "environment": Field(
+        {"key": Field(TEXT, "Key of the environment that holds the template", REQUIRED)},
+        "With the source Environment",
+    ),
+}

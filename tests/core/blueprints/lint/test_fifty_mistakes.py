@@ -1,4 +1,4 @@
-"""Fifty mistakes that authors make: each is told with its place, what was found and what to do."""
+"""Fifty mistakes of authors: each finding names its place, what was found and what to do."""
 
 from __future__ import annotations
 
@@ -223,6 +223,34 @@ MISTAKES = [
         "found 'none'",
         "to a number",
     ),
+    (
+        "a kind that cannot be scaled",
+        "        replicas: 0",
+        "        replicas: 0\n        kind: statfulset",
+        "not supported statfulset",
+        "use StatefulSet",
+    ),
+    (
+        "an operation that is none",
+        "    - func: ScaleWorkload\n      name: stop\n      args:\n        replicas: 0",
+        "    - func: KubeOps\n      name: stop\n      args:\n        operation: creat",
+        "'creat'",
+        "use create, delete, patch",
+    ),
+    (
+        "a misspelt reason to try again",
+        "        backoff: 5s",
+        "        backoff: 5s\n        on: [ComandFailed]",
+        "ComandFailed",
+        "did you mean CommandFailed?",
+    ),
+    (
+        "a command as a text",
+        'command: [sh, -c, "kando location pull --path {{ .ArtifactsIn.dump.KeyValue.path }} -"]',
+        "command: pg_dump db",
+        "'pg_dump db' as a whole",
+        "write a list of words",
+    ),
     # Templates
     ("an unclosed end", "{{ .Time }}", "{{ .Time }", 'unexpected "}"', "closed with }}"),
     (
@@ -310,7 +338,7 @@ def context() -> Context:
         read_functions().registry,
         load=load_function,
         signatures=read_signatures(),
-        read_action_set=read_what_can_be_read,
+        readers={"ActionSet": read_what_can_be_read},
     )
 
 
@@ -323,15 +351,15 @@ def test_a_mistake_is_told_with_place_what_was_found_and_what_to_do(
 ) -> None:
     at = BLUEPRINT.index(before)
     text = BLUEPRINT.replace(before, after, 1)
-    told = [
+    fitting = [
         each
         for each in lint_sources([Source("db.yaml", text)], context()).findings
         if each.rule != "template-engine" and found in each.message and remedy in each.message
     ]
-    assert told
+    assert fitting
     first = BLUEPRINT.count("\n", 0, at) + 1
-    assert told[0].file == "db.yaml"
-    assert first <= told[0].line <= first + max(before.count("\n"), after.count("\n"))
+    assert fitting[0].file == "db.yaml"
+    assert first <= fitting[0].line <= first + max(before.count("\n"), after.count("\n"))
 
 
 def test_the_blueprint_that_they_are_made_in_has_none() -> None:

@@ -309,7 +309,7 @@ AT = "spec.pipeline[0]"
 
 @pytest.fixture
 def reading(context: Context) -> Context:
-    return context._replace(read_composition=read_what_can_be_read)
+    return context._replace(readers={"Composition": read_what_can_be_read})
 
 
 def lint_text(context: Context, text: str) -> list[Finding]:
@@ -403,7 +403,7 @@ def lint_text(context: Context, text: str) -> list[Finding]:
             "{name: function-paint}\n    timeout",
             "{name: function-paint, version: two}\n    timeout",
             [(9, "version-invalid", f"{AT}.functionRef.version", "'two' is not a version")],
-            id="a version that is none, told once",
+            id="a version that is none, reported once",
         ),
     ],
 )
@@ -413,8 +413,8 @@ def test_what_render_refuses_of_a_composition_lint_finds(
     text = FORM.replace(before, after) if before else FORM
     findings = lint_text(reading, text)
     assert [(each.line, each.rule, each.path) for each in findings] == [each[:3] for each in found]
-    for finding, (*_, said) in zip(findings, found, strict=True):
-        assert said in finding.message
+    for finding, (*_, message) in zip(findings, found, strict=True):
+        assert message in finding.message
     if exit_code_of(findings):
         with pytest.raises(InvalidDocument):
             parse_composition(parse_document(text))

@@ -1,4 +1,4 @@
-"""What does lint say of Schedules, and would an API server be told the same?"""
+"""Findings of lint in Schedules, which are those of the webhook, too."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity
 from kanister_py.core.blueprints.lint.reading import Source
-from kanister_py.core.schedules.admission import judge_schedule, read_schedule
+from kanister_py.core.schedules.admission import judge_schedule
+from kanister_py.core.schedules.model import read_what_can_be_read
 from tests.core.schedules.schedules import schedule
 
 
@@ -27,7 +28,8 @@ def blueprint(function: str = "Greet", version: str = "") -> dict[str, Any]:
 
 def lint(context: Context, *objects: dict[str, Any]) -> list[Finding]:
     sources = [Source(f"{each['kind']}.yaml", yaml.safe_dump(each)) for each in objects]
-    found = lint_sources(sources, context._replace(read_schedule=read_schedule)).findings
+    readers = {**context.readers, "Schedule": read_what_can_be_read}
+    found = lint_sources(sources, context._replace(readers=readers)).findings
     return [each for each in found if each.file == "Schedule.yaml"]
 
 
@@ -36,7 +38,7 @@ def of_template(**action: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("spec", "path", "said"),
+    ("spec", "path", "message"),
     [
         ({"schedule": "0 0 30 2 *"}, "spec.schedule", "never comes"),
         ({"schedule": "0 25 * * *"}, "spec.schedule", "its hour cannot be read"),
@@ -72,18 +74,18 @@ def of_template(**action: Any) -> dict[str, Any]:
     ],
 )
 def test_what_no_schedule_can_say_is_an_error_with_its_place(
-    context: Context, spec: dict[str, Any], path: str, said: str
+    context: Context, spec: dict[str, Any], path: str, message: str
 ) -> None:
     made = schedule(**spec)
     (found,) = [
         each for each in lint(context, made, blueprint()) if each.rule != "schedule-without-delete"
     ]
     assert (found.rule, found.severity, found.path) == ("schedule-invalid", Severity.ERROR, path)
-    assert said in found.message
+    assert message in found.message
     assert found.line > 0
     verdict = judge_schedule(made, {"made-up": blueprint()}, context)
     assert not verdict.is_allowed
-    assert said in verdict.message
+    assert message in verdict.message
 
 
 def test_a_key_that_nothing_reads_is_told_with_the_one_that_is_meant(context: Context) -> None:

@@ -11,10 +11,10 @@ from kanister_py.core.blueprints.lint.signatures import (
     Signature,
     is_clear,
     may_be_template,
-    signature_of,
 )
 from kanister_py.core.objects.weak import problems_of_args
-from kanister_py.ports.function import Args, Outputs
+from kanister_py.ports.models import Args, Outputs
+from tests.signatures import signature_of
 
 
 class PlaceArgs(Args):

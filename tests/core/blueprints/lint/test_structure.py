@@ -155,7 +155,7 @@ def test_what_cannot_be_read_is_not_told_to_be_missing(context: Context, text: s
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         pytest.param(
             HEAD.replace("Blueprint", "blueprint") + "actions: {}\n",
@@ -169,13 +169,33 @@ def test_what_cannot_be_read_is_not_told_to_be_missing(context: Context, text: s
             "must be Blueprint, found 'BluePrint'",
             id="in a list",
         ),
+        pytest.param(
+            HEAD.replace("Blueprint", "Blueprnt") + "actions: {}\n",
+            "cr.kanister.io has no kind Blueprnt: nothing was judged; did you mean Blueprint?",
+            id="misspelt",
+        ),
+        pytest.param(
+            "apiVersion: kanister-py.io/v1alpha1\nkind: Schedul\n",
+            "did you mean Schedule?",
+            id="a misspelt Schedule",
+        ),
+        pytest.param(
+            "apiVersion: apiextensions.crossplane.io/v1\nkind: Compositon\n",
+            "did you mean Composition",
+            id="a misspelt Composition",
+        ),
+        pytest.param(
+            "apiVersion: pkg.crossplane.io/v1\nkind: function\n",
+            "must be Function, found 'function'",
+            id="a Function in other capitals",
+        ),
     ],
 )
 def test_a_kind_that_hides_an_object_of_ours_is_told(
-    context: Context, text: str, said: str
+    context: Context, text: str, message: str
 ) -> None:
     report = lint_sources([Source("b.yaml", text, is_named=False)], context)
-    assert [(each.rule, said in each.message) for each in report.findings] == [
+    assert [(each.rule, message in each.message) for each in report.findings] == [
         ("kind-overlooked", True)
     ]
 
@@ -184,6 +204,13 @@ def test_a_kind_that_hides_an_object_of_ours_is_told(
     "text",
     [
         pytest.param("apiVersion: cr.kanister.io/v1alpha1\nkind: Profile\n", id="a Profile"),
+        pytest.param("apiVersion: cr.kanister.io/v1alpha1\nkind: RepositoryServer\n", id="others'"),
+        pytest.param("apiVersion: pkg.crossplane.io/v1\nkind: Provider\n", id="a Provider"),
+        pytest.param(
+            "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceDefinition\n",
+            id="a kind of Crossplane that lint is not about",
+        ),
+        pytest.param("kind: Blueprints\n", id="nearly a kind, of no group"),
         pytest.param("apiVersion: other.io/v1\nkind: blueprint\n", id="of another group"),
         pytest.param("actions: {a: {script: x}}\n", id="values with actions"),
         pytest.param("actions: [a]\n", id="a list of actions"),

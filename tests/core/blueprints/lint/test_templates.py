@@ -12,7 +12,8 @@ from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding
 from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.executor.loading import load_function
-from kanister_py.ports.function import Args, Func, Outputs
+from kanister_py.ports.function import Func
+from kanister_py.ports.models import Args, Outputs
 from kanister_py.wiring import registry_of
 
 HEAD = "apiVersion: cr.kanister.io/v1alpha1\nkind: Blueprint\nmetadata: {name: b}\nactions:\n"
@@ -201,7 +202,7 @@ class TestTemplates:
         assert all(each.line == line for each in findings)
 
     @pytest.mark.parametrize(
-        ("text", "told"),
+        ("text", "messages"),
         [
             pytest.param(
                 "{{ range .StatefulSet.Pods }}{{ .Name }}{{ end }}",
@@ -233,14 +234,28 @@ class TestTemplates:
             ),
         ],
     )
-    def test_are_followed_into_lists(self, lint: Lint, text: str, told: list[str]) -> None:
+    def test_are_followed_into_lists(self, lint: Lint, text: str, messages: list[str]) -> None:
         found = lint(action("", text))
-        assert len(found) == len(told)
-        assert all(want in each.message for want, each in zip(told, found, strict=True))
+        assert len(found) == len(messages)
+        assert all(want in each.message for want, each in zip(messages, found, strict=True))
 
     def test_in_a_branch_are_only_warned_of(self, lint: Lint) -> None:
         (finding,) = lint(action("{{ if .Options.x }}{{ .Phases.two.Output.y }}{{ end }}"))
         assert (finding.rule, finding.severity) == ("phase-later", "warning")
+
+    @pytest.mark.parametrize(
+        ("text", "severity"),
+        [
+            pytest.param("{{ .Namespace.Nme }}", "error", id="in Go"),
+            pytest.param("{{ Namespace.Nme }}", "error", id="in Jinja2"),
+            pytest.param("{{ Namespace.Nme | default(1) }}", "warning", id="with a default"),
+        ],
+    )
+    def test_of_either_language_read_fields_that_can_exist(
+        self, lint: Lint, text: str, severity: str
+    ) -> None:
+        (finding,) = lint(action(text))
+        assert (finding.rule, finding.severity) == ("field-unknown", severity)
 
     def test_in_a_block_are_found_on_their_line(self, lint: Lint) -> None:
         text = (

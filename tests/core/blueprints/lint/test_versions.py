@@ -64,9 +64,9 @@ class TestEveryUseOfAVersion:
 
     def test_is_told_with_all_its_facts(self, context: Context) -> None:
         (finding,) = lint(context, blueprint("Notify", "v0.1.0"))
-        told = finding.as_dict()
-        assert told.pop("message")
-        assert told == {
+        data = finding.as_dict()
+        assert data.pop("message")
+        assert data == {
             "file": "0.yaml",
             "line": 9,
             "column": 7,
@@ -150,7 +150,7 @@ class TestAPreferredVersion:
             pytest.param("Notify", "new", ["version-invalid"], id="none"),
             pytest.param("Notify", "1.0", ["actionset-invalid"], id="a number in YAML"),
             pytest.param("Notify", "v0.3.0", [], id="served"),
-            pytest.param("Unheard", "v0.3.0", ["function-unknown"], id="told at the phase"),
+            pytest.param("Unheard", "v0.3.0", ["function-unknown"], id="found at the phase"),
         ],
     )
     def test_is_held_against_the_phases_that_it_reaches(
@@ -222,8 +222,8 @@ def test_an_action_that_the_blueprint_does_not_have_is_told(context: Context) ->
 
 def test_keys_of_an_actionset_that_nothing_reads_are_told(context: Context) -> None:
     text = ACTION_SET.format(version="v0.3.0") + "    option: {a: b}\n    prefferedVersion: x\n"
-    told = [each.message for each in lint(context, text) if each.rule == "unknown-key"]
-    assert told == [
+    messages = [each.message for each in lint(context, text) if each.rule == "unknown-key"]
+    assert messages == [
         "Nothing reads the key 'option'; did you mean options?",
         "Nothing reads the key 'prefferedVersion'; did you mean preferredVersion?",
     ]
@@ -262,11 +262,11 @@ class TestAComment:
     def test_of_a_rule_that_nobody_knows_is_told_where_it_stands(self, context: Context) -> None:
         line = "      funcVersion: v0.2.0  # kanister-py: ignore=version-depreciated"
         text = f"{HEAD}  go:\n    phases:\n    - name: p\n      func: Notify\n{line}\n"
-        told = {each.rule: each for each in lint(context, text)}
-        assert told.keys() == {"version-deprecated", "ignore-unknown"}
-        place = (told["ignore-unknown"].line, told["ignore-unknown"].column)
+        by_rule = {each.rule: each for each in lint(context, text)}
+        assert by_rule.keys() == {"version-deprecated", "ignore-unknown"}
+        place = (by_rule["ignore-unknown"].line, by_rule["ignore-unknown"].column)
         assert place == (9, line.index("version-depreciated") + 1)
-        assert "did you mean version-deprecated" in told["ignore-unknown"].message
+        assert "did you mean version-deprecated" in by_rule["ignore-unknown"].message
 
     def test_does_not_make_a_file_readable(self, context: Context) -> None:
         findings = lint(context, f"{HEAD}  go: 5 # kanister-py: ignore\n")

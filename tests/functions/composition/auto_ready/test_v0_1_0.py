@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.functions.composition.auto_ready.input import Input
 from kanister_py.functions.composition.auto_ready.v0_1_0 import AutoReady
 
 
@@ -40,7 +39,7 @@ def judged(
         "context": context or {},
     }
     if given is not None:
-        Input.model_validate(given)
+        AutoReady.described_input().model_validate(given)
         request["input"] = given
     before = copy.deepcopy(request)
     answer = AutoReady().run(request)
@@ -198,7 +197,7 @@ def test_an_expression_that_fails_is_a_warning_and_no_verdict(text: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "part"),
     [
         ({"celHealthCheckCustomizationFrom": "nope"}, "nope: no such field"),
         ({"celHealthCheckCustomizationFrom": "a["}, "cannot parse path"),
@@ -206,10 +205,10 @@ def test_an_expression_that_fails_is_a_warning_and_no_verdict(text: str) -> None
     ],
 )
 def test_expressions_that_are_not_where_they_should_be_are_fatal(
-    given: dict[str, Any], said: str
+    given: dict[str, Any], part: str
 ) -> None:
     ready, (message,) = judged(seen("v1 ConfigMap"), given, context={"text": "x"})
-    assert (ready, said in message) == ("", True)
+    assert (ready, part in message) == ("", True)
 
 
 def test_an_answer_holds_as_long_as_the_input_says() -> None:

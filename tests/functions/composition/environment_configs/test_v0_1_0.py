@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.functions.composition.environment_configs.input import Input
 from kanister_py.functions.composition.environment_configs.v0_1_0 import EnvironmentConfigs
 
 ENVIRONMENT = "apiextensions.crossplane.io/environment"
@@ -31,7 +30,7 @@ def answered(
 ) -> dict[str, Any]:
     if sources is not None:
         spec["environmentConfigs"] = sources
-    Input.model_validate({"spec": spec})
+    EnvironmentConfigs.described_input().model_validate({"spec": spec})
     request: dict[str, Any] = {
         "observed": {"composite": {"resource": {"spec": {"region": "eu", "size": 1}}}},
         "input": {"spec": spec},

@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.functions.composition.extra_resources.input import Input
 from kanister_py.functions.composition.extra_resources.v0_1_0 import ExtraResources
 
 KEY = "apiextensions.crossplane.io/extra-resources"
@@ -26,7 +25,7 @@ def answered(
     sources: list[dict[str, Any]], found: dict[str, Any] | None = None, **spec: Any
 ) -> dict[str, Any]:
     spec["extraResources"] = sources
-    Input.model_validate({"spec": spec})
+    ExtraResources.described_input().model_validate({"spec": spec})
     request: dict[str, Any] = {
         "observed": {"composite": {"resource": {"spec": {"region": "eu"}}}},
         "input": {"spec": spec},
@@ -119,7 +118,7 @@ def test_a_reference_without_a_name_is_an_error_and_no_crash() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "message"),
     [
         ({"bogus": 1}, 'spec: unknown name "bogus"'),
         ({"extraResources": {}}, "spec.extraResources must be an array"),
@@ -132,7 +131,7 @@ def test_a_reference_without_a_name_is_an_error_and_no_crash() -> None:
     ],
 )
 def test_an_input_that_cannot_be_read_is_fatal_and_says_where(
-    spec: dict[str, Any], said: str
+    spec: dict[str, Any], message: str
 ) -> None:
     answer = ExtraResources().run({"input": {"spec": spec}})
-    assert answer["results"][0]["message"].endswith(f"json: {said}")
+    assert answer["results"][0]["message"].endswith(f"json: {message}")

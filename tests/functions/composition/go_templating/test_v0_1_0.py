@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from kanister_py.functions.composition.answering import ENVIRONMENT_KEY
-from kanister_py.functions.composition.go_templating.input import GoTemplate
 from kanister_py.functions.composition.go_templating.v0_1_0 import GoTemplating
 
 XR: dict[str, Any] = {
@@ -56,7 +55,7 @@ def asked(template: str, given: dict[str, Any] | None = None, **more: Any) -> di
 
 def answered(template: str, given: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
     request = asked(template, given, **more)
-    GoTemplate.model_validate(request["input"])
+    GoTemplating.described_input().model_validate(request["input"])
     before = copy.deepcopy(request)
     answer = dict(GoTemplating().run(request))
     assert request == before, "a function leaves its request alone"

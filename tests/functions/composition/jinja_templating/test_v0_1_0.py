@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.functions.composition.jinja_templating.input import JinjaTemplate
 from kanister_py.functions.composition.jinja_templating.v0_1_0 import JinjaTemplating
 
 GROUP = "jinjatemplating.fn.kanister-py.io"
@@ -34,7 +33,7 @@ def answered(template: str, **more: Any) -> dict[str, Any]:
         "input": {"source": "Inline", "inline": {"template": template}},
         **more,
     }
-    JinjaTemplate.model_validate(request["input"])
+    JinjaTemplating.described_input().model_validate(request["input"])
     before = copy.deepcopy(request)
     answer = dict(JinjaTemplating().run(request))
     assert request == before, "a function leaves its request alone"
@@ -144,7 +143,7 @@ ASKED = {"items": [{"resource": {"metadata": {"name": "blue"}}}]}
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
+    ("expression", "shown"),
     [
         ('getCompositeResource().metadata["name"]', "x"),
         ('getComposedResource("db.main").spec.size', "3"),
@@ -162,9 +161,9 @@ ASKED = {"items": [{"resource": {"metadata": {"name": "blue"}}}]}
         ('getCredentialData("other") | length', "0"),
     ],
 )
-def test_a_template_may_ask_for_what_is_in_the_request(expression: str, said: str) -> None:
+def test_a_template_may_ask_for_what_is_in_the_request(expression: str, shown: str) -> None:
     answer = answered(
-        f"{HEAD}data: {{said: {{{{ {expression} }}}}}}",
+        f"{HEAD}data: {{shown: {{{{ {expression} }}}}}}",
         observed=OBSERVED,
         requiredResources={"colours": ASKED},
         context={
@@ -173,16 +172,16 @@ def test_a_template_may_ask_for_what_is_in_the_request(expression: str, said: st
         credentials={"login": {"credentialData": {"data": {"password": "czNjcmV0"}}}},
     )
     assert "results" not in answer
-    found = answer["desired"]["resources"]["r"]["resource"]["data"]["said"]
-    assert str(found) == said
+    found = answer["desired"]["resources"]["r"]["resource"]["data"]["shown"]
+    assert str(found) == shown
 
 
 def test_resources_asked_for_under_the_older_name_are_found_too() -> None:
     answer = answered(
-        f'{HEAD}data: {{said: {{{{ getExtraResources("colours") | length }}}}}}',
+        f'{HEAD}data: {{shown: {{{{ getExtraResources("colours") | length }}}}}}',
         extraResources={"colours": ASKED},
     )
-    assert answer["desired"]["resources"]["r"]["resource"]["data"] == {"said": 1}
+    assert answer["desired"]["resources"]["r"]["resource"]["data"] == {"shown": 1}
 
 
 def test_the_annotation_that_names_a_resource_need_not_be_spelt_out() -> None:

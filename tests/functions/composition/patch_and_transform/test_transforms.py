@@ -1,4 +1,4 @@
-"""What becomes of a value, and what is said when nothing can."""
+"""Transforms: values that come out, and errors where none can."""
 
 from __future__ import annotations
 
@@ -204,6 +204,9 @@ def test_what_cannot_be_converted(
          "map transform could not resolve: key z is not found in map"),
         ("a", {"type": "map", "map": {"a": None}},
          ("map transform could not resolve: value for key a is not valid JSON: "
+         "unexpected end of JSON input")),
+        ("*", {"type": "map", "map": {"*": None}},
+         ("map transform could not resolve: value for key * is not valid JSON: "
          "unexpected end of JSON input")),
         (1, {"type": "map", "map": {"1": 1}},
          "map transform could not resolve: type float64 is not supported for map transform"),

@@ -130,7 +130,7 @@ def test_a_manifest_comes_back_as_it_was_written(data: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         pytest.param("a: [1\n", "error converting YAML to JSON", id="no YAML"),
         pytest.param("- a\n", "cannot unmarshal array", id="a list"),
@@ -141,10 +141,10 @@ def test_a_manifest_comes_back_as_it_was_written(data: dict[str, Any]) -> None:
         pytest.param("a: " + "[" * 5000, "error converting YAML", id="nested without end"),
     ],
 )
-def test_what_is_no_manifest_is_refused(text: str, said: str) -> None:
+def test_what_is_no_manifest_is_refused(text: str, message: str) -> None:
     with pytest.raises(Refused, match="cannot decode manifest") as caught:
         read_manifests(text)
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_directive_stays_with_its_document() -> None:

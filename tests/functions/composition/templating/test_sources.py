@@ -64,7 +64,7 @@ def test_without_a_folder_for_templates_no_file_is_read(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    ("given", "context", "said"),
+    ("given", "context", "message"),
     [
         ({}, {}, "invalid function input: source is required"),
         ({"source": "Web"}, {}, "invalid function input: invalid source: Web"),
@@ -107,11 +107,11 @@ def test_without_a_folder_for_templates_no_file_is_read(monkeypatch: pytest.Monk
     ],
 )
 def test_a_source_that_gives_no_template_says_why(
-    given: dict[str, Any], context: dict[str, Any], said: str
+    given: dict[str, Any], context: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(Refused) as caught:
         template_of(given, context)
-    assert str(caught.value) == said
+    assert str(caught.value) == message
 
 
 def test_one_template_comes_before_several() -> None:

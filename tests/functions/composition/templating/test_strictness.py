@@ -1,4 +1,4 @@
-"""What v0.2.0 of the functions that render templates no longer passes over in silence."""
+"""Strictness: v0.2.0 of the templating functions passes nothing over in silence."""
 
 from __future__ import annotations
 

@@ -1,0 +1,97 @@
+"""Controllers over HTTP: the lines of phases, and pages of another one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+import urllib3
+
+from kanister_py.core.errors import TransientError, UsageError
+from kanister_py.ports.overview import OtherPage
+from kanister_py.ports.phase_lines import PrintedLine
+
+_SECONDS: Final = 30.0
+_PAGE_CONNECT_SECONDS: Final = 3.0
+_PAGE_SECONDS: Final = 15.0
+_MOST_BYTES: Final = 8 * 1024 * 1024
+
+
+class LinesOverHttp:
+    """Asks the address where a controller publishes functions."""
+
+    def __init__(self, server: str, token: str = "") -> None:
+        self._server = server.rstrip("/")
+        self._token = token
+        self._after = 0
+
+    def new_lines(self, actionset: Mapping[str, Any]) -> Iterator[PrintedLine]:
+        metadata = actionset["metadata"]
+        path = "/".join(
+            quote(str(each), safe="")
+            for each in ("namespaces", metadata["namespace"], "actionsets", metadata["name"])
+        )
+        for each in self._ask(f"{self._server}/v1/{path}/lines?after={self._after}"):
+            self._after = max(self._after, int(each["number"]))
+            yield PrintedLine(
+                str(each["time"]),
+                str(each["action"]),
+                str(each["phase"]),
+                str(each["line"]),
+                str(each["function"]),
+                str(each["version"]),
+                int(each["attempt"]),
+            )
+
+    def _ask(self, url: str) -> list[Mapping[str, Any]]:
+        headers = {"Accept": "application/json"}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
+        try:
+            with urllib3.PoolManager(retries=2) as pools:
+                answer = pools.request("GET", url, headers=headers, timeout=_SECONDS)
+        except urllib3.exceptions.HTTPError as error:
+            raise UsageError(
+                f"Nobody answers at {self._server}: {error}; look whether the controller is there",
+                reason="PhaseLinesUnavailable",
+            ) from error
+        if answer.status != 200:
+            found = f"{self._server} answered {answer.status} {_detail(answer.data)}".rstrip()
+            hint = "give --token-file" if answer.status in (401, 403) else "look at its log"
+            raise UsageError(f"{found}; {hint}", reason="PhaseLinesUnavailable")
+        lines: list[Mapping[str, Any]] = json.loads(answer.data)["lines"]
+        return lines
+
+
+def _detail(body: bytes) -> str:
+    try:
+        return str(json.loads(body).get("detail", ""))
+    except (ValueError, AttributeError):
+        return ""
+
+
+class HttpPages:
+    """Asks for pages as their reader: the reader's token goes along, and decides there."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url.rstrip("/")
+        timeout = urllib3.Timeout(connect=_PAGE_CONNECT_SECONDS, read=_PAGE_SECONDS)
+        self._pools = urllib3.PoolManager(retries=False, timeout=timeout)
+
+    def get(self, address: str, token: str) -> OtherPage:
+        headers = {"Accept": "text/html", "Authorization": f"Bearer {token}"}
+        try:
+            with self._pools.request(
+                *("GET", self._url + address),
+                headers=headers,
+                redirect=False,
+                preload_content=False,
+            ) as answer:
+                body = answer.read(_MOST_BYTES)
+                return OtherPage(answer.status, body)
+        except urllib3.exceptions.HTTPError as error:
+            raise TransientError(
+                f"The controller that composes does not answer: {error}", reason="PageUnavailable"
+            ) from error

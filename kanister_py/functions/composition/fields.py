@@ -1,0 +1,167 @@
+"""Input fields of composition functions: one table that is read by, and documented from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from kanister_py.values import NamedTuple
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+TEXT: Final = "a string"
+WHOLE: Final = "a whole number"
+ANY: Final = "anything"
+MAP: Final = "a map"
+"""A map that nothing looks into before it is used."""
+
+_LEAST_WHOLE, _MOST_WHOLE = -(2**63), 2**63 - 1
+REQUIRED: Final = ...
+
+
+class Field(NamedTuple):
+    """One field of an input.
+
+    Its shape is one of the words above, a table of fields, a list with the shape of its
+    elements, or `{"*": shape}` where the keys are free.
+    """
+
+    shape: Any
+    description: str
+    default: Any = None
+    choices: str = ""
+    """Words, for the documentation: what else there is, the function itself refuses."""
+
+
+Fields: TypeAlias = Mapping[str, Any]
+_UNUSED: Final = "Not looked at"
+
+
+def head(api_version: str, kind: str) -> dict[str, Field]:
+    """Give the fields that every Kubernetes object has."""
+    return {
+        "apiVersion": Field(TEXT, _UNUSED, api_version),
+        "kind": Field(TEXT, _UNUSED, kind),
+        "metadata": Field(MAP, _UNUSED),
+    }
+
+
+TTL: Final = Field(TEXT, "How long the answer holds, such as 5m; one minute if unset")
+
+# Reading
+
+
+class NotShaped(Exception):
+    """An input has a member that is not known, or one of a wrong type; its text says where."""
+
+    def __init__(self, refused: Refusal, text: str = "") -> None:
+        super().__init__(text or f"{refused.path or 'the input'} {refused.message}")
+        self.refused = refused
+
+
+class Refusal(NamedTuple):
+    """What keeps an input from being used, whatever the request: where, and why.
+
+    Where a word is none of those that are known, it says which word, and which are.
+    """
+
+    path: str
+    message: str
+    word: str = ""
+    known: tuple[str, ...] = ()
+
+
+def shaped(given: Any, fields: Fields) -> dict[str, Any]:
+    """Give an input of a shape without its nulls: to be null is to be absent."""
+    found: dict[str, Any] = _read({} if given is None else given, fields, "")
+    return found
+
+
+def unreadable(go_type: str, error: NotShaped) -> str:
+    """Word the refusal of an input as the original does, as far as that is no matter of Go."""
+    return (
+        f"*{go_type} from *v1.RunFunctionRequest: cannot unmarshal JSON from *structpb.Struct "
+        f"into *{go_type}: json: {error}"
+    )
+
+
+def _read(value: Any, shape: Any, path: str) -> Any:
+    if shape is ANY or shape is MAP:
+        return value
+    if isinstance(shape, dict):
+        if not isinstance(value, Mapping):
+            raise NotShaped(Refusal(path, "must be an object"))
+        read = {}
+        others = shape.get("*")
+        for key, member in value.items():
+            where = f"{path}.{key}" if path else str(key)
+            if others is not None:
+                inner = others
+            elif key in shape:
+                inner = shape[key].shape
+            else:
+                why = f'unknown name "{key}"'
+                refused = Refusal(where, why, str(key), tuple(shape))
+                raise NotShaped(refused, f"{path or 'the input'}: {why}")
+            # Among members by any name, null is a value like another.
+            if member is not None or others is ANY:
+                read[key] = _read(member, inner, where)
+        return read
+    if isinstance(shape, list):
+        if not isinstance(value, list):
+            raise NotShaped(Refusal(path, "must be an array"))
+        return [
+            _read({} if member is None else member, shape[0], f"{path}[{at}]")
+            for at, member in enumerate(value)
+        ]
+    is_fine = (
+        isinstance(value, str)
+        if shape is TEXT
+        else isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and value == value // 1  # neither a fraction nor infinite
+        and _LEAST_WHOLE <= value <= _MOST_WHOLE
+    )
+    if not is_fine:
+        raise NotShaped(Refusal(path, f"must be {shape}"))
+    return value if shape is TEXT else int(value)
+
+
+# Documentation
+
+
+def described(fields: Fields) -> type[BaseModel]:
+    """Make the model that the documentation of an input is made of."""
+    from pydantic import ConfigDict, create_model
+    from pydantic import Field as ModelField
+
+    plain: dict[str, Any] = {TEXT: str, WHOLE: int, ANY: Any, MAP: dict[str, Any]}
+    literal: Any = Literal
+    # A table that stands in several places is one model.
+    models: dict[int, type[BaseModel]] = {}
+
+    def type_of(shape: Any) -> Any:
+        if isinstance(shape, list):
+            return list[type_of(shape[0])]  # type: ignore[misc]  # known when it runs
+        if not isinstance(shape, dict):
+            return plain[shape]
+        if "*" in shape:
+            return dict[str, type_of(shape["*"])]  # type: ignore[misc]  # known when it runs
+        if id(shape) not in models:
+            declared: dict[str, Any] = {}
+            for name, field in shape.items():
+                kind = (
+                    literal[tuple(field.choices.split())] if field.choices else type_of(field.shape)
+                )
+                declared[name] = (
+                    kind if field.default is not None else kind | None,
+                    ModelField(field.default, description=field.description),
+                )
+            models[id(shape)] = create_model(
+                f"Fields{len(models)}", __config__=ConfigDict(extra="forbid"), **declared
+            )
+        return models[id(shape)]
+
+    model: type[BaseModel] = type_of(fields)
+    return model

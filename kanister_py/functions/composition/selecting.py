@@ -1,0 +1,141 @@
+"""Selectors of resources: by labels of the composite resource's making, sorted, cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
+from kanister_py.functions.composition.answering import GO_TYPES, Data, Refused
+from kanister_py.functions.composition.fields import REQUIRED, TEXT, WHOLE, Field
+
+TYPE: Final = Field(TEXT, "By name or by labels", "Reference", "Reference Selector")
+REFERENCE: Final = Field(
+    {"name": Field(TEXT, "Name of the object", REQUIRED)}, "The one that is meant"
+)
+POLICY: Final = Field(
+    {
+        "resolution": Field(
+            TEXT, "Whether a reference that leads nowhere is fatal", "Required", "Required Optional"
+        )
+    },
+    "Rules for all of them",
+)
+
+
+def selector_fields(value_path: str, *places: str) -> dict[str, Field]:
+    """Give the fields of a selector by labels.
+
+    `places` are where the value of a label may be looked up, `value_path` describes how.
+    """
+    labels = {
+        "type": Field(TEXT, "Where the value comes from", places[0], " ".join([*places, "Value"])),
+        "key": Field(TEXT, "Key of the label", REQUIRED),
+        "valueFromFieldPath": Field(TEXT, value_path),
+        "fromFieldPathPolicy": Field(
+            TEXT,
+            "Whether a label may be left out where nothing is",
+            "Required",
+            "Required Optional",
+        ),
+        "value": Field(TEXT, "The value itself"),
+    }
+    return {
+        "minMatch": Field(WHOLE, "Fewer than these are fatal"),
+        "maxMatch": Field(WHOLE, "More than these are cut off"),
+        "sortByFieldPath": Field(
+            TEXT, "Field path by whose value they are put in order", "metadata.name"
+        ),
+        "matchLabels": Field([labels], "Labels to look for", []),
+    }
+
+
+def is_selector(source: Mapping[str, Any]) -> bool:
+    """Say whether a source is chosen by labels; else it is by name."""
+    return bool(source.get("type", "Reference") == "Selector")
+
+
+def is_optional(spec: Mapping[str, Any]) -> bool:
+    """Say whether references may lead nowhere."""
+    return bool(spec.get("policy", {}).get("resolution", "Required") == "Optional")
+
+
+def required(request: Mapping[str, Any], name: str) -> list[Data] | None:
+    """Give the objects under a name; None: they were not asked for."""
+    found = (request.get("requiredResources") or {}).get(name)
+    if found is None:
+        return None
+    return [each.get("resource") or {} for each in found.get("items") or ()]
+
+
+def matched_labels(
+    source: Mapping[str, Any], composite: Data, environment: Data | None = None
+) -> tuple[dict[str, str], bool]:
+    """Say which labels to look for, and whether some that are optional were not found.
+
+    Their values are looked up in the composite resource, or in the environment where
+    there may be one and they say so.
+    """
+    labels: dict[str, str] = {}
+    is_short = False
+    for wanted in source.get("selector", {}).get("matchLabels", ()):
+        key = wanted.get("key", "")
+        kind = wanted.get("type", "FromCompositeFieldPath")
+        if kind == "Value":
+            if "value" not in wanted:
+                raise Refused(f'the label "{key}" has no value')
+            labels[key] = wanted["value"]
+            continue
+        path = wanted.get("valueFromFieldPath")
+        if path is None:
+            raise Refused(f'the label "{key}" has no valueFromFieldPath')
+        place = composite
+        if environment is not None and kind == "FromEnvironmentFieldPath":
+            place = environment
+        try:
+            labels[key] = _text_at(place, path)
+        except FieldPathError as error:
+            if wanted.get("fromFieldPathPolicy", "Required") == "Optional":
+                is_short = True
+                continue
+            raise Refused(f'cannot get value from field path "{path}": {error}') from None
+    return labels, is_short
+
+
+def _text_at(obj: Data, path: str) -> str:
+    found = parse_field_path(path).get(obj)
+    if not isinstance(found, str):
+        raise FieldPathError(f"{path}: not a string")
+    return found
+
+
+def enough_of(objects: list[Data], selector: Mapping[str, Any]) -> list[Data]:
+    """Sort what a selector found, and take as many as it wants at the most."""
+    ordered = _sorted_by_path(objects, selector.get("sortByFieldPath", "metadata.name"))
+    most = selector.get("maxMatch")
+    return ordered if most is None else ordered[:most]
+
+
+def _sorted_by_path(objects: list[Data], path: str) -> list[Data]:
+    """Put objects in the order of what they have at a path; nothing is the least."""
+    if not path:
+        raise Refused("cannot sort by empty field path")
+    values = []
+    kind = ""
+    for each in objects:
+        try:
+            value = parse_field_path(path).find(each)
+        except FieldPathError as error:
+            raise Refused(str(error)) from None
+        values.append(value)
+        found = kind if value is None else GO_TYPES[type(value)]
+        if kind and found != kind:
+            raise Refused(f'cannot sort values of different types "{kind}" and "{found}"')
+        kind = found
+    if not kind or len(objects) < 2:
+        return objects
+    if kind not in ("string", "float64"):
+        raise Refused(f'unsupported type "{kind}" for sorting')
+    zero: Any = "" if kind == "string" else 0
+    order = sorted(range(len(objects)), key=lambda at: zero if values[at] is None else values[at])
+    return [objects[at] for at in order]

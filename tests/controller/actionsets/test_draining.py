@@ -1,0 +1,38 @@
+"""Draining: what a controller that was asked to stop waits for."""
+
+from __future__ import annotations
+
+from threading import Condition
+from typing import cast
+
+from kanister_py.controller.actionsets.draining import Drain
+from kanister_py.controller.actionsets.reconcile import ActionSetReconciler
+from kanister_py.executor.run.run import AtWork
+from tests.fake_clock import FakeClock
+
+
+class Writing:
+    """A reconciler with one run, which writes for some time the start of a phase."""
+
+    has_untold_ends = False
+
+    def __init__(self, looks: int) -> None:
+        self._looks_left = looks
+        self.at_work = AtWork()
+        self.seen_at_work = 0
+
+    def drain(self) -> bool:
+        self._looks_left -= 1
+        if self._looks_left == 0:
+            self.at_work = AtWork(1, 1)
+        elif self._looks_left < 0:
+            self.seen_at_work += self.at_work.untouchable
+            self.at_work = AtWork()
+        return self._looks_left <= 0
+
+
+def test_a_phase_whose_start_is_being_written_is_waited_for() -> None:
+    reconciler = Writing(looks=3)
+    drain = Drain(FakeClock(jumps=True), "", 20.0)
+    drain.carry_out(cast("ActionSetReconciler", reconciler), Condition(), lambda: True)
+    assert reconciler.seen_at_work == 1

@@ -1,0 +1,216 @@
+"""Wrappers of a function runner: retries, timeouts and tags of calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.core.retries import RetryRule
+from kanister_py.executor.runner_wrappers import (
+    STEP_RETRY,
+    BoundedRunner,
+    RetryingRunner,
+    TagCheckingRunner,
+)
+from kanister_py.ports.function_runner import (
+    FunctionAnswerInvalid,
+    FunctionAnswerTooLarge,
+    FunctionCall,
+    FunctionCallError,
+    FunctionCallFailed,
+    FunctionCertificateRefused,
+    FunctionOverloaded,
+    FunctionTimedOut,
+    FunctionUnavailable,
+)
+from tests.contracts.function_runner import request_with
+from tests.fake_clock import FakeClock
+
+CALL = FunctionCall("s", FunctionRevision("f", "f-1", 1), FunctionRequest(Part({})))
+
+
+class Failing:
+    """Fails with one error so many times, then answers."""
+
+    def __init__(self, kind: type[FunctionCallError], times: int) -> None:
+        self.kind, self.times, self.calls = kind, times, 0
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        self.calls += 1
+        if self.calls <= self.times:
+            raise self.kind("s", "f", "f-1", "no")
+        return FunctionResponse(tag="answered")
+
+
+@pytest.mark.parametrize("kind", [FunctionUnavailable, FunctionOverloaded])
+def test_what_may_go_well_the_next_time_is_called_again(kind: type[FunctionCallError]) -> None:
+    clock, inner = FakeClock(jumps=True), Failing(kind, 3)
+    assert RetryingRunner(inner, clock).run(CALL).tag == "answered"
+    assert inner.calls == 4
+    assert clock.monotonic() == pytest.approx(0.1 + 0.2 + 0.4)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        FunctionTimedOut,
+        FunctionCallFailed,
+        FunctionAnswerInvalid,
+        FunctionAnswerTooLarge,
+        FunctionCertificateRefused,
+    ],
+)
+def test_nothing_else_is(kind: type[FunctionCallError]) -> None:
+    clock, inner = FakeClock(jumps=True), Failing(kind, 1)
+    with pytest.raises(kind):
+        RetryingRunner(inner, clock).run(CALL)
+    assert (inner.calls, clock.monotonic()) == (1, 0.0)
+
+
+def test_the_last_failure_is_told() -> None:
+    inner = Failing(FunctionUnavailable, 99)
+    rule = STEP_RETRY._replace(limit=2, backoff_seconds=4, max_backoff_seconds=5)
+    clock = FakeClock(jumps=True)
+    with pytest.raises(FunctionUnavailable):
+        RetryingRunner(inner, clock, rule).run(CALL)
+    assert (inner.calls, clock.monotonic()) == (3, 9.0)
+
+
+class OutOfReach(Failing):
+    """Waits for a server as long as an attempt may take, in vain."""
+
+    def __init__(self, clock: FakeClock, seconds: float) -> None:
+        super().__init__(FunctionUnavailable, 9)
+        self.clock, self.seconds = clock, seconds
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        self.clock.sleep(self.seconds)
+        return super().run(call)
+
+
+WANTED = STEP_RETRY._replace(on=frozenset({"FunctionUnavailable"}))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rule", "calls"),
+    [
+        pytest.param(60.0, STEP_RETRY, 1, id="all its time was waited"),
+        pytest.param(1.0, STEP_RETRY, 4, id="it was refused soon"),
+        pytest.param(60.0, WANTED, 4, id="the step wants it so"),
+    ],
+)
+def test_nobody_is_waited_for_over_and_over(seconds: float, rule: RetryRule, calls: int) -> None:
+    clock = FakeClock(jumps=True)
+    inner = OutOfReach(clock, seconds)
+    with pytest.raises(FunctionUnavailable):
+        RetryingRunner(inner, clock, rule).run(CALL._replace(timeout_seconds=60.0))
+    assert inner.calls == calls
+
+
+class Slow:
+    """Takes as long for every call, and keeps how long it was given."""
+
+    def __init__(self, clock: FakeClock, seconds: float) -> None:
+        self._clock, self._seconds = clock, seconds
+        self.given: list[float] = []
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        self.given.append(call.timeout_seconds)
+        self._clock.sleep(self._seconds)
+        return FunctionResponse(tag="answered")
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_all_rounds_of_a_step_have_its_timeout_together() -> None:
+    clock = FakeClock(jumps=True)
+    slow = Slow(clock, 4.0)
+    runner = BoundedRunner(slow, clock)
+    call = CALL._replace(timeout_seconds=10.0)
+    for _ in range(3):
+        runner.run(call)
+    assert slow.given == [10.0, 6.0, 2.0]
+    with pytest.raises(FunctionTimedOut, match="took more than 10 s together, its timeout"):
+        runner.run(call)
+    assert len(slow.given) == 3
+
+
+class Hanging(Slow):
+    """Takes all the time it is given for its first calls, then answers at once."""
+
+    def __init__(self, clock: FakeClock, times: int) -> None:
+        super().__init__(clock, 1.0)
+        self._times = times
+
+    def run(self, call: FunctionCall) -> FunctionResponse:
+        if len(self.given) >= self._times:
+            return super().run(call)
+        self.given.append(call.timeout_seconds)
+        self._clock.sleep(call.timeout_seconds)
+        raise FunctionTimedOut("s", "f", "f-1", "no answer in time")
+
+
+def test_a_call_that_timed_out_and_is_wanted_again_has_the_timeout_anew() -> None:
+    clock = FakeClock(jumps=True)
+    hanging = Hanging(clock, 2)
+    rule = STEP_RETRY._replace(limit=2, on=frozenset({"FunctionTimedOut"}))
+    runner = RetryingRunner(BoundedRunner(hanging, clock), clock, rule)
+    call = CALL._replace(timeout_seconds=10.0)
+    assert runner.run(call).tag == "answered"
+    assert hanging.given == pytest.approx([10.0, 10.0, 10.0])
+    # The next round has what the last call left.
+    runner.run(call)
+    assert hanging.given[-1] == pytest.approx(9.0)
+
+
+def test_a_call_that_timed_out_is_not_made_again_unasked() -> None:
+    clock = FakeClock(jumps=True)
+    hanging = Hanging(clock, 2)
+    runner = RetryingRunner(BoundedRunner(hanging, clock), clock)
+    with pytest.raises(FunctionTimedOut):
+        runner.run(CALL._replace(timeout_seconds=10.0))
+    assert hanging.given == [10.0]
+
+
+def test_a_step_without_a_timeout_is_left_to_the_runner() -> None:
+    clock = FakeClock(jumps=True)
+    slow = Slow(clock, 4.0)
+    runner = BoundedRunner(slow, clock)
+    for _ in range(3):
+        runner.run(CALL)
+    assert slow.given == [0.0] * 3
+
+
+class Answering:
+    """Answers with one tag, whatever it is asked."""
+
+    def __init__(self, tag: str) -> None:
+        self._tag = tag
+
+    def run(self, _call: FunctionCall) -> FunctionResponse:
+        return FunctionResponse(tag=self._tag)
+
+
+def answer(asked: str, answered: str) -> FunctionResponse:
+    call = FunctionCall("one", FunctionRevision("f", "f-1", 1), request_with(tag=asked))
+    return TagCheckingRunner(Answering(answered)).run(call)
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered"),
+    [
+        pytest.param("a", "a", id="its own"),
+        pytest.param("a", "", id="none"),
+        pytest.param("", "a", id="one that was not asked for"),
+    ],
+)
+def test_an_answer_is_taken_whose_tag_is_no_other_requests(asked: str, answered: str) -> None:
+    assert answer(asked, answered).tag == answered
+
+
+def test_an_answer_to_another_request_is_refused() -> None:
+    with pytest.raises(FunctionAnswerInvalid, match="it answered another request") as caught:
+        answer("a", "b")
+    assert "the tag 'b', the request 'a'" in caught.value.message
