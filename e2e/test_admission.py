@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -114,15 +115,20 @@ class Webhook:
             bundle: bytes = until(trusted)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self._log.read_text()}") from None
-        until(self._listens)
+        until(lambda: self._answers(bundle))
         return bundle
 
-    def _listens(self) -> bool:
+    def _answers(self, bundle: bytes) -> bool:
+        """Say whether it shows a certificate that is trusted, which comes after the trust."""
+        trust = ssl.create_default_context(cadata=bundle.decode())
         try:
-            socket.create_connection(("127.0.0.1", self.port), 1).close()
+            with (
+                socket.create_connection(("127.0.0.1", self.port), 1) as connection,
+                trust.wrap_socket(connection, server_hostname="localhost"),
+            ):
+                return True
         except OSError:
             return False
-        return True
 
     def close(self) -> None:
         with suppress(ApiFailed):

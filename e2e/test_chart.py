@@ -493,6 +493,9 @@ def test_a_controller_with_the_rights_of_the_chart_runs_what_it_may_and_no_more(
     installed.client.post(f"/api/v1/namespaces/{SHOP}/secrets", notify)
     installed.install({**values, "keep": 7})
     assert installed.bundle() == before, "an upgrade keeps whom the API server trusts"
+    # The webhook is there first; what wants to lead hears of a stop.
+    leases = f"/apis/coordination.k8s.io/v1/namespaces/{HOME}/leases"
+    installed.until(lambda: installed.client.get(leases)["items"])
     installed.stop()
     values["webhook"] = {"enabled": False}
     installed.install(values)

@@ -19,7 +19,7 @@ from e2e.faults.faults import Cut, Fault, Refuse, Stall
 from e2e.faults.proxy import FaultProxy
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
-from kanister_py.adapters.cluster_kube.timing import Timing
+from kanister_py.adapters.cluster_kube.requests import Timing
 from kanister_py.core.errors import (
     BadRequest,
     ClusterUnavailable,

@@ -40,7 +40,7 @@ from e2e.test_controller import (
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
-from kanister_py.adapters.cluster_kube.timing import Timing
+from kanister_py.adapters.cluster_kube.requests import Timing
 from kanister_py.adapters.effects_system import system_effects
 from kanister_py.controller.controller import Controller, ControllerSettings
 from kanister_py.controller.machine.lease import LeaseTerms
@@ -307,7 +307,7 @@ class TestAnswers:
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
         world.faults.reset()
-        # Runs, schedules and the page each have one of their own.
+        # Schedules have watches of their own, if somebody has installed their kind.
         watches = world.faults.expire_watches("actionsets")
         assert watches
         # That on the gate begins a moment after the phase has.

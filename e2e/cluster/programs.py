@@ -1,4 +1,7 @@
-"""Where do the programs of a cluster come from? Built from the Go module proxy, once a version."""
+"""Where do the programs of a cluster come from? Built from the Go module proxy, once a version.
+
+What is not written in Go comes from npm or Maven, once a version as well.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -25,8 +28,11 @@ ETCD_VERSIONS: Final = ("v3.7.3", "v3.6.4")
 HELM_VERSIONS: Final = ("v3.22.0", "v3.18.6")
 VERSITYGW_VERSION: Final = "v1.8.0"
 FAKE_GCS_VERSION: Final = "v1.56.1"
+PATCH_AND_TRANSFORM_VERSION: Final = "v0.5.0"
+"""The newest that the module proxy has whole."""
 AZURITE_VERSION: Final = "3.37.0"
 AXE_VERSION: Final = "4.14.0"
+OPENSEARCH_VERSION: Final = "2.19.6"
 
 _MODULE: Final = "k8s.io/kubernetes"
 _RELEASE: Final = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?$")
@@ -42,8 +48,12 @@ class NpmMissing(Exception):
     """There is no npm on this machine."""
 
 
+class MavenMissing(Exception):
+    """There is no Maven or no Java on this machine."""
+
+
 class BuildFailed(Exception):
-    """Go or npm could not build what a test needs."""
+    """Go, npm or Maven could not build what a test needs."""
 
 
 class Programs(NamedTuple):
@@ -93,12 +103,19 @@ def etcd_is_built() -> bool:
 
 def find_versitygw() -> Path:
     """Give the S3 server, built first if it is not there."""
-    return _build_store("versitygw", "github.com/versity/versitygw", VERSITYGW_VERSION)
+    return _build_server("versitygw", "github.com/versity/versitygw", VERSITYGW_VERSION)
 
 
 def find_fake_gcs() -> Path:
     """Give the server of Google Cloud Storage's API, built first if it is not there."""
-    return _build_store("fake-gcs-server", "github.com/fsouza/fake-gcs-server", FAKE_GCS_VERSION)
+    return _build_server("fake-gcs-server", "github.com/fsouza/fake-gcs-server", FAKE_GCS_VERSION)
+
+
+def find_patch_and_transform() -> Path:
+    """Give the composition function of that name as Crossplane's people wrote it in Go."""
+    name = "function-patch-and-transform"
+    module = f"github.com/crossplane-contrib/{name}"
+    return _build_server(name, module, PATCH_AND_TRANSFORM_VERSION)
 
 
 def find_azurite() -> Path:
@@ -135,6 +152,121 @@ def _installed(name: str, version: str, file: str) -> Path:
     return wanted
 
 
+def find_opensearch() -> Path:
+    """Give the server of OpenSearch, put together first if it is not there.
+
+    It is the released one, from the jars it is published as: its files lie as in a
+    distribution, and the main class is the usual one.
+    """
+    target = _opensearch_folder()
+    if opensearch_is_built():
+        return target / "opensearch"
+    mvn = shutil.which("mvn")
+    if mvn is None or shutil.which("java") is None:
+        raise MavenMissing("there is no Maven, or no Java, on this machine")
+    target.mkdir(parents=True, exist_ok=True)
+    with _alone(target):
+        if opensearch_is_built():
+            return target / "opensearch"
+        jars = target / "jars"
+        (target / "pom.xml").write_text(_pom_of(_OPENSEARCH_JARS), encoding="utf-8")
+        # Checksums that are wrong are errors.
+        quiet = ("--batch-mode", "--quiet", "--strict-checksums", f"--file={target / 'pom.xml'}")
+        done = subprocess.run(
+            [
+                *(mvn, *quiet, f"-Dmaven.repo.local={cache_folder() / 'maven'}"),
+                *(_COPY_JARS, f"-DoutputDirectory={jars}"),
+            ],
+            cwd=target,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise BuildFailed("\n".join(done.stdout.splitlines()[-20:]) or "mvn failed")
+        for name, text in _OPENSEARCH_FILES.items():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            (target / name).write_text(text, encoding="utf-8")
+        (target / "opensearch").chmod(0o755)
+        for each in sorted(jars.iterdir()):
+            if each.name.startswith(("netty-", "transport-netty4")):
+                each.replace(target / _MODULE_OF_HTTP / each.name)
+        # The last step: who finds `lib` finds all.
+        jars.replace(target / "lib")
+    return target / "opensearch"
+
+
+def opensearch_is_built() -> bool:
+    """Say whether the server of OpenSearch is there."""
+    return (_opensearch_folder() / "lib").is_dir()
+
+
+def _opensearch_folder() -> Path:
+    return cache_folder() / "programs" / f"opensearch-{OPENSEARCH_VERSION}"
+
+
+_COPY_JARS: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+_OPENSEARCH_JARS: Final = {
+    "org.opensearch:opensearch": OPENSEARCH_VERSION,
+    "org.opensearch:opensearch-plugin-classloader": OPENSEARCH_VERSION,
+    "org.opensearch.plugin:transport-netty4-client": OPENSEARCH_VERSION,
+    # As the server's own log4j-api.
+    "org.apache.logging.log4j:log4j-core": "2.25.4",
+}
+_MODULE_OF_HTTP: Final = "modules/transport-netty4"
+_OPENSEARCH_FILES: Final = {
+    # Without its native code the server cannot know that it runs as root, which it refuses. It
+    # writes into its configuration.
+    "opensearch": """\
+#!/bin/sh
+home=$(dirname "$(readlink -f "$0")")
+conf=$(mktemp -d)
+cp "$home"/config/* "$conf"
+exec java -Xms256m -Xmx256m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 \\
+  -Djava.security.manager=allow -Djna.nosys=true -Djna.nounpack=true \\
+  -Dopensearch.path.home="$home" -Dopensearch.path.conf="$conf" \\
+  -Dopensearch.distribution.type=tar -cp "$home/lib/*" org.opensearch.bootstrap.OpenSearch "$@"
+""",
+    "config/opensearch.yml": "",
+    "config/log4j2.properties": """\
+appender.console.type = Console
+appender.console.name = console
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = [%d{ISO8601}][%-5p] %m%n
+rootLogger.level = info
+rootLogger.appenderRef.console.ref = console
+""",
+    f"{_MODULE_OF_HTTP}/plugin-descriptor.properties": f"""\
+name=transport-netty4
+description=Netty 4 based transport
+classname=org.opensearch.transport.Netty4Plugin
+java.version=11
+version={OPENSEARCH_VERSION}
+opensearch.version={OPENSEARCH_VERSION}
+extended.plugins=
+has.native.controller=false
+""",
+    f"{_MODULE_OF_HTTP}/plugin-security.policy": """\
+grant { permission java.security.AllPermission; };
+""",
+}
+
+
+def _pom_of(jars: Mapping[str, str]) -> str:
+    """Write a project that depends on jars, and does nothing else."""
+    dependencies = "".join(
+        f"<dependency><groupId>{name.partition(':')[0]}</groupId>"
+        f"<artifactId>{name.partition(':')[2]}</artifactId>"
+        f"<version>{version}</version></dependency>\n"
+        for name, version in jars.items()
+    )
+    return (
+        "<project><modelVersion>4.0.0</modelVersion><groupId>kanister-py</groupId>"
+        "<artifactId>jars</artifactId><version>1</version>"
+        f"<dependencies>\n{dependencies}</dependencies></project>\n"
+    )
+
+
 def stores_are_built() -> bool:
     """Say whether all servers of object stores are there."""
     programs = cache_folder() / "programs"
@@ -145,7 +277,7 @@ def stores_are_built() -> bool:
     )
 
 
-def _build_store(name: str, module: str, version: str) -> Path:
+def _build_server(name: str, module: str, version: str) -> Path:
     package = f"{module}/cmd/{name}" if name == "versitygw" else module
     required = f"require {module} {version}\n"
     folder = _build_all(f"{name}-{version}", [name], required, [package], flags="-s -w")

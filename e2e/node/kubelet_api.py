@@ -208,7 +208,6 @@ class _Handler(BaseHTTPRequestHandler):
             namespace=namespace,
             container=container,
             has_stdin=_is_true(query, "input"),
-            is_tty=_is_true(query, "tty"),
         )
         self.send_response(HTTPStatus.SWITCHING_PROTOCOLS)
         self.send_header("Upgrade", "websocket")

@@ -1,0 +1,169 @@
+"""A controller killed at every step of a backup and a restore: one snapshot, whole, and no more.
+
+The controller is a process, restic, its pods and the S3 server are real, and the one that
+comes after each kill brings to an end what it finds. Who else may be killed is tried in
+`tests/blueprints/test_kills.py`.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from e2e.cluster.client import ApiClient
+from e2e.test_controller import Place, install_definitions, until
+from e2e.test_data import in_app, objects
+from kanister_py.adapters.cluster_kube.cluster import KubeCluster
+from kanister_py.adapters.cluster_kube.connection import ClusterChoice
+from kanister_py.core.objects.documents import parse_document
+from kanister_py.core.objects.locations import Location
+from kanister_py.core.objects.resources import PODS
+from kanister_py.functions.blueprint.keyed_repository import HELPER_PREFIX
+from kanister_py.ports.cluster import Cluster
+from kanister_py.wiring import object_stores
+from tests.blueprints.test_killed_backups import KEY, restic
+from tests.stores import running_s3
+
+pytestmark = pytest.mark.usefixtures("node")
+
+MEBIBYTES = 24
+BLUEPRINT = Path(__file__).parents[1] / "blueprints" / "pvc-restic" / "blueprint.yaml"
+
+
+class World(NamedTuple):
+    """A namespace with a volume in use, and where its files go."""
+
+    place: Place
+    cluster: Cluster
+    location: Location
+    bucket: Path
+
+    @property
+    def namespace(self) -> str:
+        return self.place.namespace
+
+    def keys(self, prefix: str) -> int:
+        store = object_stores().open(self.location)
+        return sum(1 for _ in store.list(f"restic/{self.namespace}/{prefix}"))
+
+    def helpers(self) -> list[str]:
+        names = [e["metadata"]["name"] for e in self.cluster.list(PODS, namespace=self.namespace)]
+        return [each for each in names if each.startswith(HELPER_PREFIX)]
+
+    def inside(self, script: str) -> str:
+        return in_app(self.cluster, self.namespace, f"cd /v; {script}").decode().strip()
+
+    def restored_bytes(self) -> int:
+        return int(self.inside("stat -c %s large"))
+
+    def begin(self, name: str, action: str, artifacts: Mapping[str, Any] | None = None) -> None:
+        wanted = {
+            "name": action,
+            "blueprint": "pvc-restic",
+            "object": {"kind": "PVC", "name": "data", "namespace": self.namespace},
+            "profile": {"name": "s3", "namespace": self.namespace},
+            "artifacts": dict(artifacts or {}),
+        }
+        self.place.create(
+            "actionsets",
+            {
+                "apiVersion": "cr.kanister.io/v1alpha1",
+                "kind": "ActionSet",
+                "metadata": {"name": name},
+                "spec": {"actions": [wanted]},
+            },
+        )
+
+    def check(self) -> None:
+        """Say that there is one snapshot, whole, and nothing else of the run."""
+        assert self.helpers() == []
+        assert self.keys("locks/") == 0
+        assert self.keys("snapshots/") == 1
+        restic(self.location, "check", "--read-data", namespace=self.namespace)
+
+
+@pytest.fixture
+def world(admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path) -> Iterator[World]:
+    if shutil.which("restic") is None:
+        pytest.skip("restic is not installed: nothing is backed up")
+    install_definitions(admin)
+    place = Place(admin, kubeconfig, namespace, tmp_path)
+    choice = ClusterChoice(kubeconfig=str(kubeconfig), namespace=namespace)
+    with running_s3(tmp_path / "s3") as location, KubeCluster(choice) as cluster:
+        for each in objects(location, namespace):
+            cluster.create(each)
+        key = {"name": "restic", "namespace": namespace}
+        cluster.create(
+            {"apiVersion": "v1", "kind": "Secret", "metadata": key, "stringData": {"key": KEY}}
+        )
+        place.create("blueprints", parse_document(BLUEPRINT.read_bytes()).value)
+        until(lambda: cluster.get(PODS, "app", namespace=namespace)["status"]["phase"] == "Running")
+        made = World(place, cluster, location, tmp_path / "s3" / "buckets" / location.bucket)
+        made.inside(f"head -c {MEBIBYTES}M /dev/urandom >large")
+        try:
+            yield made
+        finally:
+            place.close()
+
+
+Moment = Callable[[World], object]
+OF_BACKUP: Mapping[str, Moment] = {
+    "it was taken": lambda _: True,
+    "the pod is there": lambda world: world.helpers(),
+    "the repository is there": lambda world: world.keys("config"),
+    "it is locked": lambda world: world.keys("locks/"),
+    "some data is there": lambda world: world.keys("data/") >= 2,
+    "the snapshot is there": lambda world: world.keys("snapshots/"),
+}
+OF_RESTORE: Mapping[str, Moment] = {
+    "it was taken": lambda _: True,
+    "the pod is there": lambda world: world.helpers(),
+    "it is locked": lambda world: world.keys("locks/"),
+    "some is written": lambda world: world.restored_bytes(),
+    "all is written": lambda world: world.restored_bytes() >= MEBIBYTES << 20,
+}
+
+
+def test_a_backup_and_a_restore_are_whole_whenever_the_controller_is_killed(world: World) -> None:
+    place = world.place
+    before = world.inside("cksum <large")
+    controller = place.start()
+    at_work: list[str] = []
+
+    def killed(name: str, moment: Moment) -> dict[str, Any]:
+        """Kill the controller once in a run, and give how that ended with the next one."""
+        nonlocal controller
+        place.until_running(name)
+        until(lambda: moment(world) or place.status(name)["state"] == "complete")
+        controller.kill()
+        controller.wait()
+        if place.status(name)["state"] == "running":
+            at_work.append(name)
+        controller = place.start()
+        status = place.until_ended(name)
+        assert status["state"] == "complete", (name, status, place.logs())
+        until(lambda: place.is_let_go(name))
+        return status
+
+    status: dict[str, Any] = {}
+    for number, moment in enumerate(OF_BACKUP.values()):
+        shutil.rmtree(world.bucket / "restic", ignore_errors=True)
+        world.begin(f"backup-{number}", "backup")
+        status = killed(f"backup-{number}", moment)
+        world.check()
+    artifacts = status["actions"][0]["artifacts"]
+    assert artifacts["files"]["keyValue"]["size"] == f"{MEBIBYTES}.000 MiB"
+    for number, moment in enumerate(OF_RESTORE.values()):
+        world.inside(": >large")
+        world.begin(f"restore-{number}", "restore", artifacts)
+        killed(f"restore-{number}", moment)
+        assert world.inside("cksum <large") == before
+        assert world.helpers() == []
+        assert world.keys("locks/") == 0
+    world.check()
+    # A run that had ended shows nothing: the last step of each is short.
+    assert len(at_work) >= len(OF_BACKUP) + len(OF_RESTORE) - 2
