@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +14,7 @@ import urllib3
 
 _MERGE: Final = "application/merge-patch+json"
 _TIMEOUT: Final = urllib3.Timeout(connect=5.0, read=60.0)
+_SERVED_WITHIN_SECONDS: Final = 30.0
 
 
 class ApiFailed(Exception):
@@ -24,13 +26,22 @@ class ApiFailed(Exception):
         self.reason = reason
         self.message = message
 
+    @property
+    def is_of_unserved_path(self) -> bool:
+        """Say whether nothing at all stands at the path: what is not found there has a reason."""
+        return self.status == 404 and not self.reason
+
 
 class ApiUnreachable(Exception):
     """No answer came."""
 
 
 class ApiClient:
-    """Asks an API server by path, JSON in and JSON out; repeats nothing by itself."""
+    """Asks an API server by path, JSON in and JSON out.
+
+    By itself it repeats only what makes an object of a kind that is not served yet: a
+    definition counts as established a moment before the server has a path for it.
+    """
 
     def __init__(
         self,
@@ -53,7 +64,14 @@ class ApiClient:
         return self.request("GET", path, query=query)
 
     def post(self, path: str, body: Mapping[str, Any], **query: str) -> dict[str, Any]:
-        return self.request("POST", path, body, query=query)
+        end = time.monotonic() + _SERVED_WITHIN_SECONDS
+        while True:
+            try:
+                return self.request("POST", path, body, query=query)
+            except ApiFailed as error:
+                if not error.is_of_unserved_path or time.monotonic() > end:
+                    raise
+            time.sleep(0.05)
 
     def put(self, path: str, body: Mapping[str, Any], **query: str) -> dict[str, Any]:
         return self.request("PUT", path, body, query=query)
