@@ -19,19 +19,17 @@ from kanister_py.core.templates.facts import (
     Workload,
     texts_of_secret,
 )
-from kanister_py.core.templates.kube_types import (
-    CONFIG_MAPS,
-    SECRET,
-    SECRETS,
-    config_map_value,
-    secret_value,
-    whole_numbers,
-)
 from kanister_py.core.templates.param_types import (
+    CONFIG_MAPS,
     PHASE_POINTER,
     PHASES,
     ROOT_NAMES,
+    SECRET,
+    SECRETS,
     TEMPLATE_PARAMS,
+    config_map_value,
+    secret_value,
+    whole_numbers,
 )
 from kanister_py.gotemplate.types import ANY_MAP, STRING_MAP, GoType, pointer_to
 from kanister_py.gotemplate.values import GoMap, NilPointer, Struct, Value, wrap, zero

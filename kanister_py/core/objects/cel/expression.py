@@ -1,18 +1,45 @@
-"""CEL expressions: read once, evaluated many times."""
+"""CEL expressions: read once, evaluated many times.
+
+Each node of a tree becomes a function from a scope to a value.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache, partial
+from typing import Any, Final, TypeAlias
 
-from kanister_py.core.objects.cel.compiling import compile_node
 from kanister_py.core.objects.cel.errors import CelError, CelLimitExceeded
-from kanister_py.core.objects.cel.parser import parse
-from kanister_py.core.objects.cel.values import Failure, Limit, Meter, Scope, Uint
+from kanister_py.core.objects.cel.functions import FUNCTIONS, METHODS, TYPE_NAMES
+from kanister_py.core.objects.cel.parser import Node, parse
+from kanister_py.core.objects.cel.values import (
+    NONE,
+    Failure,
+    Limit,
+    Meter,
+    Optional,
+    Scope,
+    Type,
+    Uint,
+    add,
+    are_equal,
+    check_order,
+    divide,
+    is_number,
+    multiply,
+    negate,
+    no_overload,
+    remainder,
+    some,
+    subtract,
+    type_of,
+)
 
-MAX_LENGTH = 16_384
-MAX_WORK = 2_000_000
+__all__ = ["Expression", "Uint", "compile_cel"]
+
+MAX_LENGTH: Final = 16_384
+MAX_WORK: Final = 2_000_000
 """How much one evaluation may do: about an operation, or a character that is written, each."""
 
 
@@ -26,7 +53,7 @@ class Expression:
         if len(text) > MAX_LENGTH:
             raise CelLimitExceeded(text, f"it is longer than {MAX_LENGTH} characters")
         try:
-            self._run = compile_node(parse(text))
+            self._run = _compiled(parse(text))
         except Failure as failure:
             raise CelError(text, str(failure), failure.position) from None
         except (Limit, RecursionError):
@@ -50,4 +77,430 @@ def compile_cel(text: str) -> Expression:
     return Expression(text)
 
 
-__all__ = ["Expression", "Uint", "compile_cel"]
+Run: TypeAlias = Callable[[Scope], Any]
+
+
+def _compiled(node: Node) -> Run:
+    """Turn a node, with all that is inside it, into a function."""
+    return _COMPILERS[node.kind](node)
+
+
+def _value(node: Node) -> Run:
+    value = node.parts[0]
+    return lambda _scope: value
+
+
+def _name(node: Node) -> Run:
+    name = node.parts[0]
+    is_type = name in TYPE_NAMES
+
+    def run(scope: Scope) -> Any:
+        try:
+            return scope.names[name]
+        except KeyError:
+            if is_type:
+                return Type(name)
+            raise Failure(f"undeclared reference to '{name}'") from None
+
+    return run
+
+
+def _select(node: Node) -> Run:
+    inner, name, is_optional = node.parts
+    of = _compiled(inner)
+    if is_optional:
+        return lambda scope: _optional_part(of(scope), name)
+    return lambda scope: _part(of(scope), name)
+
+
+def _part(value: Any, name: str) -> Any:
+    if isinstance(value, Mapping):
+        try:
+            return value[name]
+        except KeyError:
+            raise Failure(f"no such key: {name}") from None
+    if isinstance(value, Optional):
+        return _optional_part(value, name)
+    raise Failure(f"type '{type_of(value)}' does not support field selection")
+
+
+def _optional_part(value: Any, key: Any) -> Optional:
+    if isinstance(value, Optional):
+        return _optional_part(value.value, key) if value.has_value else NONE
+    if isinstance(value, Mapping):
+        return some(value[key]) if isinstance(key, str) and key in value else NONE
+    if isinstance(value, list) and is_number(key):
+        is_place = key == key // 1 and 0 <= key < len(value)
+        return some(value[int(key)]) if is_place else NONE
+    raise no_overload("_[?_]", value, key)
+
+
+def _index(node: Node) -> Run:
+    inner, key, is_optional = node.parts
+    of, at = _compiled(inner), _compiled(key)
+    if is_optional:
+        return lambda scope: _optional_part(of(scope), at(scope))
+    return lambda scope: _element(scope, of(scope), at(scope))
+
+
+def _element(scope: Scope, value: Any, key: Any) -> Any:
+    if isinstance(value, Optional):
+        return _optional_part(value, key)
+    if isinstance(value, list) and is_number(key):
+        if key != key // 1 or not 0 <= key < len(value):
+            raise Failure(f"index out of bounds: {key}")
+        return value[int(key)]
+    if isinstance(value, Mapping):
+        for found in _found(scope, value, key):
+            return found
+        raise Failure(f"no such key: {key}")
+    raise no_overload("_[_]", value, key)
+
+
+def _found(scope: Scope, value: Mapping[Any, Any], key: Any) -> tuple[Any, ...]:
+    """Give what is at a key, if anything; true is not one, whatever Python says."""
+    if isinstance(key, str):
+        return (value[key],) if key in value else ()
+    scope.spend(len(value))
+    return tuple(each for known, each in value.items() if are_equal(scope, known, key))[:1]
+
+
+def _list(node: Node) -> Run:
+    parts = [(_compiled(each), is_optional) for each, is_optional in node.parts]
+
+    def run(scope: Scope) -> list[Any]:
+        scope.spend(len(parts))
+        values = []
+        for each, is_optional in parts:
+            value = each(scope)
+            if not is_optional:
+                values.append(value)
+            elif _checked_optional(value).has_value:
+                values.append(value.value)
+        return values
+
+    return run
+
+
+def _checked_optional(value: Any) -> Optional:
+    if not isinstance(value, Optional):
+        raise Failure(f"an optional value expected, found {type_of(value)}")
+    return value
+
+
+def _map(node: Node) -> Run:
+    parts = [(_compiled(k), _compiled(v), is_optional) for k, v, is_optional in node.parts]
+
+    def run(scope: Scope) -> dict[Any, Any]:
+        scope.spend(len(parts))
+        values: dict[Any, Any] = {}
+        for key_of, value_of, is_optional in parts:
+            key, value = key_of(scope), value_of(scope)
+            if not isinstance(key, str | int):
+                raise Failure(f"unsupported key type: {type_of(key)}")
+            if is_optional:
+                if not _checked_optional(value).has_value:
+                    continue
+                value = value.value
+            if key in values:
+                raise Failure(f"the key {key} stands twice in a map")
+            values[key] = value
+        return values
+
+    return run
+
+
+def _junction(node: Node, *, ends: bool, sign: str) -> Run:
+    """Take one part after the other until one settles it; what fails before that is forgiven."""
+    parts = [_compiled(part) for part in node.parts]
+
+    def run(scope: Scope) -> bool:
+        failure: Failure | None = None
+        for part in parts:
+            try:
+                value = part(scope)
+                if value is ends:
+                    return bool(value)
+                if not isinstance(value, bool):
+                    raise Failure(f"no such overload: _{sign}_ of {type_of(value)}")
+            except Failure as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+        return not ends
+
+    return run
+
+
+def _contains(scope: Scope, one: Any, other: Any) -> bool:
+    if isinstance(other, list):
+        scope.spend(len(other))
+        return any(are_equal(scope, one, each) for each in other)
+    if isinstance(other, Mapping):
+        return bool(_found(scope, other, one))
+    raise no_overload("@in", one, other)
+
+
+def _ordering(holds: Callable[[Any, Any], bool]) -> Callable[[Scope, Any, Any], bool]:
+    def ordered(scope: Scope, one: Any, other: Any) -> bool:
+        check_order(scope, one, other)
+        return holds(one, other)
+
+    return ordered
+
+
+_OPERATORS: Final[Mapping[str, Callable[[Scope, Any, Any], Any]]] = {
+    "+": add,
+    "-": subtract,
+    "*": multiply,
+    "/": divide,
+    "%": remainder,
+    "==": are_equal,
+    "!=": lambda scope, one, other: not are_equal(scope, one, other),
+    "<": _ordering(operator.lt),
+    "<=": _ordering(operator.le),
+    ">": _ordering(operator.gt),
+    ">=": _ordering(operator.ge),
+    "in": _contains,
+}
+
+
+def _chain(node: Node) -> Run:
+    first = _compiled(node.parts[0])
+    rest = [(_OPERATORS[operator], _compiled(each)) for operator, each in node.parts[1]]
+    if len(rest) == 1:
+        operate, other = rest[0]
+        return lambda scope: operate(scope, first(scope), other(scope))
+
+    def run(scope: Scope) -> Any:
+        scope.spend(len(rest))
+        value = first(scope)
+        for operate, each in rest:
+            value = operate(scope, value, each(scope))
+        return value
+
+    return run
+
+
+def _not(node: Node) -> Run:
+    inner, is_odd = _compiled(node.parts[0]), node.parts[1]
+
+    def run(scope: Scope) -> bool:
+        value = inner(scope)
+        if not isinstance(value, bool):
+            raise no_overload("!_", value)
+        return not value if is_odd else value
+
+    return run
+
+
+def _negative(node: Node) -> Run:
+    inner, is_odd = _compiled(node.parts[0]), node.parts[1]
+
+    def run(scope: Scope) -> Any:
+        value = negate(inner(scope))
+        return value if is_odd else negate(value)
+
+    return run
+
+
+def _if(node: Node) -> Run:
+    condition, yes, no = (_compiled(each) for each in node.parts)
+
+    def run(scope: Scope) -> Any:
+        value = condition(scope)
+        if not isinstance(value, bool):
+            raise no_overload("_?_:_", value)
+        return yes(scope) if value else no(scope)
+
+    return run
+
+
+# Calls and macros
+
+
+def _call(node: Node) -> Run:
+    name, target, arguments = node.parts
+    if target is None:
+        if name == "has":
+            return _has(node)
+        function = FUNCTIONS.get(name)
+    else:
+        macro = _MACROS.get((name, len(arguments)))
+        if macro is not None and (name != "bind" or target.parts == ("cel",)):
+            return macro(node)
+        if target.kind == "name" and f"{target.parts[0]}.{name}" in FUNCTIONS:
+            function, target = FUNCTIONS[f"{target.parts[0]}.{name}"], None
+        else:
+            function = METHODS.get(name)
+    if function is None:
+        raise Failure(f"undeclared reference to '{name}'", node.position)
+    counts = function.counts if target is None else [each - 1 for each in function.counts]
+    if len(arguments) not in counts:
+        raise Failure(f"no such overload: {name} with {len(arguments)} arguments", node.position)
+    parts = [_compiled(each) for each in ((target, *arguments) if target else arguments)]
+    call = function.call
+
+    def run(scope: Scope) -> Any:
+        scope.spend(1)
+        return call(scope, *(each(scope) for each in parts))
+
+    return run
+
+
+def _has(node: Node) -> Run:
+    arguments = node.parts[2]
+    if len(arguments) != 1 or arguments[0].kind != "select":
+        raise Failure("has() wants one field, such as object.status", node.position)
+    inner, name, _ = arguments[0].parts
+    of = _compiled(inner)
+
+    def run(scope: Scope) -> bool:
+        value = of(scope)
+        if isinstance(value, Optional):
+            return value.has_value and isinstance(value.value, Mapping) and name in value.value
+        if not isinstance(value, Mapping):
+            raise Failure(f"type '{type_of(value)}' does not support field selection")
+        return name in value
+
+    return run
+
+
+def _comprehension(fold: Callable[..., Any]) -> Callable[[Node], Run]:
+    """Make a macro that does something for each element: `l.exists(x, x > 1)`."""
+
+    def macro(node: Node) -> Run:
+        _, target, (variable, *bodies) = node.parts
+        name = _variable(variable)
+        of = _compiled(target)
+        each = [_compiled(body) for body in bodies]
+        work = sum(_size(body) for body in bodies)
+
+        def run(scope: Scope) -> Any:
+            values = of(scope)
+            if not isinstance(values, list | Mapping):
+                raise Failure(f"type '{type_of(values)}' cannot be gone through")
+            inner, names = scope.inside(name)
+
+            def at(value: Any) -> Scope:
+                inner.spend(work)
+                names[name] = value
+                return inner
+
+            return fold(values, at, *each)
+
+        return run
+
+    return macro
+
+
+def _variable(node: Node) -> str:
+    if node.kind != "name":
+        raise Failure("the name of a variable expected", node.position)
+    name: str = node.parts[0]
+    return name
+
+
+def _size(node: Any) -> int:
+    """Count the nodes inside a node, itself included."""
+    if not isinstance(node, tuple):
+        return 0
+    return int(isinstance(node, Node)) + sum(_size(each) for each in node)
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Failure(f"true or false expected, found {type_of(value)}")
+    return value
+
+
+_At: TypeAlias = Callable[[Any], Scope]
+
+
+def _settled(values: Iterable[Any], at: _At, test: Run, *, by: bool) -> bool:
+    """Say whether one element settles it; those that fail count only if none does."""
+    failure: Failure | None = None
+    for value in values:
+        try:
+            if _truth(test(at(value))) is by:
+                return by
+        except Failure as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return not by
+
+
+def _exists_one(values: Iterable[Any], at: _At, test: Run) -> bool:
+    return sum([_truth(test(at(value))) for value in values]) == 1
+
+
+def _filter(values: Iterable[Any], at: _At, test: Run) -> list[Any]:
+    return [value for value in values if _truth(test(at(value)))]
+
+
+def _mapped(values: Iterable[Any], at: _At, make: Run) -> list[Any]:
+    return [make(at(value)) for value in values]
+
+
+def _filtered_mapped(values: Iterable[Any], at: _At, test: Run, make: Run) -> list[Any]:
+    return [make(at(value)) for value in values if _truth(test(at(value)))]
+
+
+def _bind(node: Node) -> Run:
+    variable, value, body = node.parts[2]
+    name, of, inner_run = _variable(variable), _compiled(value), _compiled(body)
+
+    def run(scope: Scope) -> Any:
+        scope.spend(1)
+        inner, names = scope.inside(name)
+        names[name] = of(scope)
+        return inner_run(inner)
+
+    return run
+
+
+def _opt_map(node: Node) -> Run:
+    name_of_macro, target, (variable, body) = node.parts
+    name, of, inner_run = _variable(variable), _compiled(target), _compiled(body)
+
+    def run(scope: Scope) -> Optional:
+        value = _checked_optional(of(scope))
+        if not value.has_value:
+            return NONE
+        inner, names = scope.inside(name)
+        inner.spend(1)
+        names[name] = value.value
+        made = inner_run(inner)
+        return some(made) if name_of_macro == "optMap" else _checked_optional(made)
+
+    return run
+
+
+_MACROS: Final[Mapping[tuple[str, int], Callable[[Node], Run]]] = {
+    ("all", 2): _comprehension(partial(_settled, by=False)),
+    ("exists", 2): _comprehension(partial(_settled, by=True)),
+    ("exists_one", 2): _comprehension(_exists_one),
+    ("existsOne", 2): _comprehension(_exists_one),
+    ("filter", 2): _comprehension(_filter),
+    ("map", 2): _comprehension(_mapped),
+    ("map", 3): _comprehension(_filtered_mapped),
+    ("bind", 3): _bind,
+    ("optMap", 2): _opt_map,
+    ("optFlatMap", 2): _opt_map,
+}
+_COMPILERS: Final[Mapping[str, Callable[[Node], Run]]] = {
+    "value": _value,
+    "name": _name,
+    "select": _select,
+    "index": _index,
+    "call": _call,
+    "list": _list,
+    "map": _map,
+    "and": partial(_junction, ends=False, sign="&&"),
+    "or": partial(_junction, ends=True, sign="||"),
+    "chain": _chain,
+    "not": _not,
+    "negative": _negative,
+    "if": _if,
+}

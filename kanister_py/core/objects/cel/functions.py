@@ -144,14 +144,6 @@ def _bytes(scope: Scope, value: Any) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _type(_scope: Scope, value: Any) -> Type:
-    return Type(type_of(value))
-
-
-def _dyn(_scope: Scope, value: Any) -> Any:
-    return value
-
-
 TYPE_NAMES: Final = frozenset(
     {
         "bool", "bytes", "double", "int", "list", "map", "null_type", "optional_type", "string",
@@ -375,10 +367,6 @@ def _optional(name: str, value: Any) -> Optional:
     return value
 
 
-def _of_non_zero(_scope: Scope, value: Any) -> Optional:
-    return some(value) if value else NONE
-
-
 def _value_of(_scope: Scope, value: Any) -> Any:
     if not _optional("value", value).has_value:
         raise Failure("optional.none() dereference")
@@ -449,12 +437,12 @@ FUNCTIONS: Final[Mapping[str, Function]] = {
     "bool": Function(_bool, (1,)),
     "string": Function(_string, (1,)),
     "bytes": Function(_bytes, (1,)),
-    "type": Function(_type, (1,)),
-    "dyn": Function(_dyn, (1,)),
+    "type": Function(lambda _scope, value: Type(type_of(value)), (1,)),
+    "dyn": Function(lambda _scope, value: value, (1,)),
     "timestamp": Function(_timestamp, (1,)),
     "duration": Function(_duration, (1,)),
     "optional.of": Function(lambda _scope, value: some(value), (1,)),
-    "optional.ofNonZeroValue": Function(_of_non_zero, (1,)),
+    "optional.ofNonZeroValue": Function(lambda _scope, value: some(value) if value else NONE, (1,)),
     "optional.none": Function(lambda _scope: NONE, (0,)),
     "math.greatest": Function(_extreme("math.greatest", 1), tuple(range(1, 32))),
     "math.least": Function(_extreme("math.least", -1), tuple(range(1, 32))),

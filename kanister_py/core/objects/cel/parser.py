@@ -187,28 +187,27 @@ class _Parser:
     def _primary(self) -> Node:
         token = self._next
         self._at += 1
-        if token.kind == "number":
-            return Node("value", (_number(token),), token.position)
-        if token.kind in ("string", "bytes"):
-            return Node(
-                "value",
-                (token.text if token.kind == "string" else token.text.encode("latin-1"),),
-                token.position,
-            )
-        if token.kind == "word" and token.text in _CONSTANTS:
-            return Node("value", (_CONSTANTS[token.text],), token.position)
-        if token.kind == "name":
-            return self._name(token)
-        if token.kind == "operator" and token.text == ".":
-            return self._name(self.expect("name"))
-        if token.kind == "operator" and token.text == "(":
-            node = self.expression()
-            self.expect(")")
-            return node
-        if token.kind == "operator" and token.text == "[":
-            return Node("list", self._listed("]", self._element), token.position)
-        if token.kind == "operator" and token.text == "{":
-            return Node("map", self._listed("}", self._entry), token.position)
+        match token.kind, token.text:
+            case "number", _:
+                return Node("value", (_number(token),), token.position)
+            case "string", text:
+                return Node("value", (text,), token.position)
+            case "bytes", text:
+                return Node("value", (text.encode("latin-1"),), token.position)
+            case "word", "true" | "false" | "null" as text:
+                return Node("value", (_CONSTANTS[text],), token.position)
+            case "name", _:
+                return self._name(token)
+            case "operator", ".":
+                return self._name(self.expect("name"))
+            case "operator", "(":
+                node = self.expression()
+                self.expect(")")
+                return node
+            case "operator", "[":
+                return Node("list", self._listed("]", self._element), token.position)
+            case "operator", "{":
+                return Node("map", self._listed("}", self._entry), token.position)
         found = "the end" if token.kind == "end" else f"`{token.text[:20]}`"
         raise Failure(f"a value expected, found {found}", token.position)
 

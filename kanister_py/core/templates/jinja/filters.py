@@ -21,6 +21,7 @@ from kanister_py.core.templates.jinja.metering import (
     MAX_RANGE,
     MAX_WIDTH,
     Callee,
+    Counted,
     Meter,
     formatted,
     joined,
@@ -40,16 +41,16 @@ from kanister_py.gotemplate.types import GoType, Kind
 from kanister_py.gotemplate.values import wrap
 
 # Of a map, these look at no more than its keys.
-_FLAT = frozenset(
-    {"boolean", "count", "d", "default", "defined", "false", "first", "float", "in", "integer"}
-    | {"items", "iterable", "last", "length", "list", "mapping", "none", "number", "sequence"}
-    | {"string", "true", "undefined"}
-)
+_FLAT = frozenset({
+    "boolean", "count", "d", "default", "defined", "false", "first", "float", "in", "integer",
+    "items", "iterable", "last", "length", "list", "mapping", "none", "number", "sequence",
+    "string", "true", "undefined",
+})  # fmt: skip
 # Of a text, these make something of every single character.
-_PER_CHARACTER = frozenset(
-    {"batch", "first", "groupby", "list", "map", "max", "min", "reject", "rejectattr", "reverse"}
-    | {"select", "selectattr", "slice", "sort", "title", "unique", "urlencode"}
-)
+_PER_CHARACTER = frozenset({
+    "batch", "first", "groupby", "list", "map", "max", "min", "reject", "rejectattr", "reverse",
+    "select", "selectattr", "slice", "sort", "title", "unique", "urlencode",
+})  # fmt: skip
 
 
 def _weigh(meter: Meter, name: str, value: Any) -> None:
@@ -89,52 +90,19 @@ def _measured(meter: Meter, result: Any) -> Any:
     if isinstance(result, str):
         return meter.made(result)
     if isinstance(result, Iterator):
-        return list(_counted(meter, result))
+        return list(Counted(meter, result, 1))
     if isinstance(result, list):
         meter.spend(len(result))
         return [plain_pair(each) for each in result]
     return plain_pair(result)
 
 
-def _counted(meter: Meter, items: Iterator[Any]) -> Iterator[Any]:
-    for each in items:
-        meter.spend(1)
-        yield plain_pair(each)
-
-
 _OF_JINJA = (
-    "abs",
-    "capitalize",
-    "count",
-    "d",
-    "default",
-    "dictsort",
-    "first",
-    "float",
-    "groupby",
-    "int",
-    "items",
-    "last",
-    "length",
-    "list",
-    "lower",
-    "map",
-    "max",
-    "min",
-    "reject",
-    "rejectattr",
-    "reverse",
-    "select",
-    "selectattr",
-    "slice",
-    "sort",
-    "title",
-    "trim",
-    "truncate",
-    "unique",
-    "upper",
-    "urlencode",
-)
+    "abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "groupby", "int",
+    "items", "last", "length", "list", "lower", "map", "max", "min", "reject", "rejectattr",
+    "reverse", "select", "selectattr", "slice", "sort", "title", "trim", "truncate", "unique",
+    "upper", "urlencode",
+)  # fmt: skip
 _TESTS_OF_JINJA = tuple(
     name for name in JINJA_TESTS if name not in ("callable", "escaped", "filter", "test", "sameas")
 )
@@ -287,43 +255,12 @@ def _piped(name: str) -> Callable[..., Any]:
 
 # A number before one that wants a text counts as the text it prints as.
 _PIPED = (
-    "abbrev",
-    "adler32sum",
-    "b32dec",
-    "b32enc",
-    "b64dec",
-    "b64enc",
-    "base",
-    "camelcase",
-    "clean",
-    "dir",
-    "ext",
-    "initials",
-    "isAbs",
-    "kebabcase",
-    "nindent",
-    "nospace",
-    "plural",
-    "quote",
-    "regexFind",
-    "regexMatch",
-    "semverCompare",
-    "sha1sum",
-    "sha256sum",
-    "snakecase",
-    "splitList",
-    "squote",
-    "substr",
-    "swapcase",
-    "ternary",
-    "toJson",
-    "toPrettyJson",
-    "trimAll",
-    "trimPrefix",
-    "trimSuffix",
-    "trunc",
-    "untitle",
-)
+    "abbrev", "adler32sum", "b32dec", "b32enc", "b64dec", "b64enc", "base", "camelcase", "clean",
+    "dir", "ext", "initials", "isAbs", "kebabcase", "nindent", "nospace", "plural", "quote",
+    "regexFind", "regexMatch", "semverCompare", "sha1sum", "sha256sum", "snakecase", "splitList",
+    "squote", "substr", "swapcase", "ternary", "toJson", "toPrettyJson", "trimAll", "trimPrefix",
+    "trimSuffix", "trunc", "untitle",
+)  # fmt: skip
 _CALLED = ("randAlpha", "randAlphaNum", "randNumeric", "semverCompare", "uuidv4")
 
 
@@ -410,12 +347,12 @@ def _now(meter: Meter) -> Time:
     return meter.effects.now()
 
 
-def _caller_of(name: str) -> Callable[..., Any]:
-    return lambda meter, *args: call_go(meter, name, *args)
-
-
 def _fail(_meter: Meter, message: str) -> Any:
     raise GoError(message)
+
+
+def _caller_of(name: str) -> Callable[..., Any]:
+    return lambda meter, *args: call_go(meter, name, *args)
 
 
 GLOBALS: Mapping[str, Callee] = {

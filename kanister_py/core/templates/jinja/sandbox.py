@@ -64,8 +64,7 @@ class Missing(StrictUndefined):
             return str(self._undefined_hint)
         name = self._undefined_name
         near = nearest(name, sorted(ROOT_NAMES)) if isinstance(name, str) else ()
-        hint = did_you_mean(near)
-        return f"{name!r} is undefined{hint}"
+        return f"{name!r} is undefined{did_you_mean(near)}"
 
 
 # Methods that templates may call
@@ -93,34 +92,11 @@ _TEXT_METHODS: dict[str, Callable[..., Any]] = {
     **{
         each.__name__: _counted(each)
         for each in (
-            str.capitalize,
-            str.casefold,
-            str.count,
-            str.endswith,
-            str.find,
-            str.index,
-            str.isalnum,
-            str.isalpha,
-            str.isascii,
-            str.isdecimal,
-            str.isdigit,
-            str.islower,
-            str.isnumeric,
-            str.isspace,
-            str.istitle,
-            str.isupper,
-            str.lower,
-            str.lstrip,
-            str.removeprefix,
-            str.removesuffix,
-            str.rfind,
-            str.rindex,
-            str.rstrip,
-            str.startswith,
-            str.strip,
-            str.swapcase,
-            str.title,
-            str.upper,
+            str.capitalize, str.casefold, str.count, str.endswith, str.find, str.index,
+            str.isalnum, str.isalpha, str.isascii, str.isdecimal, str.isdigit, str.islower,
+            str.isnumeric, str.isspace, str.istitle, str.isupper, str.lower, str.lstrip,
+            str.removeprefix, str.removesuffix, str.rfind, str.rindex, str.rstrip, str.startswith,
+            str.strip, str.swapcase, str.title, str.upper,
         )
     },
     **{
@@ -129,7 +105,7 @@ _TEXT_METHODS: dict[str, Callable[..., Any]] = {
     },
     "replace": replaced,
     "join": joined,
-}
+}  # fmt: skip
 
 
 def _get(meter: Meter, owner: Mapping[Any, Any], key: Any, default: Any = None) -> Any:
@@ -157,23 +133,10 @@ _LIST_METHODS: dict[str, Callable[..., Any]] = {
     "count": _counted(list.count),
     "index": _counted(list.index),
 }
-_LOOP_NAMES = frozenset(
-    {
-        "changed",
-        "cycle",
-        "depth",
-        "depth0",
-        "first",
-        "index",
-        "index0",
-        "last",
-        "length",
-        "nextitem",
-        "previtem",
-        "revindex",
-        "revindex0",
-    }
-)
+_LOOP_NAMES = frozenset({
+    "changed", "cycle", "depth", "depth0", "first", "index", "index0", "last", "length",
+    "nextitem", "previtem", "revindex", "revindex0",
+})  # fmt: skip
 
 
 def _time_method(name: str) -> Callable[..., Any] | None:

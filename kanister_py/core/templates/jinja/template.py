@@ -45,13 +45,8 @@ _MOST_CHARACTERS = 1024 * 1024
 
 # What Python says when a template does to a value what the value cannot do.
 _MISUSES = (
-    JinjaError,
-    GoError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
+    *(JinjaError, GoError),
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
 )
 
 

@@ -7,7 +7,7 @@ from binascii import Error as NoBase64
 from typing import Any
 
 from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
-from kanister_py.core.templates.kube_types import KUBE_TIME, KubeTime
+from kanister_py.core.templates.param_types import KUBE_TIME, KubeTime
 from kanister_py.functions.composition.answering import EXTRA_RESOURCES_KEY
 from kanister_py.functions.composition.go_templating.yaml_reading import from_yaml
 from kanister_py.functions.composition.go_templating.yaml_writing import to_yaml

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.templates.kube_types import KubeTime
+from kanister_py.core.templates.param_types import KubeTime
 from kanister_py.functions.composition.go_templating.yaml_reading import from_yaml
 from kanister_py.functions.composition.go_templating.yaml_writing import to_yaml
 from kanister_py.gotemplate.times import SECOND, Duration, from_datetime
