@@ -70,16 +70,6 @@ class FunctionRevisionNotFound(UsageError):
 T = TypeVar("T", bound=Candidate)
 
 
-class PassedOver(NamedTuple, Generic[T]):
-    """A candidate that was not taken, and why."""
-
-    candidate: T
-    why: str
-
-    def __str__(self) -> str:
-        return f"{self.candidate.title} {self.why}"
-
-
 class Choice(Generic[T]):
     """Outcome of a choice: what was chosen, why, and the notices for users.
 
@@ -94,7 +84,7 @@ class Choice(Generic[T]):
         chosen: T,
         why: str,
         notices: tuple[Notice, ...] = (),
-        account: Callable[[], Iterable[PassedOver[T]]] = tuple,
+        account: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self.chosen = chosen
         self.why = why
@@ -104,7 +94,7 @@ class Choice(Generic[T]):
         self.candidates: Iterable[T] = ()
 
     @property
-    def passed_over(self) -> tuple[PassedOver[T], ...]:
+    def passed_over(self) -> tuple[str, ...]:
         return tuple(self._account())
 
 
@@ -113,34 +103,31 @@ _Test = Callable[[T], str]
 _NO_RELEASES: Mapping[str, Version] = {}
 
 
-class _Filter(Generic[T]):
-    """The one filter for versions and revisions: candidates in their order, and their tests."""
+# The one filter for versions and revisions: candidates in their order, and their tests
 
-    __slots__ = ("_candidates", "_tests")
 
-    def __init__(self, candidates: Iterable[T], tests: Sequence[_Test[T]]) -> None:
-        self._candidates = candidates
-        self._tests = tests
+def _why_not(candidate: T, tests: Iterable[_Test[T]]) -> str:
+    for test in tests:
+        if why := test(candidate):
+            return why
+    return ""
 
-    def _why_not(self, candidate: T) -> str:
-        for test in self._tests:
-            why = test(candidate)
-            if why:
-                return why
-        return ""
 
-    def passing(self) -> Iterator[T]:
-        """Give those that pass every test, the highest first."""
-        return (each for each in self._candidates if not self._why_not(each))
+def _passing(candidates: Iterable[T], tests: Sequence[_Test[T]]) -> Iterator[T]:
+    """Give those that pass every test, the highest first."""
+    return (each for each in candidates if not _why_not(each, tests))
 
-    def account(self, chosen: T | None = None) -> list[PassedOver[T]]:
-        """Say of each candidate but the chosen one why it was passed over."""
-        behind = f"comes after {chosen.title}" if chosen is not None else ""
-        return [
-            PassedOver(each, self._why_not(each) or behind)
-            for each in self._candidates
-            if each is not chosen
-        ]
+
+def _passed_over(
+    candidates: Iterable[T], tests: Sequence[_Test[T]], chosen: T | None = None
+) -> list[str]:
+    """Say of each candidate but the chosen one why it was passed over."""
+    behind = f"comes after {chosen.title}" if chosen is not None else ""
+    return [
+        f"{each.title} {_why_not(each, tests) or behind}"
+        for each in candidates
+        if each is not chosen
+    ]
 
 
 def _support(candidate: Candidate, at: Mapping[str, Version]) -> Support:
@@ -261,23 +248,22 @@ def _exact_version(
 
 
 def _usable_titles(family: Family[FunctionEntry], at: Mapping[str, Version]) -> list[str]:
-    usable = _Filter(family, (_support_test(at),)).passing()
-    return [each.title for each in usable][::-1]
+    return [each.title for each in _passing(family, (_support_test(at),))][::-1]
 
 
 def _version_in_range(
     family: Family[FunctionEntry], asked: Asked, wanted: Range, at: Mapping[str, Version]
 ) -> Choice[FunctionEntry]:
     by = f"the range {wanted.text}"
-    sieve = _Filter(family, (_range_test(wanted), _support_test(at)))
+    tests: Sequence[_Test[FunctionEntry]] = (_range_test(wanted), _support_test(at))
     best = _best_inside(family, wanted, at)
     if best is None:
-        raise FunctionVersionNotFound(family.function, by, [str(each) for each in sieve.account()])
+        raise FunctionVersionNotFound(family.function, by, _passed_over(family, tests))
     if asked.by:
         by += f" of {asked.by}"
     why = f"the stable version, and inside {by}" if best.is_stable else f"the highest inside {by}"
     notices = _served(best, why, at).notices
-    return Choice(best, why, notices, lambda: sieve.account(best))
+    return Choice(best, why, notices, lambda: _passed_over(family, tests, best))
 
 
 def _best_inside(
@@ -398,8 +384,6 @@ def choose_revision(
     registry: Registry[FunctionRevision],
     function: str,
     request: RevisionRequest | None = None,
-    *,
-    at: Mapping[str, Version] = _NO_RELEASES,
 ) -> Choice[FunctionRevision]:
     """Choose the revision that a pipeline step calls: the highest routable one that it allows.
 
@@ -407,34 +391,31 @@ def choose_revision(
     """
     wanted = request or RevisionRequest()
     family = registry.family(function)
-    if at:
-        return _chosen_revision(family, wanted, at)
     labels = tuple(sorted((wanted.labels or {}).items()))
     key = (wanted.name, wanted.version, labels, wanted.selector)
     answer: Choice[FunctionRevision] | None = family.answers.get(key)
     if answer is None:
-        answer = _chosen_revision(family, wanted, at)
+        answer = _chosen_revision(family, wanted)
         if len(family.answers) < _MOST_ANSWERS:
             family.answers[key] = answer
     return answer
 
 
 def _chosen_revision(
-    family: Family[FunctionRevision], wanted: RevisionRequest, at: Mapping[str, Version]
+    family: Family[FunctionRevision], wanted: RevisionRequest
 ) -> Choice[FunctionRevision]:
     asked = (*_version_tests(wanted), *_reference_tests(wanted))
-    sieve = _Filter(family, (*asked, _support_test(at), lambda each: each.why_not_routable))
-    chosen = next(sieve.passing(), None)
+    is_served: _Test[FunctionRevision] = _support_test(_NO_RELEASES)
+    tests = (*asked, is_served, lambda each: each.why_not_routable)
+    chosen = next(_passing(family, tests), None)
     if chosen is None:
-        _check_not_removed(family, wanted, asked, at)
-        account = [str(each) for each in sieve.account()]
+        _check_not_removed(family, wanted, asked)
+        account = _passed_over(family, tests)
         if wanted.name and wanted.name not in family.by_identity:
             account.insert(0, f"{wanted.name} is no revision of {family.function}")
-        allowed = list(_Filter(family, (*asked, _support_test(at))).passing())
+        allowed = list(_passing(family, (*asked, is_served)))
         may_come = any(each.desired_state is DesiredState.ACTIVE for each in allowed)
-        way_out = ""
-        if allowed and not may_come:
-            way_out = f"; {_way_out(allowed[0], family)}"
+        way_out = f"; {_way_out(allowed[0], family)}" if allowed and not may_come else ""
         raise FunctionRevisionNotFound(
             family.function, str(wanted), account, way_out, may_come=may_come
         )
@@ -444,9 +425,9 @@ def _chosen_revision(
         why = "the highest routable revision with the labels of functionRevisionSelector"
     else:
         why = "the highest routable revision"
-    is_deprecated = _support(chosen, at) is Support.DEPRECATED
+    is_deprecated = chosen.support_at() is Support.DEPRECATED
     notices = (deprecation_of(chosen),) if is_deprecated else ()
-    return Choice(chosen, why, notices, lambda: sieve.account(chosen))
+    return Choice(chosen, why, notices, lambda: _passed_over(family, tests, chosen))
 
 
 def _way_out(inactive: FunctionRevision, family: Family[FunctionRevision]) -> str:
@@ -460,13 +441,12 @@ def _check_not_removed(
     family: Family[FunctionRevision],
     wanted: RevisionRequest,
     asked: Sequence[_Test[FunctionRevision]],
-    at: Mapping[str, Version],
 ) -> None:
     """Say that what a step asks for was removed, if it is that which stands in its way."""
     if wanted.version and is_range(wanted.version):
         return
-    for each in _Filter(family, asked).passing():
-        if _support(each, at) is Support.REMOVED:
+    for each in _passing(family, asked):
+        if each.support_at() is Support.REMOVED:
             setting = (
                 "functionRef.version" if wanted.version else f"spec.package of {family.function}"
             )

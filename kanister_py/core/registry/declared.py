@@ -6,7 +6,7 @@ stable version and a mapping of versions besides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, UsageError
@@ -18,7 +18,7 @@ from kanister_py.core.registry.entries import (
     Source,
 )
 from kanister_py.core.versions.catalogue import Catalogue, Lifecycle
-from kanister_py.core.versions.deprecation import Listing, Read, Release, Support
+from kanister_py.core.versions.deprecation import Listing, Read, Support
 from kanister_py.core.versions.rules import wrong_listings, wrong_stable
 from kanister_py.core.versions.semver import DEFAULT_VERSION, Version, parse_version
 
@@ -46,11 +46,9 @@ def entries_of(declared: Any, source: Source) -> list[FunctionEntry]:
         if not _can(declared, kind.method):
             raise RegistrationRefused(name, f"it has no method `{kind.method}`")
         _check_models(declared, name, kind)
-        return [
-            FunctionEntry(
-                name, _own_version(declared, name), kind, source, declared, is_stable=True
-            )
-        ]
+        text = getattr(declared, "version", None)
+        version = _version(name, text) if isinstance(text, str) else DEFAULT_VERSION
+        return [FunctionEntry(name, version, kind, source, declared, is_stable=True)]
     return _versioned_entries(declared, name, source, kind)
 
 
@@ -73,11 +71,6 @@ def _name_of(declared: Any) -> str:
     return name
 
 
-def _own_version(declared: Any, name: str) -> Version:
-    text = getattr(declared, "version", None)
-    return _version(name, text) if isinstance(text, str) else DEFAULT_VERSION
-
-
 def _version(name: str, text: Any) -> Version:
     if not isinstance(text, str):
         raise RegistrationRefused(name, f"a version is text such as 'v0.1.0', found {text!r}")
@@ -91,24 +84,14 @@ def _versioned_entries(
     declared: Any, name: str, source: Source, kind: FunctionKind
 ) -> list[FunctionEntry]:
     targets = _targets_of(declared, name, kind)
-    lifecycle = _lifecycle_of(declared, name)
-    listings = lifecycle.versions if lifecycle else {}
-    releases = lifecycle.releases if lifecycle else ()
-    _check_lifecycle(name, listings, releases, source)
+    releases, listings = _lifecycle_of(declared, name, source.release)
     own = Source(source.name, source.release, releases or source.releases)
     stable = _stable_of(declared, name, targets, listings, own.release)
     entries = []
     for version in targets.keys() | listings.keys():
-        entry = FunctionEntry(
-            name,
-            version,
-            kind,
-            own,
-            targets.get(version),
-            listings.get(version, Listing()),
-            version == stable,
-        )
-        if entry.target is None and entry.support_at() != "removed":
+        target, listing = targets.get(version), listings.get(version, Listing())
+        entry = FunctionEntry(name, version, kind, own, target, listing, version == stable)
+        if target is None and entry.support_at() is not Support.REMOVED:
             raise RegistrationRefused(
                 name, f"lifecycle lists {version}, which versions does not offer"
             )
@@ -153,34 +136,31 @@ def _can(declared: type, method: str) -> bool:
     return callable(call) and not getattr(call, "__isabstractmethod__", False)
 
 
-def _lifecycle_of(declared: Any, name: str) -> Lifecycle | None:
+def _lifecycle_of(declared: Any, name: str, release: Version) -> Lifecycle:
     written = getattr(declared, "lifecycle", None)
     if not written:
-        return None
+        return Lifecycle((), {})
     # The library for models takes long to import, and most functions bring no record.
     from kanister_py.core.versions.judge import parse_lifecycle
 
     try:
-        return parse_lifecycle(written, f"{name}.lifecycle")
+        lifecycle = parse_lifecycle(written, f"{name}.lifecycle")
     except InvalidDocument as error:
         raise RegistrationRefused(name, error.message) from None
 
-
-def _check_lifecycle(
-    name: str, listings: Mapping[Version, Listing], releases: Sequence[Release], source: Source
-) -> None:
     def find(read: Read) -> Listing | None:
         if read.function != name:
             raise LookupError(read.function)  # another function's record says what it is worth
-        return listings.get(read.version)
+        return lifecycle.versions.get(read.version)
 
-    versions = [each.version for each in releases]
+    releases = [each.version for each in lifecycle.releases]
     wrongs = [
         f"{text_of_path(('lifecycle', 'versions', str(where[0]), *where[1:]))}: {message}"
-        for where, message in wrong_listings(listings, versions, source.release, find)
+        for where, message in wrong_listings(lifecycle.versions, releases, release, find)
     ]
     if wrongs:
         raise RegistrationRefused(name, "; ".join(wrongs))
+    return lifecycle
 
 
 def _stable_of(
@@ -202,9 +182,7 @@ def _stable_of(
 
 
 def catalogued_entries(
-    catalogue: Catalogue,
-    targets: Mapping[str, Mapping[str, str]],
-    source: Source,
+    catalogue: Catalogue, targets: Mapping[str, Mapping[str, str]], source: Source
 ) -> list[list[FunctionEntry]]:
     """Join the record with the code: one list of entries for each function of the record.
 
@@ -215,18 +193,12 @@ def catalogued_entries(
     families = []
     wrongs = []
     for name, record in catalogue.functions.items():
-        code = unlisted.get(name, {})
+        code, kind = unlisted.get(name, {}), FunctionKind(record.kind)
         family = [
             FunctionEntry(
-                name,
-                version,
-                FunctionKind(record.kind),
-                source,
-                code.pop(str(version), None),
-                listing,
-                version == record.stable,
+                name, each, kind, source, code.pop(str(each), None), listing, each == record.stable
             )
-            for version, listing in record.versions.items()
+            for each, listing in record.versions.items()
         ]
         families.append(family)
         wrongs += [

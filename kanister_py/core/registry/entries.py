@@ -244,9 +244,7 @@ class RegistryBuilder(Generic[T]):
     """Builder of a registry. What is refused leaves no trace."""
 
     def __init__(self, registry: Registry[T] | None = None) -> None:
-        self._families: dict[str, Family[T]] = (
-            {family.function: family for family in registry} if registry is not None else {}
-        )
+        self._families: dict[str, Family[T]] = {each.function: each for each in registry or ()}
 
     def add(self, candidates: Sequence[T], default: T | None = None) -> None:
         """Take all the candidates of one function, or none of them."""
@@ -256,15 +254,12 @@ class RegistryBuilder(Generic[T]):
         seen: set[Hashable] = set()
         if function in self._families:
             raise RegistrationRefused(function, "a function of this name is registered already")
-        for candidate in candidates:
-            if candidate.function != function:
-                raise RegistrationRefused(
-                    function, f"{candidate.title} calls itself {candidate.function}"
-                )
-            identity = candidate.identity
-            if identity in seen:
-                raise RegistrationRefused(function, f"{candidate.title} is offered twice")
-            seen.add(identity)
+        for each in candidates:
+            if each.function != function:
+                raise RegistrationRefused(function, f"{each.title} calls itself {each.function}")
+            if each.identity in seen:
+                raise RegistrationRefused(function, f"{each.title} is offered twice")
+            seen.add(each.identity)
         if default is not None and default.identity not in seen:
             raise RegistrationRefused(function, f"{default.title} is not among its versions")
         ordered = tuple(sorted(candidates, key=lambda each: each.rank, reverse=True))

@@ -18,14 +18,9 @@ from kanister_py.core.registry.entries import (
     Source,
 )
 from kanister_py.core.versions.deprecation import Listing, Support
-from kanister_py.core.versions.semver import Version
-
-_NO_RELEASES: Mapping[str, Version] = {}
 
 
-def function_summary(
-    family: Family[FunctionEntry], at: Mapping[str, Version] = _NO_RELEASES
-) -> dict[str, Any]:
+def function_summary(family: Family[FunctionEntry]) -> dict[str, Any]:
     """Describe a function by its versions, the newest first, without loading its code."""
     first = family.candidates[0]
     stable = next((each for each in family if each.is_stable), None)
@@ -34,21 +29,19 @@ def function_summary(
         "kind": str(first.kind),
         "source": first.source.name,
         "origin": str(first.origin),
-        "release": (at.get(first.source.name) or first.source.release).bare,
+        "release": first.source.release.bare,
         "stableVersion": str(stable.version) if stable else None,
         "defaultVersion": str(family.default.version) if family.default else None,
-        "versions": [version_summary(entry, at) for entry in family],
+        "versions": [_version_summary(entry) for entry in family],
     }
 
 
-def version_summary(
-    entry: FunctionEntry, at: Mapping[str, Version] = _NO_RELEASES
-) -> dict[str, Any]:
+def _version_summary(entry: FunctionEntry) -> dict[str, Any]:
     """Say what a version is worth, and until when."""
     listing = entry.listing
     summary: dict[str, Any] = {
         "version": str(entry.version),
-        "status": status_of(entry, at),
+        "status": status_of(entry),
         "stable": entry.is_stable,
         "prerelease": entry.version.is_prerelease,
         **_window_of(listing, entry.source),
@@ -95,64 +88,50 @@ def revision_summary(revision: FunctionRevision) -> dict[str, Any]:
     }
 
 
-def status_of(entry: FunctionEntry, at: Mapping[str, Version] = _NO_RELEASES) -> str:
+def status_of(entry: FunctionEntry) -> str:
     """Say in one word what a version is: stable, served, deprecated, removed or planned."""
-    support = entry.support_at(at.get(entry.source.name))
+    support = entry.support_at()
     return "stable" if entry.is_stable and support is Support.SERVED else str(support)
 
 
-def version_reference(
-    entry: FunctionEntry, code: type[Any] | None, at: Mapping[str, Version] = _NO_RELEASES
-) -> dict[str, Any]:
+def version_reference(entry: FunctionEntry, code: type[Any] | None) -> dict[str, Any]:
     """Describe one version in full; of a removed one, whose code is gone, what is left."""
     reference = {
         "name": entry.function,
         "kind": str(entry.kind),
         "source": entry.source.name,
         "origin": str(entry.origin),
-        **version_summary(entry, at),
+        **_version_summary(entry),
     }
     if code is None:
         return reference
-    reference["description"] = _description_of(code)
+    lines = (code.__doc__ or "").strip().splitlines()
+    reference["description"] = "\n".join(line.strip() for line in lines)
     if entry.kind is FunctionKind.COMPOSITION:
         # What comes out of these is the desired state, not named values.
         described = getattr(code, "described_input", lambda: getattr(code, "Input", None))
-        reference |= {"arguments": list(_nested_fields_of(described())), "outputs": []}
-        return reference
+        return {**reference, "arguments": _fields_of(described(), nested=True), "outputs": []}
     if hasattr(code, "on_restart"):
         reference["onRestart"] = str(code.on_restart)
-    reference["arguments"] = list(_fields_of(getattr(code, "Args", None)))
     outputs = getattr(code, "Outputs", None)
-    reference["outputs"] = list(_fields_of(outputs))
-    reference["freeOutputs"] = _is_open(outputs)
-    return reference
+    config = getattr(outputs, "model_config", {}) if isinstance(outputs, type) else {}
+    return {
+        **reference,
+        "arguments": _fields_of(getattr(code, "Args", None)),
+        "outputs": _fields_of(outputs),
+        "freeOutputs": config.get("extra") == "allow",
+    }
 
 
-def _description_of(code: type[Any]) -> str:
-    text = code.__doc__ or ""
-    lines = [line.strip() for line in text.strip().splitlines()]
-    return "\n".join(lines)
-
-
-def _is_open(model: Any) -> bool:
-    return isinstance(model, type) and getattr(model, "model_config", {}).get("extra") == "allow"
-
-
-def _fields_of(model: Any) -> Iterable[dict[str, Any]]:
+def _fields_of(model: Any, *, nested: bool = False) -> list[dict[str, Any]]:
+    """Describe the fields of a model; `nested` ones, too: `resources[].patches[].type`."""
     if not hasattr(model, "model_json_schema"):
-        return
+        return []
     schema = model.model_json_schema(by_alias=True)
-    for _, described in _described_fields(schema, schema.get("$defs", {})):
-        yield described
-
-
-def _nested_fields_of(model: Any) -> Iterable[dict[str, Any]]:
-    """Describe the fields of a model and those inside them: `resources[].patches[].type`."""
-    if not hasattr(model, "model_json_schema"):
-        return
-    schema = model.model_json_schema(by_alias=True)
-    yield from _fields_inside(schema, schema.get("$defs", {}), "", {})
+    definitions = schema.get("$defs", {})
+    if nested:
+        return list(_fields_inside(schema, definitions, "", {}))
+    return [described for _, described in _described_fields(schema, definitions)]
 
 
 def _fields_inside(
