@@ -14,6 +14,13 @@ from kanister_py.core.objects.parts import labels_of, spec_of
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.core.registry.entries import FunctionEntry, FunctionRevision, Registry
 from kanister_py.core.registry.reference import revision_summary
+from kanister_py.core.revisions.collection import (
+    Holder,
+    Users,
+    pipeline_of,
+    users_of_composition,
+    users_of_function,
+)
 from kanister_py.core.revisions.functions import revision_of, says_in_process
 from kanister_py.core.revisions.identity import COMPOSITION_NAME_LABEL
 from kanister_py.core.revisions.kinds import (
@@ -25,13 +32,6 @@ from kanister_py.core.revisions.kinds import (
 )
 from kanister_py.core.revisions.lifecycles import with_lifecycles
 from kanister_py.core.revisions.policy import RevisionFacts, rules_of, wishes_of
-from kanister_py.core.revisions.users import (
-    Holder,
-    Users,
-    pipeline_of,
-    users_of_composition,
-    users_of_function,
-)
 from kanister_py.executor.find_uses import every
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.values import NamedTuple

@@ -13,10 +13,15 @@ from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.writing import delete_as_seen
 from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.objects.parts import spec_of
-from kanister_py.core.revisions.collection import Revision, plan_collection, words_for_uses
+from kanister_py.core.revisions.collection import (
+    Holder,
+    Revision,
+    plan_collection,
+    users_of_composition,
+    words_for_uses,
+)
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS
 from kanister_py.core.revisions.policy import RevisionFacts, wishes_of
-from kanister_py.core.revisions.users import Holder, users_of_composition
 from kanister_py.ports.cluster import Cluster
 
 _LOG: Final = logging.getLogger(__name__)

@@ -32,7 +32,7 @@ from kanister_py.core.registry.entries import (
     Registry,
     RegistryBuilder,
 )
-from kanister_py.core.revisions.collection import words_for_uses
+from kanister_py.core.revisions.collection import pipeline_of, users_of_function, words_for_uses
 from kanister_py.core.revisions.functions import (
     Runtime,
     revision_of,
@@ -48,7 +48,6 @@ from kanister_py.core.revisions.kinds import (
 from kanister_py.core.revisions.lifecycles import with_lifecycles
 from kanister_py.core.revisions.policy import CompositionFacts, RevisionFacts
 from kanister_py.core.revisions.runtime import GRPC_PORT, server_name
-from kanister_py.core.revisions.users import pipeline_of, users_of_function
 from kanister_py.executor.response_cache import ResponseCache
 from kanister_py.executor.run_pipeline import Engine, compose
 from kanister_py.executor.step_artifacts import StepArtifacts

@@ -49,14 +49,6 @@ from kanister_py.core.revisions.activation import (
     problems_of_limits,
 )
 from kanister_py.core.revisions.collection import Revision, plan_collection
-from kanister_py.core.revisions.dependencies import (
-    DependencyUnresolved,
-    Installed,
-    answers,
-    name_for,
-    package_for,
-    source_of,
-)
 from kanister_py.core.revisions.functions import (
     ANSWER_LIMIT,
     PACKAGE_TAG,
@@ -82,11 +74,17 @@ from kanister_py.core.revisions.lifecycles import LIFECYCLE, read_lifecycle
 from kanister_py.core.revisions.package import (
     COMPOSITION,
     Dependency,
+    DependencyUnresolved,
     FunctionPackage,
+    Installed,
     InvalidPackageReference,
     PackageReference,
+    answers,
+    name_for,
+    package_for,
     parse_function_package,
     parse_package_reference,
+    source_of,
 )
 from kanister_py.core.revisions.stand_ins import choose_for_package
 from kanister_py.ports.clock import Clock

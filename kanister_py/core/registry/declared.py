@@ -18,8 +18,13 @@ from kanister_py.core.registry.entries import (
     Source,
 )
 from kanister_py.core.versions.catalogue import Catalogue, Lifecycle
-from kanister_py.core.versions.deprecation import Listing, Read, Support
-from kanister_py.core.versions.rules import wrong_listings, wrong_stable
+from kanister_py.core.versions.deprecation import (
+    Listing,
+    Read,
+    Support,
+    wrong_listings,
+    wrong_stable,
+)
 from kanister_py.core.versions.semver import DEFAULT_VERSION, Version, parse_version
 
 

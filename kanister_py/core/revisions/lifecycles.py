@@ -16,8 +16,7 @@ from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.registry.entries import FunctionRevision, Origin, Source
 from kanister_py.core.versions.catalogue import Lifecycle
-from kanister_py.core.versions.deprecation import Listing, Read
-from kanister_py.core.versions.rules import wrong_listings
+from kanister_py.core.versions.deprecation import Listing, Read, wrong_listings
 
 LIFECYCLE: Final = "kanister-py.io/lifecycle"
 
@@ -54,15 +53,14 @@ def with_lifecycles(revisions: Iterable[FunctionRevision]) -> list[FunctionRevis
     newest, lifecycle = judging
     assert newest.version is not None  # or it would not have been chosen
     source = Source(newest.function, newest.version, lifecycle.releases)
-    return [_judged(each, lifecycle, source) for each in every]
 
+    def judged(revision: FunctionRevision) -> FunctionRevision:
+        listing = lifecycle.versions.get(revision.version) if revision.version else None
+        if listing is None or revision.origin is not Origin.PACKAGE:
+            return revision
+        return revision._replace(listing=listing, source=source)
 
-def _judged(revision: FunctionRevision, lifecycle: Lifecycle, source: Source) -> FunctionRevision:
-    version = revision.version
-    if version is None or revision.origin is not Origin.PACKAGE:
-        return revision
-    listing = lifecycle.versions.get(version)
-    return revision if listing is None else revision._replace(listing=listing, source=source)
+    return [judged(each) for each in every]
 
 
 def _newest_with_record(

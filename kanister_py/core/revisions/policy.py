@@ -64,11 +64,8 @@ class RevisionFacts(NamedTuple):
 
 
 WISHES: Final = (
-    "compositionRef",
-    "compositionSelector",
-    "compositionRevisionRef",
-    "compositionRevisionSelector",
-    "compositionUpdatePolicy",
+    *("compositionRef", "compositionSelector"),
+    *("compositionRevisionRef", "compositionRevisionSelector", "compositionUpdatePolicy"),
 )
 """Where a composite resource says them."""
 
@@ -105,11 +102,7 @@ def _selector(value: Any) -> Selector | None:
 
 
 def choose_composition(
-    wishes: Wishes,
-    rules: Rules,
-    api_version: str,
-    kind: str,
-    compositions: Sequence[CompositionFacts],
+    wishes: Wishes, rules: Rules, api_version: str, kind: str, known: Sequence[CompositionFacts]
 ) -> str:
     """Say which Composition a composite resource uses.
 
@@ -120,7 +113,7 @@ def choose_composition(
     if not chosen and wishes.selector is None:
         chosen = rules.default_composition
     if chosen:
-        found = next((each for each in compositions if each.name == chosen), None)
+        found = next((each for each in known if each.name == chosen), None)
         if found is not None and (found.api_version, found.kind) != (api_version, kind):
             raise UsageError(
                 f"Composition {chosen} is for {found.api_version} {found.kind}, not for "
@@ -128,9 +121,7 @@ def choose_composition(
                 reason="CompositionNotCompatible",
             )
         return chosen
-    for_this = [
-        each for each in compositions if (each.api_version, each.kind) == (api_version, kind)
-    ]
+    for_this = [each for each in known if (each.api_version, each.kind) == (api_version, kind)]
     wanted = label_selector_of(wishes.selector)
     fitting = [each.name for each in for_this if wanted.lets_through(each.labels)]
     if not fitting:

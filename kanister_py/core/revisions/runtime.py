@@ -19,6 +19,7 @@ _REVISION_LABEL: Final = "pkg.crossplane.io/revision"
 _FUNCTION_LABEL: Final = "pkg.crossplane.io/function"
 _CERTIFICATES: Final = "/tls/server"
 _USER: Final = 2000
+_AS_USER: Final = {"runAsNonRoot": True, "runAsUser": _USER, "runAsGroup": _USER}
 
 
 def service_names(name: str, namespace: str) -> list[str]:
@@ -64,13 +65,8 @@ def service_of(
             "clusterIP": "None",
             "selector": selector_of(revision),
             "ports": [
-                {
-                    "name": "grpc",
-                    "port": GRPC_PORT,
-                    "targetPort": "grpc",
-                    "protocol": "TCP",
-                    "appProtocol": "tls",
-                }
+                {"name": "grpc", "port": GRPC_PORT, "targetPort": "grpc"}
+                | {"protocol": "TCP", "appProtocol": "tls"}
             ],
         },
     }
@@ -110,12 +106,7 @@ def deployment_of(
         "spec": {
             "serviceAccountName": metadata["name"],
             "automountServiceAccountToken": False,
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": _USER,
-                "runAsGroup": _USER,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
+            "securityContext": {**_AS_USER, "seccompProfile": {"type": "RuntimeDefault"}},
             "containers": [_container(revision)],
             "volumes": [
                 {"name": "tls-server", "secret": {"secretName": server_secret_of(revision)}}
@@ -139,11 +130,9 @@ def deployment_of(
     over = mapping_of(config.get("deploymentTemplate"))
     if not over:
         return deployment
-    merged: dict[str, Any] = strategic_patched(
-        deployment,
-        {key: over[key] for key in ("spec",) if key in over},
-        merge_rules_of("apps/v1", "Deployment") or NO_RULE,
-    )
+    spec_over = {"spec": over["spec"]} if "spec" in over else {}
+    rules = merge_rules_of("apps/v1", "Deployment") or NO_RULE
+    merged = strategic_patched(deployment, spec_over, rules)
     merged["metadata"] = _laid_over(merged["metadata"], over)
     # Whatever is laid over it, these pods are this revision's.
     merged["spec"]["selector"] = {"matchLabels": selector}
@@ -177,9 +166,7 @@ def _container(revision: Mapping[str, Any]) -> dict[str, Any]:
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "privileged": False,
-            "runAsNonRoot": True,
-            "runAsUser": _USER,
-            "runAsGroup": _USER,
+            **_AS_USER,
             "capabilities": {"drop": ["ALL"]},
         },
     }

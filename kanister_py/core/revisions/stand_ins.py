@@ -94,9 +94,8 @@ class StandIn(NamedTuple):
 
     def doubt(self, tag: str) -> str:
         """Doubt that it is like a release, unless the record says so; empty without doubt."""
-        return (
-            "" if self.is_stated else f"it answers for {' and '.join(self.ranges)}, not for {tag}"
-        )
+        ranges = " and ".join(self.ranges)
+        return "" if self.is_stated else f"it answers for {ranges}, not for {tag}"
 
 
 def choose_for_package(

@@ -10,11 +10,10 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any, Final
 
-from kanister_py.core.versions.deprecation import Listing, Read, Release
+from kanister_py.core.versions.deprecation import STABLE_ANNOTATION, Listing, Read, Release
 from kanister_py.core.versions.semver import Version, parse_version
 from kanister_py.values import NamedTuple
 
-STABLE_ANNOTATION: Final = "kanister-py.io/stable"
 TRAP_ANNOTATION: Final = "kanister-py.io/trap"
 """What lint notes of a version that is as the original, where that is a trap."""
 

@@ -1,18 +1,22 @@
-"""Support of a version by a release: served, deprecated, removed, or planned."""
+"""Deprecation: support of a version by a release, and the rules of windows and replacements.
+
+A version is served, deprecated, removed or planned. The rules say how long it stays, what
+replaces it, and who must outlive it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from enum import StrEnum
 from types import MappingProxyType
+from typing import Any, Final
 
-from kanister_py.core.versions.semver import Version
+from kanister_py.core.versions.semver import DEFAULT_VERSION, Version
 from kanister_py.values import NamedTuple
 
+STABLE_ANNOTATION: Final = "kanister-py.io/stable"
 _NOTHING: Mapping[str, str] = MappingProxyType({})
-
-
 WINDOW_IN_RELEASES = 2
 """How many releases a deprecated version is still served for, at the least."""
 
@@ -71,3 +75,157 @@ def support_of(listing: Listing, release: Version) -> Support:
     if listing.deprecated_in is not None and release >= listing.deprecated_in:
         return Support.DEPRECATED
     return Support.SERVED
+
+
+# Rules
+
+_Where = tuple[Any, ...]
+
+
+def wrong_listings(
+    listings: Mapping[Version, Listing],
+    releases: Sequence[Version],
+    release: Version,
+    find: Callable[[Read], Listing | None],
+) -> Iterator[tuple[_Where, str]]:
+    """Say what is wrong with the windows, replacements and readers of one function's versions.
+
+    Each finding is a place (the version, then a key) and a message.
+    """
+    for version, listing in listings.items():
+        yield from _wrong_window(version, listing, releases)
+        yield from _wrong_replacement(version, listing, listings, release)
+        yield from _wrong_reads(version, listing, releases, find)
+
+
+def _wrong_window(
+    version: Version, listing: Listing, releases: Sequence[Version]
+) -> Iterator[tuple[_Where, str]]:
+    named = {
+        "since": listing.since,
+        "deprecatedIn": listing.deprecated_in,
+        "removedIn": listing.removed_in,
+    }
+    unknown = False
+    for key, value in named.items():
+        if value is not None and value not in releases:
+            unknown = True
+            yield (version, key), f"Release {value.bare} is not in releases; add it there"
+    if unknown:
+        return
+    if listing.since and listing.deprecated_in and listing.deprecated_in < listing.since:
+        yield (version, "deprecatedIn"), f"Deprecated before it exists, since {listing.since.bare}"
+    if listing.removed_in is None:
+        return
+    if listing.deprecated_in is None:
+        yield (version, "removedIn"), "Removed without deprecatedIn; deprecate it first"
+        return
+    window = releases.index(listing.removed_in) - releases.index(listing.deprecated_in)
+    if window < WINDOW_IN_RELEASES:
+        count = f"{window} release{'s' if window != 1 else ''}"
+        message = (
+            f"Removed {count} after {listing.deprecated_in.bare}, where it was "
+            f"deprecated; at least {WINDOW_IN_RELEASES} are due{_earliest(listing, releases)}"
+        )
+        yield (version, "removedIn"), message
+
+
+def _earliest(listing: Listing, releases: Sequence[Version]) -> str:
+    assert listing.deprecated_in is not None
+    index = releases.index(listing.deprecated_in) + WINDOW_IN_RELEASES
+    if index < len(releases):
+        return f", so {releases[index].bare} at the earliest"
+    return "; add the planned releases to releases"
+
+
+def _wrong_replacement(
+    version: Version, listing: Listing, listings: Mapping[Version, Listing], release: Version
+) -> Iterator[tuple[_Where, str]]:
+    target = listing.replacement
+    if target is None:
+        if listing.renamed_args:
+            yield (version, "renamedArgs"), "Arguments are renamed for a replacement; name it"
+        return
+    here = (version, "replacement")
+    if target == version:
+        yield here, f"{version} cannot replace itself"
+        return
+    other = listings.get(target)
+    if other is None:
+        known = ", ".join(str(each) for each in sorted(listings))
+        yield here, f"There is no {target}; there are {known}"
+        return
+    if _cycle_through(version, listings):
+        yield here, f"The replacements of {version} lead back to it"
+        return
+    if other.removed_in is not None and (
+        support_of(other, release) is Support.REMOVED
+        or listing.removed_in is None
+        or other.removed_in <= listing.removed_in
+    ):
+        yield here, f"{target} is itself removed, in {other.removed_in.bare}"
+
+
+def _cycle_through(start: Version, listings: Mapping[Version, Listing]) -> bool:
+    seen: set[Version] = set()
+    here = listings[start].replacement
+    while here is not None and here in listings and here not in seen:
+        if here == start:
+            return True
+        seen.add(here)
+        here = listings[here].replacement
+    return False
+
+
+def _wrong_reads(
+    version: Version,
+    listing: Listing,
+    releases: Sequence[Version],
+    find: Callable[[Read], Listing | None],
+) -> Iterator[tuple[_Where, str]]:
+    for index, read in enumerate(listing.reads):
+        here = (version, "reads", index)
+        try:
+            target = find(read)
+        except LookupError:
+            continue  # its own problems are noted already
+        if target is None:
+            yield here, f"There is no {read}"
+            continue
+        if listing.removed_in is None or listing.removed_in not in releases:
+            continue
+        if target.removed_in is None:
+            message = (
+                f"{version} is removed in {listing.removed_in.bare}, but {read}, which it "
+                "reads, stays: nothing could restore what it writes"
+            )
+            yield here, message
+        elif target.removed_in in releases:
+            window = releases.index(listing.removed_in) - releases.index(target.removed_in)
+            if window < WINDOW_IN_RELEASES:
+                message = (
+                    f"{version} is removed in {listing.removed_in.bare}, too soon after "
+                    f"{read}, which it reads and which goes in {target.removed_in.bare}; a "
+                    f"reader stays at least {WINDOW_IN_RELEASES} releases longer"
+                )
+                yield here, message
+
+
+def wrong_stable(
+    listings: Mapping[Version, Listing], stable: Version | None, release: Version
+) -> Iterator[str]:
+    """Say what is wrong with a function's stable version, or with its absence."""
+    if stable is None:
+        if DEFAULT_VERSION not in listings and any(
+            each.removed_in is None for each in listings.values()
+        ):
+            yield (
+                "No version is stable and there is no v0.0.0: a phase that names no version "
+                f'gets none; mark one with {STABLE_ANNOTATION}: "true"'
+            )
+        return
+    if stable.is_prerelease:
+        yield f"The stable version {stable} is a pre-release"
+    listing = listings.get(stable)
+    if listing is not None and support_of(listing, release) is Support.REMOVED:
+        yield f"The stable version {stable} is removed"

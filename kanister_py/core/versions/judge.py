@@ -29,14 +29,14 @@ from kanister_py.core.objects.documents import (
     parse_document,
     shown,
 )
-from kanister_py.core.versions.catalogue import (
+from kanister_py.core.versions.catalogue import TRAP_ANNOTATION, Catalogue, Lifecycle
+from kanister_py.core.versions.deprecation import (
     STABLE_ANNOTATION,
-    TRAP_ANNOTATION,
-    Catalogue,
-    Lifecycle,
+    Listing,
+    Read,
+    wrong_listings,
+    wrong_stable,
 )
-from kanister_py.core.versions.deprecation import Listing, Read
-from kanister_py.core.versions.rules import wrong_listings, wrong_stable
 from kanister_py.core.versions.semver import Version, parse_request, parse_version
 
 # What each part may say

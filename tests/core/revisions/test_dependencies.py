@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.core.revisions.dependencies import (
+from kanister_py.core.revisions.package import (
+    Dependency,
     DependencyUnresolved,
     Installed,
     answers,
     name_for,
     package_for,
+    parse_package_reference,
 )
-from kanister_py.core.revisions.package import Dependency, parse_package_reference
 
 DIGEST = "sha256:" + "a" * 64
 
