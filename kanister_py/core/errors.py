@@ -412,10 +412,7 @@ class CommandFailed(UsageError):
     reason = "CommandFailed"
 
     def __init__(
-        self,
-        message: str,
-        exit_code: int | None = None,
-        outputs: Mapping[str, str] | None = None,
+        self, message: str, exit_code: int | None = None, outputs: Mapping[str, str] | None = None
     ) -> None:
         super().__init__(message)
         self.exit_code = exit_code

@@ -76,12 +76,7 @@ def _is_of_type(value: Any, wanted: str) -> bool:
     return isinstance(value, _TYPES.get(wanted, object))
 
 
-_TYPES: Final[Mapping[str, type]] = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "boolean": bool,
-}
+_TYPES: Final[Mapping[str, type]] = {"object": dict, "array": list, "string": str, "boolean": bool}
 
 
 def _type_name(value: Any) -> str:

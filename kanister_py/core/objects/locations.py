@@ -204,9 +204,7 @@ _PROFILE_KEYS: Final[dict[str, Any]] = {
 
 
 def unknown_keys_of_profile(
-    value: Mapping[str, Any],
-    known: Mapping[str, Any] = _PROFILE_KEYS,
-    path: tuple[str, ...] = (),
+    value: Mapping[str, Any], known: Mapping[str, Any] = _PROFILE_KEYS, path: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     """Find the keys of a Profile that nothing reads, each with those that are known beside it."""
     for key, below in value.items():

@@ -70,9 +70,7 @@ def decode_args(model: type[M], args: Mapping[str, Any], function: str = "") -> 
 
 
 def problems_of_args(
-    model: Model,
-    args: Mapping[str, Any],
-    is_open: Callable[[object], bool] = lambda _: False,
+    model: Model, args: Mapping[str, Any], is_open: Callable[[object], bool] = lambda _: False
 ) -> list[ArgProblem]:
     """Say what is wrong with args of which some are not known yet.
 

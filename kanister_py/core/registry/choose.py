@@ -381,9 +381,7 @@ _MOST_ANSWERS = 256
 
 
 def choose_revision(
-    registry: Registry[FunctionRevision],
-    function: str,
-    request: RevisionRequest | None = None,
+    registry: Registry[FunctionRevision], function: str, request: RevisionRequest | None = None
 ) -> Choice[FunctionRevision]:
     """Choose the revision that a pipeline step calls: the highest routable one that it allows.
 

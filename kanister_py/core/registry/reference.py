@@ -135,10 +135,7 @@ def _fields_of(model: Any, *, nested: bool = False) -> list[dict[str, Any]]:
 
 
 def _fields_inside(
-    schema: Mapping[str, Any],
-    definitions: Mapping[str, Any],
-    prefix: str,
-    known: dict[str, str],
+    schema: Mapping[str, Any], definitions: Mapping[str, Any], prefix: str, known: dict[str, str]
 ) -> Iterable[dict[str, Any]]:
     for field, described in _described_fields(schema, definitions):
         name = f"{prefix}{described['name']}"

@@ -86,11 +86,7 @@ def service_account_of(
 
 
 def deployment_of(
-    revision: Mapping[str, Any],
-    namespace: str,
-    config: Mapping[str, Any],
-    *,
-    certificate: str = "",
+    revision: Mapping[str, Any], namespace: str, config: Mapping[str, Any], *, certificate: str = ""
 ) -> dict[str, Any]:
     """Make the Deployment that runs a revision, with what its runtime config lays over it.
 

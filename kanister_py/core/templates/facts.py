@@ -400,10 +400,7 @@ _CREDENTIALS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
             "azure_federated_identity",
         ),
     ),
-    "secrets.kanister.io/gcp": (
-        (),
-        ("gcp_project_id", "gcp_service_key", "service-account.json"),
-    ),
+    "secrets.kanister.io/gcp": ((), ("gcp_project_id", "gcp_service_key", "service-account.json")),
     "secrets.kanister.io/filestore": ((), ()),
 }
 

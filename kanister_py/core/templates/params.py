@@ -50,11 +50,7 @@ class Params:
         self._phases = GoMap(PHASES)
         self.root = Struct(
             TEMPLATE_PARAMS,
-            {
-                "Time": facts.time,
-                "Phases": self._phases,
-                "DeferPhase": Struct(PHASE_POINTER),
-            },
+            {"Time": facts.time, "Phases": self._phases, "DeferPhase": Struct(PHASE_POINTER)},
             {
                 "StatefulSet": lambda: _filled("StatefulSet", facts.stateful_set, _workload),
                 "DeploymentConfig": lambda: _filled(

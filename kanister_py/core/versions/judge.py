@@ -11,24 +11,12 @@ from datetime import date as Date  # noqa: N812 # a field is called date
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    GetPydanticSchema,
-    ValidationError,
-)
+from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError, core_schema
 
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
-from kanister_py.core.objects.documents import (
-    Document,
-    Path,
-    nearest,
-    parse_document,
-    shown,
-)
+from kanister_py.core.objects.documents import Document, Path, nearest, parse_document, shown
 from kanister_py.core.versions.catalogue import TRAP_ANNOTATION, Catalogue, Lifecycle
 from kanister_py.core.versions.deprecation import (
     STABLE_ANNOTATION,
@@ -98,8 +86,7 @@ ReadText = Annotated[
     ),
 ]
 DateText = Annotated[
-    str,
-    _text("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", Date.fromisoformat, "a date such as 2026-11-18"),
+    str, _text("^[0-9]{4}-[0-9]{2}-[0-9]{2}$", Date.fromisoformat, "a date such as 2026-11-18")
 ]
 
 
