@@ -261,23 +261,15 @@ def parse_field_path(text: str) -> FieldPath:
 
 
 def _parse(text: str) -> FieldPath:
-    try:
-        return FieldPath(tuple(_steps(text)), text)
-    except _Unexpected as error:
-        position = len(text[: error.position].encode("utf-8", "surrogatepass"))
-        raise FieldPathError(
-            f"cannot parse path {_quoted(text)}: {error.what} at position {position}"
-        ) from None
+    return FieldPath(tuple(_steps(text)), text)
 
 
 _parse_cached = lru_cache(maxsize=2048)(_parse)
 
 
-class _Unexpected(Exception):
-    def __init__(self, what: str, position: int) -> None:
-        super().__init__(what)
-        self.what = what
-        self.position = position
+def _unreadable(what: str, text: str, position: int) -> FieldPathError:
+    place = len(text[:position].encode("utf-8", "surrogatepass"))
+    return FieldPathError(f"cannot parse path {_quoted(text)}: {what} at position {place}")
 
 
 def _steps(text: str) -> list[Step]:
@@ -292,39 +284,33 @@ def _steps(text: str) -> list[Step]:
         if end == len(text):
             break
         if text[end] == "]":
-            raise _Unexpected("unexpected ']'", end)
+            raise _unreadable("unexpected ']'", text, end)
         position = _after_period(text, end) if text[end] == "." else _bracket(text, end, steps)
     return steps
 
 
 def _after_period(text: str, position: int) -> int:
     if position in (0, len(text) - 1):
-        raise _Unexpected("unexpected '.'", position)
+        raise _unreadable("unexpected '.'", text, position)
     follows = text[position + 1]
     if follows in ".[":
-        raise _Unexpected(f"unexpected '{follows}'", position + 1)
+        raise _unreadable(f"unexpected '{follows}'", text, position + 1)
     return position + 1
 
 
 def _bracket(text: str, position: int, steps: list[Step]) -> int:
     end = text.find("]", position)
     if end < 0:
-        raise _Unexpected("unterminated '['", position)
+        raise _unreadable("unterminated '['", text, position)
     inside = text[position + 1 : end]
     if not inside:
-        raise _Unexpected("unexpected ']'", end)
+        raise _unreadable("unexpected ']'", text, end)
     if "[" in inside:
-        raise _Unexpected("unexpected '['", position + 1 + inside.index("["))
-    steps.append(_field_or_index(inside))
+        raise _unreadable("unexpected '['", text, position + 1 + inside.index("["))
+    digits = inside.lstrip("0") or "0" if inside.isascii() and inside.isdigit() else ""
+    is_index = 0 < len(digits) <= 10 and int(digits) <= _MAX_UINT32
+    steps.append(int(digits) if is_index else inside.strip("'\""))
     return end + 1
-
-
-def _field_or_index(text: str) -> Step:
-    if text.isascii() and text.isdigit():
-        digits = text.lstrip("0")
-        if len(digits) <= 10 and int(digits or "0") <= _MAX_UINT32:
-            return int(digits or "0")
-    return text.strip("'\"")
 
 
 def _quoted(text: str) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, Final
 
 from kanister_py.core.errors import UsageError
@@ -36,7 +37,53 @@ def merge_patched(target: Any, patch: Any) -> Any:
 # JSON patch
 
 
-def parse_pointer(pointer: str) -> tuple[str, ...]:
+def json_patched(target: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
+    """Apply a JSON patch, all of it or nothing."""
+    document = copy_json(target)
+    for index, operation in enumerate(operations):
+        name = operation.get("op")
+        if str(name) not in _NEEDED:
+            raise InvalidPatch(f"JSON patch: operation {index} is of unknown kind {name!r}")
+        for needed in _NEEDED[str(name)]:
+            if needed not in operation:
+                raise InvalidPatch(f"JSON patch: operation {index} ({name}) has no {needed!r}")
+            if needed != "value" and not isinstance(operation[needed], str):
+                raise InvalidPatch(f"JSON patch: {needed!r} of operation {index} is no text")
+        document = _operated(document, operation)
+    return document
+
+
+_NEEDED: Final[Mapping[str, tuple[str, ...]]] = {
+    "remove": ("path",),
+    **dict.fromkeys(("add", "replace", "test"), ("path", "value")),
+    **dict.fromkeys(("move", "copy"), ("from", "path")),
+}
+"""What each operation needs."""
+
+
+def _operated(document: Any, operation: Mapping[str, Any]) -> Any:
+    pointer = operation["path"]
+    match operation["op"]:
+        case "add":
+            return _add(document, pointer, copy_json(operation["value"]))
+        case "remove":
+            return _remove(document, pointer)[0]
+        case "replace":
+            return _replace(document, pointer, copy_json(operation["value"]))
+        case "move":
+            source = operation["from"]
+            if pointer.startswith(f"{source}/"):
+                raise InvalidPatch(f"JSON patch: {source!r} cannot move into itself")
+            document, moved = _remove(document, source)
+            return _add(document, pointer, moved)
+        case "copy":
+            return _add(document, pointer, copy_json(_read(document, operation["from"])))
+    if not _is_same(_read(document, pointer), operation["value"]):
+        raise InvalidPatch(f"JSON patch: the test of {pointer!r} failed")
+    return document
+
+
+def _steps_of(pointer: str) -> tuple[str, ...]:
     """Read a JSON pointer (RFC 6901) as the steps it takes."""
     if not pointer:
         return ()
@@ -45,29 +92,8 @@ def parse_pointer(pointer: str) -> tuple[str, ...]:
     return tuple(part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/"))
 
 
-def read_pointer(document: Any, pointer: str) -> Any:
-    """Say what is at a JSON pointer."""
-    value = document
-    for step in parse_pointer(pointer):
-        value = _step(value, step, pointer)
-    return value
-
-
-def json_patched(target: Any, operations: Sequence[Mapping[str, Any]]) -> Any:
-    """Apply a JSON patch, all of it or nothing."""
-    document = copy_json(target)
-    for index, operation in enumerate(operations):
-        name = operation.get("op")
-        if str(name) not in _OPERATIONS:
-            raise InvalidPatch(f"JSON patch: operation {index} is of unknown kind {name!r}")
-        apply, needs = _OPERATIONS[str(name)]
-        for needed in needs:
-            if needed not in operation:
-                raise InvalidPatch(f"JSON patch: operation {index} ({name}) has no {needed!r}")
-            if needed != "value" and not isinstance(operation[needed], str):
-                raise InvalidPatch(f"JSON patch: {needed!r} of operation {index} is no text")
-        document = apply(document, operation)
-    return document
+def _read(document: Any, pointer: str) -> Any:
+    return reduce(partial(_step, pointer=pointer), _steps_of(pointer), document)
 
 
 _INDEX: Final = pattern_of(r"0|[1-9][0-9]{0,17}")
@@ -95,10 +121,8 @@ def _step(value: Any, step: str, pointer: str) -> Any:
 
 
 def _parent(document: Any, pointer: str) -> tuple[Any, str]:
-    *before, last = parse_pointer(pointer)
-    value = document
-    for step in before:
-        value = _step(value, step, pointer)
+    *before, last = _steps_of(pointer)
+    value = reduce(partial(_step, pointer=pointer), before, document)
     if not isinstance(value, dict | list):
         raise InvalidPatch(f"JSON patch: there is nothing at {pointer!r}")
     return value, last
@@ -124,40 +148,12 @@ def _remove(document: Any, pointer: str) -> tuple[Any, Any]:
     return document, removed
 
 
-def _operation_add(document: Any, operation: Mapping[str, Any]) -> Any:
-    return _add(document, operation["path"], copy_json(operation["value"]))
-
-
-def _operation_remove(document: Any, operation: Mapping[str, Any]) -> Any:
-    return _remove(document, operation["path"])[0]
-
-
-def _operation_replace(document: Any, operation: Mapping[str, Any]) -> Any:
-    pointer, value = operation["path"], copy_json(operation["value"])
+def _replace(document: Any, pointer: str, value: Any) -> Any:
     if not pointer:
         return value
     parent, last = _parent(document, pointer)
     _step(parent, last, pointer)
     parent[last if isinstance(parent, dict) else int(last)] = value
-    return document
-
-
-def _operation_move(document: Any, operation: Mapping[str, Any]) -> Any:
-    source, pointer = operation["from"], operation["path"]
-    if pointer.startswith(f"{source}/"):
-        raise InvalidPatch(f"JSON patch: {source!r} cannot move into itself")
-    document, moved = _remove(document, source)
-    return _add(document, pointer, moved)
-
-
-def _operation_copy(document: Any, operation: Mapping[str, Any]) -> Any:
-    return _add(document, operation["path"], copy_json(read_pointer(document, operation["from"])))
-
-
-def _operation_test(document: Any, operation: Mapping[str, Any]) -> Any:
-    pointer = operation["path"]
-    if not _is_same(read_pointer(document, pointer), operation["value"]):
-        raise InvalidPatch(f"JSON patch: the test of {pointer!r} failed")
     return document
 
 
@@ -170,17 +166,6 @@ def _is_same(left: Any, right: Any) -> bool:
         return len(left) == len(right) and all(map(_is_same, left, right))
     return bool(left == right)
 
-
-_Operation = Callable[[Any, Mapping[str, Any]], Any]
-_OPERATIONS: Final[Mapping[str, tuple[_Operation, tuple[str, ...]]]] = {
-    "add": (_operation_add, ("path", "value")),
-    "remove": (_operation_remove, ("path",)),
-    "replace": (_operation_replace, ("path", "value")),
-    "move": (_operation_move, ("from", "path")),
-    "copy": (_operation_copy, ("from", "path")),
-    "test": (_operation_test, ("path", "value")),
-}
-"""What each operation does, and what it needs."""
 
 # Strategic merge patch
 

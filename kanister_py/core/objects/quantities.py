@@ -7,6 +7,7 @@ from typing import Final
 
 from kanister_py.core.errors import UsageError
 from kanister_py.patterns import pattern_of
+from kanister_py.values import NamedTuple
 
 
 class InvalidQuantity(UsageError):
@@ -20,14 +21,7 @@ class InvalidQuantity(UsageError):
         self.why = why
 
 
-_BINARY: Final = {
-    "Ki": 1 << 10,
-    "Mi": 1 << 20,
-    "Gi": 1 << 30,
-    "Ti": 1 << 40,
-    "Pi": 1 << 50,
-    "Ei": 1 << 60,
-}
+_BINARY: Final = {f"{each}i": 1 << 10 * power for power, each in enumerate("KMGTPE", 1)}
 _DECIMAL: Final = {
     "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
 }  # fmt: skip
@@ -41,23 +35,14 @@ _MOST_CHARACTERS: Final = 256
 _EXACT: Final = Context(prec=1300)
 
 
-class Quantity:
+class Quantity(NamedTuple):
     """An exact amount, and the family of suffixes in which it was written.
 
     `family` is `binary` (`Ki`), `decimal` (`k`) or `exponent` (`e3`).
     """
 
-    __slots__ = ("family", "value")
-
-    def __init__(self, value: Decimal, family: str = "decimal") -> None:
-        self.value = value
-        self.family = family
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Quantity) and self.value == other.value
-
-    def __hash__(self) -> int:
-        return hash(self.value)
+    value: Decimal
+    family: str
 
     def __int__(self) -> int:
         """Give the amount as a whole number, rounded away from zero."""
@@ -103,7 +88,8 @@ def parse_quantity(text: str) -> Quantity:
             value = value.scaleb(exponent)
         if family == "binary" and value.copy_abs() > _BIG:
             value = _BIG.copy_sign(value)
-        return Quantity(_rounded(value), family)
+        rounded = value.copy_abs().quantize(_SMALLEST, ROUND_UP)
+        return Quantity(rounded.copy_sign(value).normalize(), family)
 
 
 def parse_size(text: str) -> int:
@@ -112,11 +98,6 @@ def parse_size(text: str) -> int:
     if value < 0 or value != value.to_integral_value():
         raise InvalidQuantity(text, "it is no number of bytes")
     return int(value)
-
-
-def _rounded(value: Decimal) -> Decimal:
-    rounded = value.copy_abs().quantize(_SMALLEST, ROUND_UP)
-    return rounded.copy_sign(value).normalize()
 
 
 def format_quantity(quantity: Quantity) -> str:

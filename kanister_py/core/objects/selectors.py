@@ -70,7 +70,7 @@ class LabelSelector(NamedTuple):
         return ",".join(str(requirement) for requirement in self.requirements)
 
 
-_TOKEN: Final = pattern_of(r"\s*(==|=|!=|!|>|<|\(|\)|,|[^\s=!><(),]+)")
+_TOKEN: Final = pattern_of(r"==|=|!=|!|>|<|\(|\)|,|[^\s=!><(),]+")
 
 
 @lru_cache(maxsize=1024)
@@ -127,20 +127,8 @@ _OPERATORS: Final = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotE
 class _LabelParser:
     def __init__(self, text: str) -> None:
         self.text = text
-        self.tokens = self._tokens()
+        self.tokens = _TOKEN.findall(text)
         self.at = 0
-
-    def _tokens(self) -> list[str]:
-        tokens: list[str] = []
-        position = 0
-        stripped = self.text.rstrip()
-        while position < len(stripped):
-            match = _TOKEN.match(stripped, position)
-            if match is None:
-                raise InvalidSelector(self.text, f"unexpected text at {stripped[position:]!r}")
-            tokens.append(match.group(1))
-            position = match.end()
-        return tokens
 
     def parse(self) -> tuple[Requirement, ...]:
         if not self.tokens:
@@ -166,15 +154,13 @@ class _LabelParser:
 
     def _word(self, what: str, why_not: Callable[[str], str]) -> str:
         word = self._next()
-        if word in _SIGNS:
+        if word in _SIGNS or (what == "key" and not word):
             raise InvalidSelector(self.text, f"found '{word}', expected: identifier")
         if why := why_not(word):
             raise InvalidSelector(self.text, f"{what}: Invalid value: {word!r}: {why}")
         return word
 
     def _key(self) -> str:
-        if not self._peek():
-            raise InvalidSelector(self.text, "found '', expected: identifier")
         return self._word("key", why_not_a_label_key)
 
     def _value(self) -> str:
@@ -197,9 +183,8 @@ class _LabelParser:
         if sign in {"<", ">"}:
             value = self._value()
             if not _INTEGER.fullmatch(value):
-                raise InvalidSelector(
-                    self.text, "for 'Gt', 'Lt' operators, the value must be an integer"
-                )
+                why = "for 'Gt', 'Lt' operators, the value must be an integer"
+                raise InvalidSelector(self.text, why)
             return Requirement(key, "gt" if sign == ">" else "lt", (value,))
         raise InvalidSelector(self.text, f"found '{sign}', expected: in, notin, =, ==, !=, gt, lt")
 
@@ -251,26 +236,19 @@ class FieldSelector(NamedTuple):
 def parse_field_selector(text: str) -> FieldSelector:
     """Read a field selector: `metadata.name=db,status.phase!=Running`."""
     terms: list[FieldTerm] = []
-    for part in _split_terms(text):
+    for part in re.findall(r"(?:[^,\\]|\\.)+", text, re.DOTALL):
         if not part.strip():
             continue
         found = _FIELD_TERM.fullmatch(part)
         if found is None:
             raise InvalidSelector(text, f"invalid selector: '{part}'; can't understand '{part}'")
         name, sign, value = found.groups()
-        terms.append(FieldTerm(name.strip(), _unescape(value), sign != "!="))
+        value = re.sub(r"\\([\\,=])", r"\1", value)
+        terms.append(FieldTerm(name.strip(), value, sign != "!="))
     return FieldSelector(tuple(terms))
 
 
 _FIELD_TERM: Final = pattern_of(r"((?:[^=!\\]|\\.|!(?!=))*)(!=|==|=)(.*)", re.DOTALL)
-
-
-def _split_terms(text: str) -> list[str]:
-    return re.findall(r"(?:[^,\\]|\\.)+", text, re.DOTALL)
-
-
-def _unescape(value: str) -> str:
-    return re.sub(r"\\([\\,=])", r"\1", value)
 
 
 def field_text(obj: Mapping[str, Any], path: str) -> str:
@@ -289,27 +267,23 @@ def field_text(obj: Mapping[str, Any], path: str) -> str:
 
 _FIELD_DEFAULTS: Final = {"spec.unschedulable": "false", "spec.hostNetwork": "false"}
 
-_SELECTABLE: Final[Mapping[str, frozenset[str]]] = {
-    "pods": frozenset(
-        {
-            "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
-            "spec.hostNetwork", "status.phase", "status.podIP", "status.nominatedNodeName",
-        }
+_SELECTABLE: Final[Mapping[str, tuple[str, ...]]] = {
+    "pods": (
+        "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
+        "spec.hostNetwork", "status.phase", "status.podIP", "status.nominatedNodeName",
     ),
-    "events": frozenset(
-        {
-            "involvedObject.kind", "involvedObject.namespace", "involvedObject.name",
-            "involvedObject.uid", "involvedObject.apiVersion", "involvedObject.resourceVersion",
-            "involvedObject.fieldPath", "reason", "reportingComponent", "source", "type",
-        }
+    "events": (
+        *(f"involvedObject.{field}" for field in ("kind", "namespace", "name", "uid")),
+        *(f"involvedObject.{field}" for field in ("apiVersion", "resourceVersion", "fieldPath")),
+        "reason", "reportingComponent", "source", "type",
     ),
-    "secrets": frozenset({"type"}),
-    "namespaces": frozenset({"status.phase"}),
-    "nodes": frozenset({"spec.unschedulable"}),
-    "replicasets.apps": frozenset({"status.replicas"}),
-    "replicationcontrollers": frozenset({"status.replicas"}),
-    "jobs.batch": frozenset({"status.successful"}),
-    "services": frozenset({"spec.clusterIP", "spec.type"}),
+    "secrets": ("type",),
+    "namespaces": ("status.phase",),
+    "nodes": ("spec.unschedulable",),
+    "replicasets.apps": ("status.replicas",),
+    "replicationcontrollers": ("status.replicas",),
+    "jobs.batch": ("status.successful",),
+    "services": ("spec.clusterIP", "spec.type"),
 }  # fmt: skip
 
 
@@ -317,13 +291,10 @@ def unknown_fields(
     selector: FieldSelector, group_resource: str, also: Sequence[str] = ()
 ) -> tuple[str, ...]:
     """Say by which fields of a selector objects of a resource cannot be chosen."""
-    known = _SELECTABLE.get(group_resource, frozenset())
+    known = _SELECTABLE.get(group_resource, ())
+    always = ("metadata.name", "metadata.namespace")
     return tuple(
-        term.field
-        for term in selector.terms
-        if term.field not in {"metadata.name", "metadata.namespace"}
-        and term.field not in known
-        and term.field not in also
+        term.field for term in selector.terms if term.field not in (*always, *known, *also)
     )
 
 
