@@ -6,7 +6,7 @@ import json
 import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
 from kanister_py.core.errors import UsageError
@@ -25,17 +25,9 @@ class InvalidJSONPath(UsageError):
         self.why = why
 
 
-# What a template is made of
-
-
-class _Word(NamedTuple):
-    """A word of a template itself: `range` or `end`."""
-
-    name: str
-
-
 _Step: TypeAlias = "Callable[[_Search, list[Any]], Iterable[Any]]"
-_Node: TypeAlias = "_Step | _Word"
+_Node: TypeAlias = "_Step | str"
+"""A step, or a word of the template itself: `range` or `end`."""
 _Part: TypeAlias = "tuple[_Node, ...] | str"
 """A template alternates between plain text and what stands in braces."""
 
@@ -129,7 +121,7 @@ class _Reader:
         elif sign == "[":
             nodes.extend(self._brackets())
         elif sign in "\"'":
-            nodes.append(_constant(_unquoted(self.text, self._quoted())))
+            nodes.append(self._quoted())
         elif sign == ".":
             self.at += 1
             nodes.append(self._field())
@@ -137,7 +129,7 @@ class _Reader:
             nodes.append(self._number())
         elif sign == "_" or sign.isalpha():
             word = self._take(_WORD)
-            nodes.append(_literal(word == "true") if word in {"true", "false"} else _Word(word))
+            nodes.append(_literal(word == "true") if word in {"true", "false"} else word)
         else:
             raise self.failure(f"unrecognized character in action: U+{ord(sign):04X} '{sign}'")
 
@@ -169,11 +161,22 @@ class _Reader:
         except ValueError as error:
             raise self.failure(f"cannot parse number {number}") from error
 
-    def _quoted(self) -> str:
+    def _quoted(self) -> _Step:
         quoted = self._take(_QUOTED)
         if not quoted:
             raise self.failure("unterminated quoted string")
-        return quoted
+        value = _ESCAPE.sub(partial(self._unescaped, quoted), quoted[1:-1])
+        return lambda _search, _current: [value]
+
+    def _unescaped(self, quoted: str, found: re.Match[str]) -> str:
+        escape: str = found[1]
+        if escape in _ESCAPES:
+            return _ESCAPES[escape]
+        if escape[0] in "xu" and len(escape) > 1:
+            return chr(int(escape[1:], 16))
+        if escape.isdigit() and len(escape) == 3:
+            return chr(int(escape, 8))
+        raise self.failure(f"unquote string {quoted} error invalid syntax")
 
     def _brackets(self) -> Sequence[_Node]:
         end = self.text.find("]", self.at)
@@ -239,38 +242,14 @@ class _Reader:
         )
 
 
-_ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[0-7]{3}|.)|(.)", re.DOTALL)
+_ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[0-7]{3}|.)", re.DOTALL)
 _ESCAPES: Final = {
     "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "\\": "\\",
     "'": "'", '"': '"',
 }  # fmt: skip
 
 
-def _unquoted(text: str, quoted: str) -> str:
-    inside = quoted[1:-1]
-    if "\\" not in inside:
-        return inside
-
-    def plain(found: re.Match[str]) -> str:
-        escape, sign = found.groups()
-        if escape is None:
-            return str(sign)
-        if escape in _ESCAPES:
-            return _ESCAPES[escape]
-        if escape[0] in "xu":
-            return chr(int(escape[1:], 16))
-        if escape.isdigit() and len(escape) == 3:
-            return chr(int(escape, 8))
-        raise InvalidJSONPath(text, f"unquote string {quoted} error invalid syntax")
-
-    return _ESCAPE.sub(plain, inside)
-
-
 # Searching
-
-
-def _constant(value: str) -> _Step:
-    return lambda _search, _current: [value]
 
 
 def _literal(value: float | bool) -> _Step:  # a value as any other
@@ -316,15 +295,14 @@ class _Search:
             if isinstance(part, str):
                 found.append([part])
                 continue
-            word = next((node.name for node in part if isinstance(node, _Word)), "")
+            word = next((node for node in part if isinstance(node, str)), "")
             if word == "end":
                 if depth == 0:
                     raise self.failure("not in range, nothing to end")
                 return found, at
             if word == "range":
-                inner = [node for node in part if not isinstance(node, _Word)]
                 end = self._end_of_block(parts, at)
-                items = self.walk(inner, current)
+                items = self.walk([node for node in part if not isinstance(node, str)], current)
                 if not items:
                     # As kubectl does it: what the block asks for must exist even so.
                     self._block(parts, at, [None], depth + 1)
@@ -341,8 +319,7 @@ class _Search:
         for index in range(at, len(parts)):
             part = parts[index]
             for node in part if not isinstance(part, str) else ():
-                if isinstance(node, _Word):
-                    depth += {"range": 1, "end": -1}.get(node.name, 0)
+                depth += {"range": 1, "end": -1}.get(node, 0) if isinstance(node, str) else 0
             if depth == 0:
                 return index + 1
         # Nobody ended it: what follows is then asked of the outer object as well.
@@ -350,8 +327,8 @@ class _Search:
 
     def walk(self, nodes: Sequence[_Node], current: list[Any]) -> list[Any]:
         for node in nodes:
-            if isinstance(node, _Word):
-                raise self.failure(f"unrecognized identifier {node.name}")
+            if isinstance(node, str):
+                raise self.failure(f"unrecognized identifier {node}")
             current = [*node(self, current)]
         return current
 
