@@ -30,10 +30,12 @@ def set_defaults(obj: KubeObject, kind: ResourceKind) -> None:
     if fields is not None:
         spec = obj.setdefault("spec", {})
         _fill(spec, **copy_json(fields))
-        _default_template(spec)
-    default = _DEFAULTS.get(kind.group_kind)
-    if default is not None:
-        default(obj)
+        template = spec.get("template")
+        if isinstance(template, dict):
+            template.setdefault("metadata", {})
+            _default_pod_spec(template.setdefault("spec", {}))
+    if kind.group_kind in _DEFAULTS:
+        _DEFAULTS[kind.group_kind](obj)
 
 
 _SPEC_DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -115,13 +117,6 @@ def _default_container(container: dict[str, Any]) -> None:
             _fill(port, protocol="TCP")
 
 
-def _default_template(spec: dict[str, Any]) -> None:
-    template = spec.get("template")
-    if isinstance(template, dict):
-        template.setdefault("metadata", {})
-        _default_pod_spec(template.setdefault("spec", {}))
-
-
 def _default_deployment(obj: KubeObject) -> None:
     strategy = obj["spec"].setdefault("strategy", {})
     _fill(strategy, type="RollingUpdate")
@@ -197,15 +192,11 @@ _FIRST_STATUS: Final[Mapping[str, Callable[[KubeObject], dict[str, Any]]]] = {
 def check_shape(obj: Mapping[str, Any], kind: ResourceKind) -> None:
     """Refuse what could not even be read as an object of its kind."""
     metadata = obj.get("metadata")
-    places: list[tuple[str, Any]] = []
+    places: dict[str, Any] = {}
     if isinstance(metadata, Mapping):
-        places += [("metadata.labels", metadata.get("labels"))]
-        places += [("metadata.annotations", metadata.get("annotations"))]
-    if kind.group_kind == "ConfigMap":
-        places += [("data", obj.get("data")), ("binaryData", obj.get("binaryData"))]
-    if kind.group_kind == "Secret":
-        places += [("data", obj.get("data")), ("stringData", obj.get("stringData"))]
-    for path, values in places:
+        places = {f"metadata.{key}": metadata.get(key) for key in ("labels", "annotations")}
+    places |= {key: obj.get(key) for key in _DATA_FIELDS.get(kind.group_kind, ())}
+    for path, values in places.items():
         if values is None:
             continue
         if not isinstance(values, Mapping):
@@ -213,6 +204,9 @@ def check_shape(obj: Mapping[str, Any], kind: ResourceKind) -> None:
         for value in values.values():
             if not isinstance(value, str) and value is not None:
                 raise _unreadable(kind, path, value, "string")
+
+
+_DATA_FIELDS: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("data", "stringData")}
 
 
 def _unreadable(kind: ResourceKind, path: str, value: Any, wanted: str) -> BadRequest:
@@ -232,13 +226,10 @@ def _unreadable(kind: ResourceKind, path: str, value: Any, wanted: str) -> BadRe
 def check(obj: KubeObject, before: KubeObject | None, kind: ResourceKind) -> None:
     """Refuse what breaks the rules of a kind, with every complaint at once."""
     causes = _complaints_about_metadata(obj, kind)
-    rule = _CHECKS.get(kind.group_kind)
-    if rule is not None:
-        causes += rule(obj)
-    if before is not None:
-        frozen = _FROZEN.get(kind.group_kind)
-        if frozen is not None:
-            causes += frozen(obj, before)
+    if kind.group_kind in _CHECKS:
+        causes += _CHECKS[kind.group_kind](obj)
+    if before is not None and kind.group_kind in _FROZEN:
+        causes += _FROZEN[kind.group_kind](obj, before)
     refuse(obj, kind, causes)
 
 
@@ -274,10 +265,10 @@ _NAME_RULES: Final[Mapping[str, Callable[[str], str]]] = {
     "Namespace": names.why_not_a_dns_label,
     "Service": names.why_not_a_dns_1035_label,
     "StatefulSet.apps": names.why_not_a_dns_label,
-    "Role.rbac.authorization.k8s.io": names.why_not_a_path_segment,
-    "RoleBinding.rbac.authorization.k8s.io": names.why_not_a_path_segment,
-    "ClusterRole.rbac.authorization.k8s.io": names.why_not_a_path_segment,
-    "ClusterRoleBinding.rbac.authorization.k8s.io": names.why_not_a_path_segment,
+    **{
+        f"{kind}.rbac.authorization.k8s.io": names.why_not_a_path_segment
+        for kind in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+    },
 }
 
 
@@ -369,9 +360,8 @@ def _complaints_about_pod_spec(spec: Mapping[str, Any], path: str) -> list[Cause
             for at, mount in enumerate(container.get("volumeMounts") or ()):
                 if mount.get("name") not in volumes:
                     why = f'Not found: "{mount.get("name")}"'
-                    causes.append(
-                        Cause(f"{place}.volumeMounts[{at}].name", why, "FieldValueNotFound")
-                    )
+                    field = f"{place}.volumeMounts[{at}].name"
+                    causes.append(Cause(field, why, "FieldValueNotFound"))
     return causes
 
 
@@ -428,16 +418,13 @@ _CHECKS: Final[Mapping[str, Callable[[KubeObject], list[Cause]]]] = {
 
 
 def _frozen_data(obj: KubeObject, before: KubeObject) -> list[Cause]:
-    causes = []
-    if before.get("immutable"):
-        if not obj.get("immutable"):
-            causes.append(_forbidden("immutable", "field is immutable when `immutable` is set"))
-        causes += [
-            _forbidden(field, "field is immutable when `immutable` is set")
-            for field in ("data", "binaryData")
-            if (obj.get(field) or {}) != (before.get(field) or {})
-        ]
-    return causes
+    if not before.get("immutable"):
+        return []
+    changed = [] if obj.get("immutable") else ["immutable"]
+    changed += [
+        each for each in ("data", "binaryData") if (obj.get(each) or {}) != (before.get(each) or {})
+    ]
+    return [_forbidden(each, "field is immutable when `immutable` is set") for each in changed]
 
 
 def _frozen_secret(obj: KubeObject, before: KubeObject) -> list[Cause]:

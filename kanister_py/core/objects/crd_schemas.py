@@ -13,8 +13,7 @@ _ALWAYS_KEPT: Final = frozenset({"apiVersion", "kind", "metadata"})
 def prune(value: Any, schema: Mapping[str, Any], *, is_root: bool = False) -> None:
     """Take away every field that the schema does not name, in place."""
     if isinstance(value, dict):
-        properties = schema.get("properties") or {}
-        additional = schema.get("additionalProperties")
+        properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
         keeps = bool(schema.get("x-kubernetes-preserve-unknown-fields")) or additional is True
         is_object = is_root or bool(schema.get("x-kubernetes-embedded-resource"))
         for key in list(value):
@@ -32,38 +31,40 @@ def prune(value: Any, schema: Mapping[str, Any], *, is_root: bool = False) -> No
                 prune(item, items)
 
 
-def complaints(value: Any, schema: Mapping[str, Any], path: str = "") -> list[Cause]:
+def complaints(value: Any, schema: Mapping[str, Any]) -> list[Cause]:
     """Say everything that is wrong with a value in the eyes of the schema."""
-    if value is None:
-        if schema.get("nullable") or not schema.get("type"):
-            return []
-        return [_wrong_type(value, path, str(schema["type"]))]
-    found: list[Cause] = []
+    return [*_complaints(value, schema, "")]
+
+
+def _complaints(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
     wanted = schema.get("type")
+    if value is None:
+        if wanted and not schema.get("nullable"):
+            yield _wrong_type(value, path, wanted)
+        return
     if schema.get("x-kubernetes-int-or-string"):
         if isinstance(value, bool) or not isinstance(value, int | str):
-            return [_wrong_type(value, path, "integer,string")]
+            yield _wrong_type(value, path, "integer,string")
+            return
     elif wanted and not _is_of_type(value, wanted):
-        return [_wrong_type(value, path, wanted)]
+        yield _wrong_type(value, path, wanted)
+        return
     enum = schema.get("enum")
     if enum is not None and value not in enum:
         supported = ", ".join(f'"{allowed}"' for allowed in enum)
-        found.append(
-            Cause(
-                path or "<nil>",
-                f'Unsupported value: "{value}": supported values: {supported}',
-                "FieldValueNotSupported",
-            )
-        )
+        why = f'Unsupported value: "{value}": supported values: {supported}'
+        yield Cause(path or "<nil>", why, "FieldValueNotSupported")
     if isinstance(value, dict):
-        found.extend(_complaints_of_object(value, schema, path))
+        yield from _complaints_of_object(value, schema, path)
     elif isinstance(value, list):
-        found.extend(_complaints_of_list(value, schema, path))
+        yield from _complaints_of_list(value, schema, path)
     elif isinstance(value, str):
-        found.extend(_complaints_of_text(value, schema, path))
+        yield from _beyond(value, len(value), schema, path, ("maxLength", "minLength"))
+        pattern = schema.get("pattern")
+        if pattern and not _matches(pattern, value):
+            yield _invalid(path, value, f"{path} in body should match '{pattern}'")
     elif not isinstance(value, bool):
-        found.extend(_beyond(value, value, schema, path, ("minimum", "maximum")))
-    return found
+        yield from _beyond(value, value, schema, path, ("minimum", "maximum"))
 
 
 def _is_of_type(value: Any, wanted: str) -> bool:
@@ -105,46 +106,32 @@ def _inside(path: str, key: str) -> str:
 
 def _complaints_of_object(
     value: Mapping[str, Any], schema: Mapping[str, Any], path: str
-) -> list[Cause]:
-    found: list[Cause] = [
-        Cause(_inside(path, key), "Required value", "FieldValueRequired")
-        for key in schema.get("required") or ()
-        if key not in value
-    ]
-    properties = schema.get("properties") or {}
-    additional = schema.get("additionalProperties")
+) -> Iterator[Cause]:
+    for key in schema.get("required") or ():
+        if key not in value:
+            yield Cause(_inside(path, key), "Required value", "FieldValueRequired")
+    properties, additional = schema.get("properties") or {}, schema.get("additionalProperties")
     for key, inside in value.items():
-        if key in properties:
-            found.extend(complaints(inside, properties[key], _inside(path, key)))
-        elif isinstance(additional, dict):
-            found.extend(complaints(inside, additional, _inside(path, key)))
-    return [*found, *_beyond(len(value), len(value), schema, path, ("maxProperties",))]
+        of = properties.get(key, additional)
+        if isinstance(of, dict):
+            yield from _complaints(inside, of, _inside(path, key))
+    yield from _beyond(len(value), len(value), schema, path, ("maxProperties",))
 
 
-def _complaints_of_list(value: list[Any], schema: Mapping[str, Any], path: str) -> list[Cause]:
-    found: list[Cause] = []
+def _complaints_of_list(value: list[Any], schema: Mapping[str, Any], path: str) -> Iterator[Cause]:
     items = schema.get("items")
     if isinstance(items, dict):
         for index, item in enumerate(value):
-            found.extend(complaints(item, items, f"{path}[{index}]"))
-    found.extend(_beyond(len(value), len(value), schema, path, ("maxItems", "minItems")))
+            yield from _complaints(item, items, f"{path}[{index}]")
+    yield from _beyond(len(value), len(value), schema, path, ("maxItems", "minItems"))
     keys = schema.get("x-kubernetes-list-map-keys")
     if keys and schema.get("x-kubernetes-list-type") == "map":
         seen: set[str] = set()
         for index, item in enumerate(value):
             mine = str([item.get(key) for key in keys]) if isinstance(item, Mapping) else str(item)
             if mine in seen:
-                found.append(Cause(f"{path}[{index}]", "Duplicate value", "FieldValueDuplicate"))
+                yield Cause(f"{path}[{index}]", "Duplicate value", "FieldValueDuplicate")
             seen.add(mine)
-    return found
-
-
-def _complaints_of_text(value: str, schema: Mapping[str, Any], path: str) -> list[Cause]:
-    found = [*_beyond(value, len(value), schema, path, ("maxLength", "minLength"))]
-    pattern = schema.get("pattern")
-    if pattern and not _matches(pattern, value):
-        found.append(_invalid(path, value, f"{path} in body should match '{pattern}'"))
-    return found
 
 
 def _matches(pattern: str, value: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from kanister_py.core.objects.digests import sha256
@@ -64,36 +65,28 @@ _DATA_KEY: Final = _form(
 )
 
 
-def _why_not(text: str, form: tuple[re.Pattern[str], int, str]) -> str:
+def _why_not(form: tuple[re.Pattern[str], int, str], text: str) -> str:
     pattern, most, wanted = form
     if len(text) > most:
         return f"must be no more than {most} characters"
     return "" if pattern.fullmatch(text) else wanted
 
 
-def why_not_a_dns_label(name: str) -> str:
-    """Say why a text is not a DNS label as RFC 1123 has it; empty if it is one."""
-    return _why_not(name, _LABEL)
-
-
-def why_not_a_dns_1035_label(name: str) -> str:
-    """Say why a text is not a DNS label as RFC 1035 has it; empty if it is one."""
-    return _why_not(name, _LABEL_1035)
-
-
-def why_not_a_dns_subdomain(name: str) -> str:
-    """Say why a text is not a DNS subdomain, as most objects' names are; empty if it is one."""
-    return _why_not(name, _SUBDOMAIN)
+why_not_a_dns_label = partial(_why_not, _LABEL)
+"""Say why a text is not a DNS label as RFC 1123 has it; empty if it is one."""
+why_not_a_dns_1035_label = partial(_why_not, _LABEL_1035)
+"""Say why a text is not a DNS label as RFC 1035 has it; empty if it is one."""
+why_not_a_dns_subdomain = partial(_why_not, _SUBDOMAIN)
+"""Say why a text is not a DNS subdomain, as most objects' names are; empty if it is one."""
+why_not_a_label_value = partial(_why_not, _VALUE)
+"""Say why a text cannot be the value of a label; empty if it can."""
 
 
 def why_not_a_path_segment(name: str) -> str:
     """Say why a text cannot be a name that may hold almost anything; empty if it can."""
     if name in {".", ".."}:
         return f"may not be '{name}'"
-    for sign in "/%":
-        if sign in name:
-            return f"may not contain '{sign}'"
-    return ""
+    return next((f"may not contain '{sign}'" for sign in "/%" if sign in name), "")
 
 
 def why_not_a_label_key(key: str) -> str:
@@ -107,18 +100,13 @@ def why_not_a_label_key(key: str) -> str:
         return f"prefix part {why}"
     if not name:
         return "name part must be non-empty"
-    why = _why_not(name, _QUALIFIED)
+    why = _why_not(_QUALIFIED, name)
     return f"name part {why}" if why else ""
-
-
-def why_not_a_label_value(value: str) -> str:
-    """Say why a text cannot be the value of a label; empty if it can."""
-    return _why_not(value, _VALUE)
 
 
 def why_not_a_data_key(key: str) -> str:
     """Say why a text cannot be a key in a ConfigMap or Secret; empty if it can."""
-    if why := _why_not(key, _DATA_KEY):
+    if why := _why_not(_DATA_KEY, key):
         return why
     if key == ".":
         return "must not be '.'"
