@@ -39,6 +39,18 @@ class UsageError(KanisterError):
     reason = "UsageError"
 
 
+class Unusable(UsageError):
+    """Something that is given is not what it should be: `what` is refused for `why`."""
+
+    reason = "Unusable"
+    wording: ClassVar[str] = "{what}: {why}"
+
+    def __init__(self, what: str, why: str) -> None:
+        super().__init__(self.wording.format(what=what, why=why))
+        self.what = what
+        self.why = why
+
+
 class TransientError(KanisterError):
     """The world is wrong for the moment: we try again, after `delay_seconds` at the earliest."""
 
@@ -101,10 +113,11 @@ class InvalidVersion(UsageError):
     """A text that should be a version is none."""
 
     reason = "InvalidVersion"
+    wanted: ClassVar[str] = "a version"
 
     def __init__(self, text: str, why: str, suggestion: str = "") -> None:
         hint = f"; {suggestion}" if suggestion else ""
-        super().__init__(f"{text!r} is not a version: {why}{hint}")
+        super().__init__(f"{text!r} is not {self.wanted}: {why}{hint}")
         self.text = text
         self.why = why
         self.suggestion = suggestion
@@ -496,12 +509,8 @@ class LeadershipLost(TransientError):
 # Calls of composition functions
 
 
-class CertificatesUnreadable(UsageError):
+class CertificatesUnreadable(Unusable):
     """The certificates of a server or a client cannot be read or used."""
 
     reason = "CertificatesUnreadable"
-
-    def __init__(self, folder: str, why: str) -> None:
-        super().__init__(f"Certificates in {folder} cannot be used: {why}")
-        self.folder = folder
-        self.why = why
+    wording = "Certificates in {what} cannot be used: {why}"

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from kanister_py.core.errors import UsageError
+from kanister_py.core.errors import Unusable
 from kanister_py.patterns import pattern_of
 
 
-class InvalidDuration(UsageError):
+class InvalidDuration(Unusable):
     """A text that should be a duration is none; the message is Go's."""
 
     reason = "InvalidDuration"
-
-    def __init__(self, text: str, why: str) -> None:
-        super().__init__(f"time: {why}")
-        self.text = text
-        self.why = why
+    wording = "time: {why}"
 
 
 NANOSECOND: Final = 1

@@ -9,20 +9,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
-from kanister_py.core.errors import UsageError
+from kanister_py.core.errors import Unusable
 from kanister_py.core.objects.field_paths import go_type
 from kanister_py.values import NamedTuple
 
 
-class InvalidJSONPath(UsageError):
+class InvalidJSONPath(Unusable):
     """A JSONPath expression cannot be parsed or followed."""
 
     reason = "InvalidJSONPath"
-
-    def __init__(self, expression: str, why: str) -> None:
-        super().__init__(why)
-        self.expression = expression
-        self.why = why
+    wording = "{why}"
 
 
 _Step: TypeAlias = "Callable[[_Search, list[Any]], Iterable[Any]]"

@@ -5,20 +5,16 @@ from __future__ import annotations
 from decimal import ROUND_UP, Context, Decimal, localcontext
 from typing import Final
 
-from kanister_py.core.errors import UsageError
+from kanister_py.core.errors import Unusable
 from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple
 
 
-class InvalidQuantity(UsageError):
+class InvalidQuantity(Unusable):
     """A text that should be an amount of something is none."""
 
     reason = "InvalidQuantity"
-
-    def __init__(self, text: str, why: str) -> None:
-        super().__init__(f"{text!r} is not a quantity: {why}")
-        self.text = text
-        self.why = why
+    wording = "{what!r} is not a quantity: {why}"
 
 
 _BINARY: Final = {f"{each}i": 1 << 10 * power for power, each in enumerate("KMGTPE", 1)}

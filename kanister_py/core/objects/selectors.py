@@ -7,21 +7,17 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from kanister_py.core.errors import UsageError
+from kanister_py.core.errors import Unusable
 from kanister_py.core.objects.names import why_not_a_label_key, why_not_a_label_value
 from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple
 
 
-class InvalidSelector(UsageError):
+class InvalidSelector(Unusable):
     """A text that should be a selector is none."""
 
     reason = "InvalidSelector"
-
-    def __init__(self, selector: str, why: str) -> None:
-        super().__init__(f"Unable to parse selector {selector!r}: {why}")
-        self.selector = selector
-        self.why = why
+    wording = "Unable to parse selector {what!r}: {why}"
 
 
 class Requirement(NamedTuple):

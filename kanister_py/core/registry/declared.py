@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kanister_py.core.errors import InvalidDocument, InvalidVersion, UsageError
+from kanister_py.core.errors import InvalidDocument, InvalidVersion, Unusable
 from kanister_py.core.objects.documents import text_of_path
 from kanister_py.core.registry.entries import (
     FunctionEntry,
@@ -28,15 +28,11 @@ from kanister_py.core.versions.deprecation import (
 from kanister_py.core.versions.semver import DEFAULT_VERSION, Version, parse_version
 
 
-class CatalogueMismatch(UsageError):
+class CatalogueMismatch(Unusable):
     """The record of versions and the code disagree about a function."""
 
     reason = "CatalogueMismatch"
-
-    def __init__(self, function: str, why: str) -> None:
-        super().__init__(f"versions.yaml and the code disagree about {function}: {why}")
-        self.function = function
-        self.why = why
+    wording = "versions.yaml and the code disagree about {what}: {why}"
 
 
 def entries_of(declared: Any, source: Source) -> list[FunctionEntry]:

@@ -7,22 +7,18 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from kanister_py.core.errors import FunctionNotRegistered, UsageError
+from kanister_py.core.errors import FunctionNotRegistered, Unusable
 from kanister_py.core.objects.documents import nearest
 from kanister_py.core.versions.deprecation import Listing, Release, Support, support_of
 from kanister_py.core.versions.semver import DEFAULT_VERSION, Version
 from kanister_py.values import NamedTuple
 
 
-class RegistrationRefused(UsageError):
+class RegistrationRefused(Unusable):
     """A function cannot be registered, and the registry is as it was before."""
 
     reason = "RegistrationRefused"
-
-    def __init__(self, function: str, why: str) -> None:
-        super().__init__(f"Cannot register function {function}: {why}")
-        self.function = function
-        self.why = why
+    wording = "Cannot register function {what}: {why}"
 
 
 class FunctionKind(StrEnum):

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from kanister_py.core.errors import UsageError
+from kanister_py.core.errors import Unusable, UsageError
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.lifecycles import LIFECYCLE
@@ -15,28 +15,21 @@ from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple
 
 
-class InvalidPackageReference(UsageError):
+class InvalidPackageReference(Unusable):
     """A text does not say where a package is."""
 
     reason = "InvalidPackageReference"
-
-    def __init__(self, text: str, why: str) -> None:
-        super().__init__(
-            f"{text!r} is no reference to a package: {why}; write it as "
-            "registry.example.org/team/function-x:v1.0.0"
-        )
-        self.text = text
+    wording = (
+        "{what!r} is no reference to a package: {why}; write it as "
+        "registry.example.org/team/function-x:v1.0.0"
+    )
 
 
-class InvalidPackage(UsageError):
+class InvalidPackage(Unusable):
     """A file or an image is no package of a function."""
 
     reason = "InvalidPackage"
-
-    def __init__(self, package: str, why: str) -> None:
-        super().__init__(f"{package} is no package of a function: {why}")
-        self.package = package
-        self.why = why
+    wording = "{what} is no package of a function: {why}"
 
 
 class DependencyUnresolved(UsageError):

@@ -18,10 +18,7 @@ from kanister_py.values import NamedTuple
 class InvalidRange(InvalidVersion):
     """A text that should be a range of versions is none."""
 
-    def __init__(self, text: str, why: str, suggestion: str = "") -> None:
-        super().__init__(text, why, suggestion)
-        hint = f"; {suggestion}" if suggestion else ""
-        self.args = (f"{text!r} is not a range of versions: {why}{hint}",)
+    wanted = "a range of versions"
 
 
 class Version(NamedTuple):
