@@ -25,20 +25,13 @@ from yaml.events import (
     StreamStartEvent,
 )
 
+from kanister_py.core.objects.scalars import NUMBER_STARTS, WORDS
 from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple
 
 _WIDTH: Final = 80
 _LONGEST_KEY_BYTES: Final = 128
-# Words and numbers of two versions of YAML. Most texts are told apart by their first sign.
-_NOT_TEXT_WORDS: Final = frozenset(
-    (
-        *("", "~", "null", "Null", "NULL", "true", "True", "TRUE", "false", "False", "FALSE"),
-        *("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"),
-        *("n", "N", "no", "No", "NO", "off", "Off", "OFF"),
-    )
-)
-_NUMBER_STARTS: Final = "+-.0123456789"
+# Numbers of two versions of YAML. Most texts are told apart by their first sign.
 _NUMBER: Final = pattern_of(
     r"""(?:
     [-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)
@@ -98,7 +91,7 @@ def _scalar(value: Any) -> ScalarEvent:
     if isinstance(value, str):
         if "\n" in value:
             style = "|"
-        elif value in _NOT_TEXT_WORDS or (value[0] in _NUMBER_STARTS and _NUMBER.match(value)):
+        elif value in WORDS or (value[0] in NUMBER_STARTS and _NUMBER.match(value)):
             style = '"'
         if not (value.isascii() and value.isprintable()) and _UNSEEN.search(value):
             style = '"'

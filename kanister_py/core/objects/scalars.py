@@ -15,14 +15,14 @@ from typing import Any
 
 from kanister_py.patterns import pattern_of
 
-_WORDS: dict[str, bool | None] = {
+WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-_NUMBER_STARTS = "+-.0123456789"
+NUMBER_STARTS = "+-.0123456789"
 _PLAIN_NUMBER = pattern_of(r"(0|[1-9][0-9]{0,17})\Z")
 _NOT_FINITE = pattern_of(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
 _FLOAT = pattern_of(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
@@ -90,9 +90,9 @@ def key_of_plain(text: str) -> str | None:
 
 def plain_value_of(text: str) -> Any:
     first = text[:1]
-    if first in _NUMBER_STARTS and first:
+    if first in NUMBER_STARTS and first:
         return _number_of(text)
-    return _WORDS.get(text, text)
+    return WORDS.get(text, text)
 
 
 def _number_of(text: str) -> Any:

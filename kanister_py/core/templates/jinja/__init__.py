@@ -2,12 +2,11 @@
 
     compile_jinja(text).execute(params, effects)
 
-`views` says what a template sees of the params, `sandbox` what it may reach, and
+`values` says what a template sees of the params, `sandbox` what it may reach, and
 `filters` what it may call.
 """
 
-from kanister_py.core.templates.jinja.metering import Callee, Meter
 from kanister_py.core.templates.jinja.template import JinjaTemplate, compile_jinja, parse_jinja
-from kanister_py.core.templates.jinja.views import view_of
+from kanister_py.core.templates.jinja.values import Callee, Meter, view_of
 
 __all__ = ["Callee", "JinjaTemplate", "Meter", "compile_jinja", "parse_jinja", "view_of"]

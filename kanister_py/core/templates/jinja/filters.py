@@ -17,22 +17,24 @@ from jinja2.tests import TESTS as JINJA_TESTS
 from jinja2.utils import Namespace
 
 from kanister_py.core.templates.engines import blueprint_functions
-from kanister_py.core.templates.jinja.metering import (
+from kanister_py.core.templates.jinja.rewriting import SCALES
+from kanister_py.core.templates.jinja.sandbox import BlueprintContext
+from kanister_py.core.templates.jinja.values import (
     MAX_RANGE,
     MAX_WIDTH,
     Callee,
     Counted,
+    MapView,
     Meter,
     formatted,
+    go_value_of,
     joined,
     name_of,
     plain_pair,
     replaced,
     text_of,
+    view_of,
 )
-from kanister_py.core.templates.jinja.rewriting import SCALES
-from kanister_py.core.templates.jinja.sandbox import BlueprintContext
-from kanister_py.core.templates.jinja.views import MapView, go_value_of, view_of
 from kanister_py.gotemplate import Function, GoError
 from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.layouts import format_time, parse_time

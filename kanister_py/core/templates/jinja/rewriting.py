@@ -13,9 +13,8 @@ from jinja2 import Undefined, nodes, pass_context
 from jinja2.exceptions import TemplateRuntimeError, TemplateSyntaxError
 from jinja2.visitor import NodeTransformer
 
-from kanister_py.core.templates.jinja.metering import Counted, joined, name_of, text_of
 from kanister_py.core.templates.jinja.sandbox import BlueprintContext
-from kanister_py.core.templates.jinja.views import MapView
+from kanister_py.core.templates.jinja.values import Counted, MapView, joined, name_of, text_of
 
 # The rewriting of templates
 

@@ -20,18 +20,19 @@ from jinja2.utils import Namespace, missing
 
 from kanister_py.core.errors import did_you_mean
 from kanister_py.core.objects.documents import nearest
-from kanister_py.core.templates.jinja.metering import (
+from kanister_py.core.templates.jinja.values import (
     MAX_BITS,
     Callee,
     Counted,
+    MapView,
     Meter,
     formatted,
     joined,
     name_of,
     plain_pair,
     replaced,
+    view_of,
 )
-from kanister_py.core.templates.jinja.views import MapView, view_of
 from kanister_py.core.templates.param_types import ROOT_NAMES
 from kanister_py.core.templates.wording import there_are
 from kanister_py.gotemplate.errors import LimitExceeded

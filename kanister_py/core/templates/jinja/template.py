@@ -20,9 +20,9 @@ from kanister_py.core.templates.errors import (
 )
 from kanister_py.core.templates.go import template_error
 from kanister_py.core.templates.jinja.filters import FILTERS, GLOBALS, TESTS
-from kanister_py.core.templates.jinja.metering import Callee, Meter
 from kanister_py.core.templates.jinja.rewriting import Rewriter, finalize
 from kanister_py.core.templates.jinja.sandbox import BlueprintContext, BlueprintEnvironment, Missing
+from kanister_py.core.templates.jinja.values import Callee, Meter
 from kanister_py.core.templates.param_types import ROOT_NAMES
 from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Budget, Effects, GoError, Limits
 from kanister_py.gotemplate.errors import LimitExceeded

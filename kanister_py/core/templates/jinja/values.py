@@ -1,6 +1,8 @@
-"""Metering of a Jinja2 template: what its work costs, and how its values print.
+"""Values of a Jinja2 template: how it sees the parameters, what its work costs, how values print.
 
-What grows is measured before it is made, what repeats is counted as it goes.
+The names of what it sees are Go's, the values are plain: bytes are text, whatever is nil is
+none, and structs are maps. Nothing can be changed, and nothing is converted before it is
+read. What grows is measured before it is made, what repeats is counted as it goes.
 """
 
 from __future__ import annotations
@@ -15,18 +17,97 @@ from jinja2.runtime import LoopContext, Macro
 from jinja2.utils import Namespace
 
 from kanister_py.core.templates.engines import blueprint_functions
-from kanister_py.core.templates.jinja.views import MapView, go_value_of
 from kanister_py.gotemplate.effects import Effects
 from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.limits import Budget, Context, Limits
 from kanister_py.gotemplate.times import Time
-from kanister_py.gotemplate.values import byte_length
+from kanister_py.gotemplate.values import NilPointer, Struct, Value, byte_length, from_bytes
 from kanister_py.patterns import pattern_of
 
 # Numbers of more digits are of no use in a blueprint, only for keeping a processor busy.
 MAX_BITS = 4096
 MAX_RANGE = 100_000
 MAX_WIDTH = 1000
+
+
+class MapView(Mapping[Any, Any]):
+    """A Go map or struct, to be read by key. The fields of embedded structs count.
+
+    `name` is how a template got here, for errors.
+    """
+
+    __slots__ = ("name", "source")
+
+    def __init__(self, source: Mapping[Any, Any], name: str = "") -> None:
+        self.source = source
+        self.name = name
+
+    def __getitem__(self, key: Any) -> Any:
+        value = self.source[key]
+        return value if type(value) is str else view_of(value, f"{self.name}.{key}")
+
+    def __contains__(self, key: object) -> bool:
+        if isinstance(self.source, Struct):
+            return isinstance(key, str) and self.source.struct.field(key) is not None
+        return key in self.source
+
+    def __iter__(self) -> Iterator[Any]:
+        if isinstance(self.source, Struct):
+            struct = self.source.struct
+            embedded = {name for name, each in struct.fields.items() if each.embedded}
+            yield from (name for name in struct.fields if name not in embedded)
+            yield from (name for name in struct.promoted if name not in embedded)
+        else:
+            yield from self.source
+
+    def __len__(self) -> int:
+        if isinstance(self.source, Struct):
+            return sum(1 for _ in self)
+        return len(self.source)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, MapView):
+            return dict(self.items()) == dict(other.items())
+        return isinstance(other, dict) and dict(self.items()) == other
+
+    __hash__ = None  # type: ignore[assignment]  # Python's way to say that none is a key
+
+    def __repr__(self) -> str:
+        return "<map>"
+
+
+def view_of(value: Value, name: str = "") -> Any:
+    """Show a Go value, reached by `name`, to a Jinja2 template."""
+    kind = type(value)
+    if value is None or kind in (str, bool, int, float):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bytes):
+        return from_bytes(value)
+    if isinstance(value, Mapping):
+        return MapView(value, name)
+    if isinstance(value, list | tuple):
+        return [view_of(each, f"{name}[{at}]") for at, each in enumerate(value)]
+    if isinstance(value, NilPointer):
+        return None
+    if isinstance(value, int):
+        return int(value)
+    return float(value) if isinstance(value, float) else value
+
+
+def go_value_of(value: Any) -> Value:
+    """Turn what a template made or was shown into a value for a Go function."""
+    if isinstance(value, MapView):
+        return value.source
+    if isinstance(value, Mapping):
+        return {str(key): go_value_of(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [go_value_of(each) for each in value]
+    return value
+
+
+# Work
 
 
 class Meter(Context):
