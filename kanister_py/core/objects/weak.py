@@ -194,21 +194,16 @@ class _Decoder:
     def _map(self, annotation: Any, value: Any, path: Path) -> Any:
         arguments = get_args(annotation)
         keys, values = arguments if len(arguments) == 2 else (Any, Any)
-        merged = self._as_map(value, path)
-        if merged is None:
+        merged = value
+        if isinstance(value, list | tuple) and all(isinstance(each, Mapping) for each in value):
+            merged = {key: each[key] for each in value for key in each}
+        if not isinstance(merged, Mapping):
+            self.wrong(path, "a map", value)
             return value
         return {
             self.value(keys, key, (*path, key)): self.value(values, each, (*path, key))
             for key, each in merged.items()
         }
-
-    def _as_map(self, value: Any, path: Path) -> Mapping[Any, Any] | None:
-        if isinstance(value, Mapping):
-            return value
-        if isinstance(value, list | tuple) and all(isinstance(each, Mapping) for each in value):
-            return {key: each[key] for each in value for key in each}
-        self.wrong(path, "a map", value)
-        return None
 
     def _model(self, model: Model, value: Any, path: Path) -> Any:
         if isinstance(value, model):
@@ -339,18 +334,18 @@ def _text(value: str | float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-_TRUE = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_FALSE = frozenset({"0", "f", "F", "FALSE", "false", "False", ""})
+_TRUTHS = {
+    **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False", ""), False),
+}
 
 
 def _truth(value: str | float) -> bool:
     if not isinstance(value, str):
         return value != 0
-    if value in _TRUE:
-        return True
-    if value in _FALSE:
-        return False
-    raise ValueError(value)
+    if value not in _TRUTHS:
+        raise ValueError(value)
+    return _TRUTHS[value]
 
 
 _INTEGER = pattern_of(
@@ -360,25 +355,18 @@ _LARGEST = 1 << 63
 
 
 def _whole(value: str | float) -> int:
-    if isinstance(value, str):
-        number = _parsed(value)
-    else:
+    if not isinstance(value, str):
         number = int(value) if isfinite(value) else _LARGEST
+    elif _INTEGER.match(value):
+        # Go's way to write a number to the base of eight lacks the letter.
+        number = int(re.sub(r"^([+-]?0)_?(?=[0-7])", r"\1o", value), 0)
+    elif value:
+        raise ValueError(value)
+    else:
+        number = 0
     if not -_LARGEST <= number < _LARGEST:
         raise ValueError(value)
     return number
-
-
-def _parsed(text: str) -> int:
-    if text == "":
-        return 0
-    if _INTEGER.match(text) is None:
-        raise ValueError(text)
-    sign, digits = (text[0], text[1:]) if text[0] in "+-" else ("", text)
-    if re.match(r"0[0-7_]", digits):
-        # Go's way to write a number to the base of eight.
-        digits = f"0o{digits[1:].lstrip('_')}"
-    return int(sign + digits, 0)
 
 
 _FLOAT = pattern_of(
