@@ -311,27 +311,26 @@ def _claims_of(pod: KubeObject) -> dict[str, str]:
 
 def needs_of_profile(profile: KubeObject) -> tuple[ObjectNeed, ...]:
     """Say which Secrets hold the credential of a profile."""
-    return tuple(dict.fromkeys(_secret_need(each) for each in _secret_references(profile)))
+    return tuple(dict.fromkeys(_secrets_of(profile)))
 
 
-def _secret_references(profile: KubeObject) -> list[Mapping[str, Any]]:
+def _secrets_of(profile: KubeObject) -> list[ObjectNeed]:
     credential = profile.get("credential") or {}
+    holders: list[Mapping[str, Any] | None] = []
     match credential.get("type"):
         case "keyPair":
-            return [(credential.get("keyPair") or {}).get("secret") or {}]
+            holders = [credential.get("keyPair")]
         case "secret":
-            return [credential.get("secret") or {}]
+            holders = [credential]
         case "kopia":
-            server = credential.get("kopiaServerSecret") or {}
-            return [(server.get(key) or {}).get("secret") or {} for key in _KOPIA_KEYS]
-    return []
+            holders = list(map((credential.get("kopiaServerSecret") or {}).get, _KOPIA_KEYS))
+    references = [(each or {}).get("secret") or {} for each in holders]
+    return [
+        ObjectNeed(SECRETS, _text(each, "name"), _text(each, "namespace")) for each in references
+    ]
 
 
 _KOPIA_KEYS: Final = ("userPassphrase", "tlsCert")
-
-
-def _secret_need(reference: Mapping[str, Any]) -> ObjectNeed:
-    return ObjectNeed(SECRETS, _text(reference, "name"), _text(reference, "namespace"))
 
 
 def resolve_profile(
@@ -344,7 +343,7 @@ def resolve_profile(
         key: _text(profile.get("location") or {}, key)
         for key in ("type", "bucket", "endpoint", "prefix", "region")
     }
-    found = [secrets[need] for need in map(_secret_need, _secret_references(profile))]
+    found = [secrets[need] for need in _secrets_of(profile)]
     key_pair, secret, server = None, None, None
     if kind == "keyPair":
         pair = credential.get("keyPair") or {}

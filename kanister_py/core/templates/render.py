@@ -106,17 +106,13 @@ class Renderer(NamedTuple):
         try:
             return self._render(template, params)
         except TemplateError as error:
-            raise self._failure(error, template, params, path) from None
-
-    def _failure(
-        self, error: TemplateError, template: str, params: Params, path: Path
-    ) -> RenderFailed:
-        if isinstance(error, TemplateParseError):
-            why = explain_unreadable(error, template, self.engine, is_sure=self.is_sure)
-        else:
-            why = explain(error, lambda: params.roots)
-        where = self.origin.where((*self.base, *path), error.line)
-        return RenderFailed(where, why, _original(error), text_of_path(path), error)
+            if isinstance(error, TemplateParseError):
+                why = explain_unreadable(error, template, self.engine, is_sure=self.is_sure)
+            else:
+                why = explain(error, lambda: params.roots)
+            where = self.origin.where((*self.base, *path), error.line)
+            failed = RenderFailed(where, why, _original(error), text_of_path(path), error)
+            raise failed from None
 
     def _render(self, template: str, params: Params) -> str:
         if self.engine is Engine.GO:
@@ -169,23 +165,18 @@ class Renderer(NamedTuple):
         self, artifacts: Mapping[str, Mapping[str, Any]], params: Params, path: Path = ()
     ) -> dict[str, dict[str, Any]]:
         """Render output artifacts: their values, never their keys."""
-        if self.budget is None:
-            return self._together().artifacts(artifacts, params, path)
-        return {
-            name: self._artifact(artifact, params, (*path, name))
-            for name, artifact in artifacts.items()
-        }
-
-    def _artifact(self, artifact: Mapping[str, Any], params: Params, path: Path) -> dict[str, Any]:
-        rendered: dict[str, Any] = {}
-        key_value, snapshot = artifact.get("keyValue"), artifact.get("kopiaSnapshot")
-        if key_value is not None:
-            rendered["keyValue"] = {
-                key: self.text(_text_of(each), params, (*path, "keyValue", key))
-                for key, each in key_value.items()
-            }
-        if snapshot:
-            rendered["kopiaSnapshot"] = self.text(snapshot, params, (*path, "kopiaSnapshot"))
+        together = self._together()
+        rendered: dict[str, dict[str, Any]] = {}
+        for name, artifact in artifacts.items():
+            made, key_value = rendered.setdefault(name, {}), artifact.get("keyValue")
+            if key_value is not None:
+                made["keyValue"] = {
+                    key: together.text(_text_of(each), params, (*path, name, "keyValue", key))
+                    for key, each in key_value.items()
+                }
+            if snapshot := artifact.get("kopiaSnapshot"):
+                place = (*path, name, "kopiaSnapshot")
+                made["kopiaSnapshot"] = together.text(snapshot, params, place)
         return rendered
 
     def is_wanted(self, condition: str, params: Params, path: Path = ()) -> bool:

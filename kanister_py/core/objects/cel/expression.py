@@ -24,13 +24,11 @@ from kanister_py.core.objects.cel.values import (
     Uint,
     add,
     are_equal,
+    calculated,
     check_order,
-    divide,
     is_number,
-    multiply,
     negate,
     no_overload,
-    remainder,
     some,
     subtract,
     type_of,
@@ -249,12 +247,14 @@ def _ordering(holds: Callable[[Any, Any], bool]) -> Callable[[Scope, Any, Any], 
     return ordered
 
 
+def _arithmetic(name: str) -> Callable[[Scope, Any, Any], Any]:
+    return lambda _scope, one, other: calculated(name, one, other)
+
+
 _OPERATORS: Final[Mapping[str, Callable[[Scope, Any, Any], Any]]] = {
     "+": add,
     "-": subtract,
-    "*": multiply,
-    "/": divide,
-    "%": remainder,
+    **{sign: _arithmetic(f"_{sign}_") for sign in "*/%"},
     "==": are_equal,
     "!=": lambda scope, one, other: not are_equal(scope, one, other),
     "<": _ordering(operator.lt),

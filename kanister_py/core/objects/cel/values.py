@@ -197,7 +197,7 @@ def checked_uint(value: int) -> Uint:
 
 def add(scope: Scope, one: Any, other: Any) -> Any:
     if is_number(one) and is_number(other):
-        return _calculated("_+_", one, other)
+        return calculated("_+_", one, other)
     if isinstance(one, str | bytes | list) and type_of(one) == type_of(other):
         scope.spend(len(one) + len(other))
         return one + other
@@ -213,7 +213,7 @@ def add(scope: Scope, one: Any, other: Any) -> Any:
 
 def subtract(_scope: Scope, one: Any, other: Any) -> Any:
     if is_number(one) and is_number(other):
-        return _calculated("_-_", one, other)
+        return calculated("_-_", one, other)
     try:
         if isinstance(one, datetime) and isinstance(other, datetime | timedelta):
             return one - other
@@ -222,20 +222,6 @@ def subtract(_scope: Scope, one: Any, other: Any) -> Any:
     except OverflowError:
         raise Failure("the time is out of range") from None
     raise no_overload("_-_", one, other)
-
-
-def multiply(_scope: Scope, one: Any, other: Any) -> Any:
-    return _calculated("_*_", one, other)
-
-
-def divide(_scope: Scope, one: Any, other: Any) -> Any:
-    return _calculated("_/_", one, other)
-
-
-def remainder(_scope: Scope, one: Any, other: Any) -> Any:
-    if isinstance(one, float) or isinstance(other, float):
-        raise no_overload("_%_", one, other)
-    return _calculated("_%_", one, other)
 
 
 def double_of(value: float) -> float:
@@ -260,11 +246,13 @@ _CALCULATIONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 }
 
 
-def _calculated(function: str, one: Any, other: Any) -> Any:
-    if not (is_number(one) and is_number(other)):
+def calculated(function: str, one: Any, other: Any) -> Any:
+    """Calculate with two numbers: `_+_`, `_-_`, `_*_`, `_/_` or `_%_`."""
+    has_fraction = isinstance(one, float) or isinstance(other, float)
+    if not (is_number(one) and is_number(other)) or (has_fraction and function == "_%_"):
         raise no_overload(function, one, other)
     calculate = _CALCULATIONS.get(function)
-    if isinstance(one, float) or isinstance(other, float):
+    if has_fraction:
         return (calculate or _quotient)(double_of(one), double_of(other))
     if isinstance(one, Uint) != isinstance(other, Uint):
         raise no_overload(function, one, other)
@@ -276,8 +264,7 @@ def _whole_quotient(function: str, one: int, other: int) -> int:
     """Divide towards zero, as Go does, not downwards, as Python does; or give what is left."""
     if other == 0:
         raise Failure("division by zero" if function == "_/_" else "modulus by zero")
-    value = abs(one) // abs(other)
-    value = value if (one < 0) == (other < 0) else -value
+    value = abs(one) // abs(other) * (1 if (one < 0) == (other < 0) else -1)
     return value if function == "_/_" else one - value * other
 
 

@@ -17,7 +17,6 @@ from jinja2.tests import TESTS as JINJA_TESTS
 from jinja2.utils import Namespace
 
 from kanister_py.core.templates.engines import blueprint_functions
-from kanister_py.core.templates.jinja.rewriting import SCALES
 from kanister_py.core.templates.jinja.sandbox import BlueprintContext
 from kanister_py.core.templates.jinja.values import (
     MAX_RANGE,
@@ -305,7 +304,6 @@ _JINJA_FILTERS = cast("dict[str, Callable[..., Any]]", JINJA_FILTERS)
 _JINJA_TESTS = cast("dict[str, Callable[..., Any]]", JINJA_TESTS)
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    **SCALES,
     **{name: _guarded(name, _JINJA_FILTERS[name]) for name in _OF_JINJA},
     **{name: _piped(name) for name in _PIPED},
     "batch": _batch,
