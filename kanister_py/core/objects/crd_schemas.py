@@ -68,12 +68,10 @@ def _complaints(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Ca
 
 
 def _is_of_type(value: Any, wanted: str) -> bool:
-    if wanted == "integer":
-        return (isinstance(value, int) and not isinstance(value, bool)) or (
-            isinstance(value, float) and value.is_integer()
-        )
-    if wanted == "number":
-        return isinstance(value, int | float) and not isinstance(value, bool)
+    if wanted in ("integer", "number"):
+        is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+        is_number = is_whole if wanted == "integer" else isinstance(value, int | float)
+        return is_number and not isinstance(value, bool)
     return isinstance(value, _TYPES.get(wanted, object))
 
 

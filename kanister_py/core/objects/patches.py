@@ -222,9 +222,7 @@ def _check_order(key: str, listed: Any, order: Any, merge_key: str) -> None:
     if not isinstance(order, list):
         raise InvalidPatch(f"{_ORDER}{key} is not a list")
     waiting = [
-        item
-        for item in (listed if isinstance(listed, list) else ())
-        if not (isinstance(item, dict) and _DIRECTIVE in item)
+        item for item in (listed if isinstance(listed, list) else ()) if not _is_directed(item)
     ]
     for place in order:
         if not waiting:
@@ -263,18 +261,15 @@ def _delete_from_list(original: dict[str, Any], key: str, values: Any) -> None:
 
 def _merge_field(original: dict[str, Any], key: str, value: Any, rule: MergeRule) -> None:
     present = original.get(key)
-    if isinstance(value, dict):
-        if rule.replaces or not isinstance(present, dict):
-            _put_new(original, key, value)
-        else:
-            original[key] = _merge_map(present, value, rule)
-    elif isinstance(value, list):
-        if rule.merges_list and isinstance(present, list):
-            original[key] = _merge_list(present, value, rule)
-        else:
-            original[key] = _without_directives(value)
+    if isinstance(value, dict) and isinstance(present, dict) and not rule.replaces:
+        original[key] = _merge_map(present, value, rule)
+    elif isinstance(value, list) and isinstance(present, list) and rule.merges_list:
+        original[key] = _merge_list(present, value, rule)
+    elif _is_directed(value):
+        # Of a field that was not there, or was something else, a directive leaves nothing.
+        original.pop(key, None)
     else:
-        original[key] = value
+        original[key] = _without_directives(value)
 
 
 def _merge_list(original: list[Any], patch: list[Any], rule: MergeRule) -> list[Any]:
@@ -326,22 +321,6 @@ def _without_repeats(items: list[Any]) -> list[Any]:
     return found
 
 
-def _put_new(original: dict[str, Any], key: str, value: Any) -> None:
-    """Set a field that was not there, or was something else; a lone directive sets nothing."""
-    if isinstance(value, dict) and _DIRECTIVE in value:
-        original.pop(key, None)
-    else:
-        original[key] = _without_directives(value)
-
-
-def _plain_map(value: dict[str, Any]) -> dict[str, Any]:
-    plain: dict[str, Any] = {}
-    for key, inside in value.items():
-        if inside is not None and not key.startswith(_WORDS):
-            _put_new(plain, key, inside)
-    return plain
-
-
 def _literal(value: Any) -> Any:
     """Take a value as it stands, without the words that only a patch understands."""
     if isinstance(value, dict):
@@ -355,15 +334,20 @@ def _literal(value: Any) -> Any:
     return value
 
 
+def _is_directed(value: Any) -> bool:
+    return isinstance(value, dict) and _DIRECTIVE in value
+
+
 def _without_directives(value: Any) -> Any:
+    """Take what is new: what only a directive stands for is left out."""
     if isinstance(value, dict):
-        return _plain_map(value)
+        return {
+            key: _without_directives(inside)
+            for key, inside in value.items()
+            if inside is not None and not key.startswith(_WORDS) and not _is_directed(inside)
+        }
     if isinstance(value, list):
-        return [
-            _without_directives(item)
-            for item in value
-            if not (isinstance(item, dict) and _DIRECTIVE in item)
-        ]
+        return [_without_directives(item) for item in value if not _is_directed(item)]
     return value
 
 
