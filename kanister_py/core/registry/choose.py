@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Generic, TypeVar
 
 from kanister_py.core.errors import FunctionVersionNotFound, FunctionVersionRemoved, UsageError
@@ -134,14 +135,11 @@ def _support(candidate: Candidate, at: Mapping[str, Version]) -> Support:
     return candidate.support_at(at.get(candidate.source.name))
 
 
-def _support_test(at: Mapping[str, Version]) -> _Test[T]:
-    def wrong(candidate: T) -> str:
-        support = _support(candidate, at)
-        if support is Support.REMOVED:
-            return _removal(candidate)
-        return "is planned" if support is Support.PLANNED else ""
-
-    return wrong
+def _why_not_served(at: Mapping[str, Version], candidate: Candidate) -> str:
+    support = _support(candidate, at)
+    if support is Support.REMOVED:
+        return _removal(candidate)
+    return "is planned" if support is Support.PLANNED else ""
 
 
 def _removal(candidate: Candidate) -> str:
@@ -234,11 +232,12 @@ def _exact_version(
     if default is None or strict or _support(default, at) in (Support.REMOVED, Support.PLANNED):
         raise FunctionVersionNotFound(family.function, str(version), _account(family, at))
     served = _served(default, f"{version} is not known", at)
+    usable = [each.title for each in _passing(family, (partial(_why_not_served, at),))]
     notice = Notice(
         reason="FunctionVersionFallback",
         message=(
             f"{family.function} has no {version}, so {DEFAULT_VERSION} is used; "
-            f"there are {', '.join(_usable_titles(family, at))}"
+            f"there are {', '.join(reversed(usable))}"
         ),
         function=family.function,
         version=str(DEFAULT_VERSION),
@@ -247,15 +246,11 @@ def _exact_version(
     return Choice(default, served.why, (notice, *served.notices))
 
 
-def _usable_titles(family: Family[FunctionEntry], at: Mapping[str, Version]) -> list[str]:
-    return [each.title for each in _passing(family, (_support_test(at),))][::-1]
-
-
 def _version_in_range(
     family: Family[FunctionEntry], asked: Asked, wanted: Range, at: Mapping[str, Version]
 ) -> Choice[FunctionEntry]:
     by = f"the range {wanted.text}"
-    tests: Sequence[_Test[FunctionEntry]] = (_range_test(wanted), _support_test(at))
+    tests = (partial(_why_not_inside, wanted), partial(_why_not_served, at))
     best = _best_inside(family, wanted, at)
     if best is None:
         raise FunctionVersionNotFound(family.function, by, _passed_over(family, tests))
@@ -286,14 +281,11 @@ def _best_inside(
     return highest
 
 
-def _range_test(wanted: Range) -> _Test[FunctionEntry]:
-    def wrong(entry: FunctionEntry) -> str:
-        if entry.version in wanted:
-            return ""
-        is_early = entry.version.is_prerelease
-        return "is a pre-release, which no range gets unasked" if is_early else "is outside"
-
-    return wrong
+def _why_not_inside(wanted: Range, entry: FunctionEntry) -> str:
+    if entry.version in wanted:
+        return ""
+    is_early = entry.version.is_prerelease
+    return "is a pre-release, which no range gets unasked" if is_early else "is outside"
 
 
 def _served(entry: FunctionEntry, why: str, at: Mapping[str, Version]) -> Choice[FunctionEntry]:
@@ -402,18 +394,23 @@ def choose_revision(
 def _chosen_revision(
     family: Family[FunctionRevision], wanted: RevisionRequest
 ) -> Choice[FunctionRevision]:
-    asked = (*_version_tests(wanted), *_reference_tests(wanted))
-    is_served: _Test[FunctionRevision] = _support_test(_NO_RELEASES)
-    tests = (*asked, is_served, lambda each: each.why_not_routable)
+    asked = list(_tests_of(wanted))
+    served: list[_Test[FunctionRevision]] = [*asked, partial(_why_not_served, _NO_RELEASES)]
+    tests: list[_Test[FunctionRevision]] = [*served, lambda each: each.why_not_routable]
     chosen = next(_passing(family, tests), None)
     if chosen is None:
         _check_not_removed(family, wanted, asked)
         account = _passed_over(family, tests)
         if wanted.name and wanted.name not in family.by_identity:
             account.insert(0, f"{wanted.name} is no revision of {family.function}")
-        allowed = list(_passing(family, (*asked, is_served)))
+        allowed = list(_passing(family, served))
         may_come = any(each.desired_state is DesiredState.ACTIVE for each in allowed)
-        way_out = f"; {_way_out(allowed[0], family)}" if allowed and not may_come else ""
+        way_out = ""
+        if allowed and not may_come:
+            # All that the step allows was taken out of service.
+            serving = next((each.name for each in family if each.is_routable), "")
+            other = f", or have the step ask for {serving}, which serves" if serving else ""
+            way_out = f"; set spec.desiredState of {allowed[0].name} to Active{other}"
         raise FunctionRevisionNotFound(
             family.function, str(wanted), account, way_out, may_come=may_come
         )
@@ -426,13 +423,6 @@ def _chosen_revision(
     is_deprecated = chosen.support_at() is Support.DEPRECATED
     notices = (deprecation_of(chosen),) if is_deprecated else ()
     return Choice(chosen, why, notices, lambda: _passed_over(family, tests, chosen))
-
-
-def _way_out(inactive: FunctionRevision, family: Family[FunctionRevision]) -> str:
-    """Say what may be done where all that a step allows was taken out of service."""
-    serving = next((each.name for each in family if each.is_routable), "")
-    other = f", or have the step ask for {serving}, which serves" if serving else ""
-    return f"set spec.desiredState of {inactive.name} to Active{other}"
 
 
 def _check_not_removed(
@@ -455,36 +445,31 @@ def _check_not_removed(
             raise _removed(named.function, each, str(named.version), setting)
 
 
-def _version_tests(request: RevisionRequest) -> Iterable[_Test[FunctionRevision]]:
-    if not request.version:
-        return ()
-    wanted = parse_request(request.version)
-
-    def wrong_version(revision: FunctionRevision) -> str:
-        version = revision.version
-        if version is None:
-            return "has no version"
-        fits = version in wanted if isinstance(wanted, Range) else version == wanted
-        return "" if fits else f"is {version}"
-
-    return (wrong_version,)
-
-
-def _reference_tests(request: RevisionRequest) -> Iterable[_Test[FunctionRevision]]:
+def _tests_of(request: RevisionRequest) -> Iterator[_Test[FunctionRevision]]:
+    if request.version:
+        yield partial(_why_not_of_version, parse_request(request.version))
     if request.name:
-        return (lambda each: "" if each.name == request.name else "has another name",)
-    labels, selector = request.labels or {}, request.selector
-    if not labels and not selector.requirements:
-        return ()
+        yield lambda each: "" if each.name == request.name else "has another name"
+    elif request.labels or request.selector.requirements:
+        yield partial(_why_not_labelled, request.labels or {}, request.selector)
 
-    def wrong_labels(revision: FunctionRevision) -> str:
-        for each in selector.requirements:
-            if not each.lets_through(revision.labels):
-                return f"is not selected by {each}"
-        for key in sorted(labels):
-            found = revision.labels.get(key)
-            if found != labels[key]:
-                return f"has {key}={found}" if found is not None else f"has no label {key}"
-        return ""
 
-    return (wrong_labels,)
+def _why_not_of_version(wanted: Version | Range, revision: FunctionRevision) -> str:
+    version = revision.version
+    if version is None:
+        return "has no version"
+    fits = version in wanted if isinstance(wanted, Range) else version == wanted
+    return "" if fits else f"is {version}"
+
+
+def _why_not_labelled(
+    labels: Mapping[str, str], selector: LabelSelector, revision: FunctionRevision
+) -> str:
+    for each in selector.requirements:
+        if not each.lets_through(revision.labels):
+            return f"is not selected by {each}"
+    for key in sorted(labels):
+        found = revision.labels.get(key)
+        if found != labels[key]:
+            return f"has {key}={found}" if found is not None else f"has no label {key}"
+    return ""

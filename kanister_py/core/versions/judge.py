@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, Validation
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError, core_schema
 
-from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
+from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem, did_you_mean
 from kanister_py.core.objects.documents import Document, Path, nearest, parse_document, shown
 from kanister_py.core.versions.catalogue import TRAP_ANNOTATION, Catalogue, Lifecycle
 from kanister_py.core.versions.deprecation import (
@@ -215,15 +215,13 @@ class _Judged:
             raise InvalidDocument(list(self._problems.values()))
         return self.data
 
-    def _path_of(self, where: Path) -> Path:
-        # What is wrong with a key, the library says of a place within it.
-        is_key = where[-1:] == ("[key]",) and self._document.node_at(where) is None
-        return where[:-1] if is_key else where
-
     def _leave_out_wrong_parts(self, rest: dict[str, Any], error: ValidationError) -> None:
         # From the end, so that the places in a list stay what they are.
         for each in reversed(error.errors(include_url=False)):
-            path = self._path_of(each["loc"])
+            path = each["loc"]
+            if path[-1:] == ("[key]",) and self._document.node_at(path) is None:
+                # What is wrong with a key, the library says of a place within it.
+                path = path[:-1]
             # What lacks a part that was left out is not to blame for it.
             if all(known[: len(path)] != path for known in self._problems):
                 self.refuse(path, self._message(each, path))
@@ -269,11 +267,8 @@ _KINDS: Final = {
 
 def _unknown_key(key: str, part: type[_Part]) -> str:
     known = [field.alias or name for name, field in part.model_fields.items()]
-    near = nearest(key, known)
-    meant = (
-        f"did you mean {' or '.join(near)}?" if near else f"known here: {', '.join(sorted(known))}"
-    )
-    return f"Unknown key {key!r}; {meant}"
+    meant = did_you_mean(nearest(key, known)) or f"; known here: {', '.join(sorted(known))}"
+    return f"Unknown key {key!r}{meant}"
 
 
 _Wrong = tuple[Path, str]
