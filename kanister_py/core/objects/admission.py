@@ -15,6 +15,7 @@ from typing import Any, Final
 from kanister_py.core.errors import BadRequest, Cause, Invalid
 from kanister_py.core.objects import names
 from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.crd_schemas import invalid
 from kanister_py.core.objects.parts import labels_of, metadata_of, spec_of
 from kanister_py.core.objects.resources import ResourceKind
 from kanister_py.core.objects.selectors import label_selector_of
@@ -248,11 +249,6 @@ def refuse(obj: Mapping[str, Any], kind: ResourceKind, causes: list[Cause]) -> N
     )
 
 
-def _wrong(path: str, value: Any, why: str) -> Cause:
-    shown = f'"{value}"' if isinstance(value, str) else value
-    return Cause(path, f"Invalid value: {shown}: {why}")
-
-
 def _missing(path: str, why: str = "") -> Cause:
     return Cause(path, f"Required value: {why}" if why else "Required value", "FieldValueRequired")
 
@@ -276,10 +272,10 @@ def _complaints_about_metadata(obj: KubeObject, kind: ResourceKind) -> list[Caus
     metadata = obj["metadata"]
     name = metadata["name"]
     why = _NAME_RULES.get(kind.group_kind, names.why_not_a_dns_subdomain)(name)
-    causes = [_wrong("metadata.name", name, why)] if why else []
+    causes = [invalid("metadata.name", name, why)] if why else []
     labels = metadata.get("labels") or {}
     causes += [
-        _wrong("metadata.labels", text, why)
+        invalid("metadata.labels", text, why)
         for key, value in labels.items()
         for text, why in (
             (key, names.why_not_a_label_key(key)),
@@ -288,7 +284,7 @@ def _complaints_about_metadata(obj: KubeObject, kind: ResourceKind) -> list[Caus
         if why
     ]
     causes += [
-        _wrong("metadata.annotations", key, why)
+        invalid("metadata.annotations", key, why)
         for key in metadata.get("annotations") or {}
         if (why := names.why_not_a_label_key(key.lower()))
     ]
@@ -305,20 +301,20 @@ def _complaints_about_metadata(obj: KubeObject, kind: ResourceKind) -> list[Caus
             "Only one reference can have Controller set to true. "
             f'Found "true" in references for {first} and {second}'
         )
-        causes.append(_wrong("metadata.ownerReferences", "", why))
+        causes.append(invalid("metadata.ownerReferences", "", why))
     return causes
 
 
 def _check_data(obj: KubeObject) -> list[Cause]:
     data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
     causes = [
-        _wrong(f"{path}[{key}]", key, why)
+        invalid(f"{path}[{key}]", key, why)
         for path, values in (("data", data), ("binaryData", binary))
         for key in values
         if (why := names.why_not_a_data_key(key))
     ]
     causes += [
-        _wrong(f"data[{key}]", key, "duplicate of key present in binaryData")
+        invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
         for key in data
         if key in binary
     ]
@@ -350,7 +346,7 @@ def _complaints_about_pod_spec(spec: Mapping[str, Any], path: str) -> list[Cause
             if not name:
                 causes.append(_missing(f"{place}.name"))
             elif why := names.why_not_a_dns_label(name):
-                causes.append(_wrong(f"{place}.name", name, why))
+                causes.append(invalid(f"{place}.name", name, why))
             elif name in seen:
                 why = f'Duplicate value: "{name}"'
                 causes.append(Cause(f"{place}.name", why, "FieldValueDuplicate"))
@@ -375,10 +371,10 @@ def _check_workload(obj: KubeObject) -> list[Cause]:
     causes: list[Cause] = []
     if not label_selector_of(selector).lets_through(labels):
         why = "`selector` does not match template `labels`"
-        causes.append(_wrong("spec.template.metadata.labels", labels, why))
+        causes.append(invalid("spec.template.metadata.labels", labels, why))
     replicas = spec.get("replicas")
     if isinstance(replicas, int) and replicas < 0:
-        causes.append(_wrong("spec.replicas", replicas, "must be greater than or equal to 0"))
+        causes.append(invalid("spec.replicas", replicas, "must be greater than or equal to 0"))
     pod_spec = spec_of(template)
     volumes = pod_spec.get("volumes") or []
     named = {volume.get("name") for volume in volumes}
@@ -430,7 +426,7 @@ def _frozen_data(obj: KubeObject, before: KubeObject) -> list[Cause]:
 def _frozen_secret(obj: KubeObject, before: KubeObject) -> list[Cause]:
     causes = _frozen_data(obj, before)
     if obj.get("type") != before.get("type"):
-        causes.append(_wrong("type", obj.get("type"), "field is immutable"))
+        causes.append(invalid("type", obj.get("type"), "field is immutable"))
     return causes
 
 
@@ -466,7 +462,7 @@ _POD_MAY_CHANGE: Final = frozenset(
 def _frozen_selector(obj: KubeObject, before: KubeObject) -> list[Cause]:
     if obj["spec"].get("selector") == before["spec"].get("selector"):
         return []
-    return [_wrong("spec.selector", obj["spec"].get("selector"), "field is immutable")]
+    return [invalid("spec.selector", obj["spec"].get("selector"), "field is immutable")]
 
 
 def _frozen_stateful_set(obj: KubeObject, before: KubeObject) -> list[Cause]:

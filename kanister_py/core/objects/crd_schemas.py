@@ -62,7 +62,7 @@ def _complaints(value: Any, schema: Mapping[str, Any], path: str) -> Iterator[Ca
         yield from _beyond(value, len(value), schema, path, ("maxLength", "minLength"))
         pattern = schema.get("pattern")
         if pattern and not _matches(pattern, value):
-            yield _invalid(path, value, f"{path} in body should match '{pattern}'")
+            yield invalid(path, value, f"{path} in body should match '{pattern}'")
     elif not isinstance(value, bool):
         yield from _beyond(value, value, schema, path, ("minimum", "maximum"))
 
@@ -156,9 +156,10 @@ def _beyond(
     for bound in bounds:
         limit = schema.get(bound)
         if limit is not None and (size > limit if bound.startswith("max") else size < limit):
-            yield _invalid(path, value, _BOUNDS[bound].format(path=path, limit=limit))
+            yield invalid(path, value, _BOUNDS[bound].format(path=path, limit=limit))
 
 
-def _invalid(path: str, value: Any, why: str) -> Cause:
+def invalid(path: str, value: Any, why: str) -> Cause:
+    """Say that a value may not be what it is."""
     shown = f'"{value}"' if isinstance(value, str) else value
     return Cause(path, f"Invalid value: {shown}: {why}", "FieldValueInvalid")

@@ -194,9 +194,6 @@ def parse_range(text: str) -> Range:
     """Read a range: `= != > >= < <= ~ ^`, space or comma for and, `||` for or."""
     if len(text) > 4 * _MOST_CHARACTERS:
         raise InvalidRange(text[:32] + "...", f"longer than {4 * _MOST_CHARACTERS} characters")
-    single = _COMPARATOR.fullmatch(text)
-    if single:
-        return Range(text, ((_comparator(text, single),),))
     return Range(text, tuple(_conjunction(text, part) for part in text.split("||")))
 
 
