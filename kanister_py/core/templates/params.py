@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.templates.facts import (
     ActionFacts,
     KubeObject,
@@ -52,13 +53,13 @@ class Params:
             TEMPLATE_PARAMS,
             {"Time": facts.time, "Phases": self._phases, "DeferPhase": Struct(PHASE_POINTER)},
             {
-                "StatefulSet": lambda: _filled("StatefulSet", facts.stateful_set, _workload),
+                "StatefulSet": lambda: _filled("StatefulSet", facts.stateful_set, _go_fields),
                 "DeploymentConfig": lambda: _filled(
-                    "DeploymentConfig", facts.deployment_config, _workload
+                    "DeploymentConfig", facts.deployment_config, _go_fields
                 ),
-                "Deployment": lambda: _filled("Deployment", facts.deployment, _workload),
-                "PVC": lambda: _filled("PVC", facts.pvc, _place),
-                "Namespace": lambda: _filled("Namespace", facts.namespace, _place),
+                "Deployment": lambda: _filled("Deployment", facts.deployment, _go_fields),
+                "PVC": lambda: _filled("PVC", facts.pvc, _go_fields),
+                "Namespace": lambda: _filled("Namespace", facts.namespace, _go_fields),
                 "ArtifactsIn": lambda: _filled("ArtifactsIn", facts.artifacts, _artifacts),
                 "ConfigMaps": lambda: _config_maps(facts.config_maps),
                 "Secrets": lambda: _secrets(facts.secrets),
@@ -128,18 +129,12 @@ def _filled(field: str, found: Any, fields_of: Callable[[Any], Mapping[str, Any]
     return zero(go_type) if found is None else wrap(go_type, fields_of(found))
 
 
-def _workload(found: Workload) -> Mapping[str, Any]:
+def _go_fields(found: Workload | Named) -> Mapping[str, Any]:
+    """Give the fields of facts by the names that Go has for them."""
     return {
-        "Name": found.name,
-        "Namespace": found.namespace,
-        "Pods": list(found.pods),
-        "Containers": [list(each) for each in found.containers],
-        "PersistentVolumeClaims": found.persistent_volume_claims,
+        "".join(map(str.capitalize, name.split("_"))): copy_json(value)
+        for name, value in found._asdict().items()
     }
-
-
-def _place(found: Named) -> Mapping[str, Any]:
-    return {"Name": found.name, "Namespace": found.namespace}
 
 
 def _artifacts(found: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
