@@ -66,7 +66,8 @@ def _broken(value: Any, old: Any, schema: Mapping[str, Any], path: str) -> Itera
                 was = old.get(key, _NOTHING) if isinstance(old, dict) else _NOTHING
                 yield from _broken(inside, was, of, f"{path}.{key}" if path else key)
     elif isinstance(value, list) and isinstance(schema.get("items"), dict):
-        olds = _by_keys(old, schema)
+        known = old if isinstance(old, list) else []
+        olds = {keys: item for item in known if (keys := _keys_of(item, schema))}
         for index, item in enumerate(value):
             was = olds.get(_keys_of(item, schema), _NOTHING)
             yield from _broken(item, was, schema["items"], f"{path}[{index}]")
@@ -102,11 +103,6 @@ def _keys_of(item: Any, schema: Mapping[str, Any]) -> str:
     if schema.get("x-kubernetes-list-type") != "map" or not isinstance(item, Mapping):
         return ""
     return str([item.get(key) for key in keys])
-
-
-def _by_keys(old: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
-    items = old if isinstance(old, list) else []
-    return {keys: item for item in items if (keys := _keys_of(item, schema))}
 
 
 def _escaped(value: Any, schema: Mapping[str, Any]) -> Any:

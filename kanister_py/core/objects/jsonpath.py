@@ -7,6 +7,7 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
+from itertools import chain
 from typing import Any, Final, TypeAlias
 
 from kanister_py.core.errors import Unusable
@@ -39,7 +40,7 @@ class JSONPath(NamedTuple):
 
         A field that nothing has is an error unless `allow_missing`.
         """
-        return _Search(self.text, allow_missing=allow_missing).run(self.parts, obj)
+        return _Search(self.text, allow_missing).run(self.parts, obj)
 
     def render(self, obj: Any, *, allow_missing: bool = False) -> str:
         """Write what is found as kubectl prints it: maps and lists as JSON, the rest as text."""
@@ -138,8 +139,9 @@ class _Reader:
         return found[0]
 
     def _field(self) -> _Node:
-        name = self._take(_FIELD)
-        return _all_inside if name == "*" else _field(name.replace("\\", ""))
+        taken = self._take(_FIELD)
+        name = taken.replace("\\", "")
+        return _all_inside if taken == "*" else lambda search, current: search.field(name, current)
 
     def _descent(self, nodes: list[_Node]) -> None:
         if nodes and nodes[-1] is _descent:
@@ -183,7 +185,8 @@ class _Reader:
         if inside == "*":
             inside = ":"
         if "," in inside:
-            return (_union([_expression(f"[{part.strip(' ')}]") for part in inside.split(",")]),)
+            parts = [_expression(f"[{part.strip(' ')}]") for part in inside.split(",")]
+            return (lambda search, current: chain(*(search.walk(each, current) for each in parts)),)
         name = _NAME_IN_BRACKETS.match(inside)
         if name is not None:
             return _expression(f".{name[1]}")
@@ -252,10 +255,6 @@ def _literal(value: float | bool) -> _Step:  # a value as any other
     return lambda _search, current: [value for _ in current]
 
 
-def _field(name: str) -> _Step:
-    return lambda search, current: search.field(name, current)
-
-
 def _all_inside(_search: _Search, current: list[Any]) -> Iterable[Any]:
     return (inside for value in current for inside in _contents(value))
 
@@ -264,14 +263,9 @@ def _descent(_search: _Search, current: list[Any]) -> Iterable[Any]:
     return (found for value in current for found in _descendants(value))
 
 
-def _union(parts: list[tuple[_Node, ...]]) -> _Step:
-    return lambda search, current: (found for part in parts for found in search.walk(part, current))
-
-
-class _Search:
-    def __init__(self, text: str, *, allow_missing: bool) -> None:
-        self.text = text
-        self.allow_missing = allow_missing
+class _Search(NamedTuple):
+    text: str
+    allow_missing: bool
 
     def failure(self, why: str) -> InvalidJSONPath:
         return InvalidJSONPath(self.text, why)

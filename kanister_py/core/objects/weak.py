@@ -123,12 +123,9 @@ def _name_of(name: str, info: Any) -> str:
 # Decoding
 
 
-class _Decoder:
-    __slots__ = ("is_open", "problems")
-
-    def __init__(self, is_open: Callable[[object], bool]) -> None:
-        self.is_open = is_open
-        self.problems: list[ArgProblem] = []
+class _Decoder(NamedTuple):
+    is_open: Callable[[object], bool]
+    problems: list[ArgProblem]
 
     def wrong(self, path: Path, wanted: str, found: object) -> None:
         text = shown(_plain(found))
@@ -226,7 +223,7 @@ class _Decoder:
         elif model.model_config.get("strict"):
             # Others have always been read past what they do not know.
             known_names = [_name_of(name, info) for name, info in model.model_fields.items()]
-            self.problems += (
+            self.problems.extend(
                 _unknown(name, known_names, path) for name in left if not self.is_open(name)
             )
         return decoded
@@ -271,7 +268,7 @@ def _decode(
     ]
     takes_others = model.model_config.get("extra") == "allow"
     decoded: dict[str, Any] = {}
-    decoder = _Decoder(is_open)
+    decoder = _Decoder(is_open, [])
     for name, each in given.items():
         info = known.get(name)
         if info is not None:

@@ -14,7 +14,7 @@ from kanister_py.core.objects.documents import nearest
 from kanister_py.core.templates.engines import Engine, blueprint_functions, fault_in
 from kanister_py.core.templates.errors import TemplateError, TemplateExecError, TemplateParseError
 from kanister_py.core.templates.param_types import ROOT_NAMES, TEMPLATE_PARAMS
-from kanister_py.gotemplate.types import GoType, Kind
+from kanister_py.gotemplate.types import Kind
 from kanister_py.patterns import pattern_of
 
 _MOST_SHOWN: Final = 12
@@ -103,7 +103,8 @@ def why_impossible(names: Sequence[str], engine: Engine) -> str:
             if field is None:
                 if name in here.methods or (engine is Engine.JINJA2 and name in _OF_MAPS):
                     return ""
-                return not_found(name, owner, _names_of(here))
+                own = (each for each, of in here.fields.items() if not of.embedded)
+                return not_found(name, owner, (*own, *here.promoted))
             here = field.type
         elif here.kind is Kind.MAP and here.elem is not None:
             here = here.elem
@@ -123,11 +124,6 @@ _WORDS = {
     Kind.INT64: "a number",
     Kind.SLICE: "a list: {{ index … 0 }} gives its first",
 }
-
-
-def _names_of(struct: GoType) -> list[str]:
-    embedded = {name for name, each in struct.fields.items() if each.embedded}
-    return [*(each for each in struct.fields if each not in embedded), *struct.promoted]
 
 
 # Texts that are no templates

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from math import copysign, inf, isnan, nan
 from typing import Any, Final
 
+from kanister_py.values import NamedTuple
+
 MIN_INT: Final = -(1 << 63)
 MAX_INT: Final = (1 << 63) - 1
 MAX_UINT: Final = (1 << 64) - 1
@@ -40,14 +42,11 @@ class Type(str):
     __slots__ = ()
 
 
-class Optional:
+class Optional(NamedTuple):
     """A value that may be missing."""
 
-    __slots__ = ("has_value", "value")
-
-    def __init__(self, value: Any = None, *, has_value: bool = False) -> None:
-        self.value = value
-        self.has_value = has_value
+    value: Any = None
+    has_value: bool = False
 
 
 NONE: Final = Optional()
@@ -67,31 +66,28 @@ class Meter:
         self.patterns: dict[str, Any] = {}
 
 
-class Scope:
+class Scope(NamedTuple):
     """Scope of an expression: its variables, and the meter of its work."""
 
-    __slots__ = ("_meter", "names")
-
-    def __init__(self, names: Mapping[str, Any], meter: Meter) -> None:
-        self.names = names
-        self._meter = meter
+    names: Mapping[str, Any]
+    meter: Meter
 
     def spend(self, work: int) -> None:
-        self._meter.left -= work
-        if self._meter.left < 0:
+        self.meter.left -= work
+        if self.meter.left < 0:
             raise Limit
 
     def inside(self, name: str) -> tuple[Scope, dict[str, Any]]:
         """Give a scope with a name more, and the map where its value is to be put."""
         names = dict(self.names)
         names[name] = None
-        return Scope(names, self._meter), names
+        return Scope(names, self.meter), names
 
     def pattern(self, text: str) -> Any:
         """Compile a regular expression, once for each evaluation."""
         import re2  # few expressions have one
 
-        patterns = self._meter.patterns
+        patterns = self.meter.patterns
         if text not in patterns:
             self.spend(_PATTERN_WORK + len(text))
             options = re2.Options()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final
 
 from jinja2 import (
     Environment,
@@ -49,6 +49,7 @@ from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Budget, Effects, GoError
 from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.values import byte_length
 from kanister_py.patterns import pattern_of
+from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from kanister_py.core.templates.params import Params
@@ -269,13 +270,10 @@ def _environment() -> BlueprintEnvironment:
     return environment
 
 
-class JinjaTemplate:
+class JinjaTemplate(NamedTuple):
     """A parsed template, ready to be carried out over any params."""
 
-    __slots__ = ("_template",)
-
-    def __init__(self, template: Template) -> None:
-        self._template = template
+    template: Template
 
     def execute(
         self,
@@ -290,7 +288,7 @@ class JinjaTemplate:
         `functions` may be called besides those that every template has.
         """
         meter = Meter(effects, limits, budget)
-        context = self._template.new_context(dict(functions))
+        context = self.template.new_context(dict(functions))
         assert isinstance(context, BlueprintContext)
         context.meter = meter
         if isinstance(data, Mapping):
@@ -300,7 +298,7 @@ class JinjaTemplate:
         size = 0
         pieces = []
         try:
-            for piece in self._template.root_render_func(context):
+            for piece in self.template.root_render_func(context):
                 size += byte_length(piece)
                 meter.check_size(size)
                 pieces.append(piece)
@@ -310,25 +308,20 @@ class JinjaTemplate:
         except RecursionError:
             raise TemplateLimitExceeded("depth", "it is nested too deep") from None
         except _MISUSES as error:
-            self._fail(error)
+            line, why = self._line_of(error), str(error) or type(error).__name__
+            reason = UNDEFINED if isinstance(error, UndefinedError) else ""
+            raise TemplateExecError(f"Line {line}: {why}", line, why, reason=reason) from None
         finally:
             meter.close()
         return "".join(pieces)
-
-    def _fail(self, error: Exception) -> NoReturn:
-        line = self._line_of(error)
-        why = str(error) or type(error).__name__
-        message = f"Line {line}: {why}"
-        reason = UNDEFINED if isinstance(error, UndefinedError) else ""
-        raise TemplateExecError(message, line, why, reason=reason) from None
 
     def _line_of(self, error: BaseException) -> int:
         """Give the line of the template where it happened; the innermost one counts."""
         line = 0
         place: TracebackType | None = error.__traceback__
         while place is not None:
-            if place.tb_frame.f_globals.get("__jinja_template__") is self._template:
-                line = self._template.get_corresponding_lineno(place.tb_lineno)
+            if place.tb_frame.f_globals.get("__jinja_template__") is self.template:
+                line = self.template.get_corresponding_lineno(place.tb_lineno)
             place = place.tb_next
         return line
 
