@@ -1,12 +1,13 @@
 """CEL expressions: read once, evaluated many times.
 
-Each node of a tree becomes a function from a scope to a value.
+Each node of a tree becomes a function from a scope to a value: what its kind does, with its
+parts given beforehand.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
@@ -78,9 +79,14 @@ def compile_cel(text: str) -> Expression:
 Run: TypeAlias = Callable[[Scope], Any]
 
 
-def _compiled(node: Node) -> Run:
-    """Turn a node, with all that is inside it, into a function."""
-    return _COMPILERS[node.kind](node)
+def _compiled(part: Any) -> Any:
+    """Turn a node, with all that is inside it, into a function of a scope; the rest stays."""
+    if isinstance(part, Node):
+        compile_node = _COMPILERS.get(part.kind)
+        if compile_node is not None:
+            return compile_node(part)
+        return partial(_RUNS[part.kind], *map(_compiled, part.parts))
+    return tuple(map(_compiled, part)) if isinstance(part, tuple) else part
 
 
 def _value(node: Node) -> Run:
@@ -90,13 +96,12 @@ def _value(node: Node) -> Run:
 
 def _name(node: Node) -> Run:
     name = node.parts[0]
-    is_type = name in TYPE_NAMES
 
     def run(scope: Scope) -> Any:
         try:
             return scope.names[name]
         except KeyError:
-            if is_type:
+            if name in TYPE_NAMES:
                 return Type(name)
             raise Failure(f"undeclared reference to '{name}'") from None
 
@@ -104,22 +109,20 @@ def _name(node: Node) -> Run:
 
 
 def _select(node: Node) -> Run:
-    inner, name, is_optional = node.parts
-    of = _compiled(inner)
-    if is_optional:
-        return lambda scope: _optional_part(of(scope), name)
-    return lambda scope: _part(of(scope), name)
+    of, name, is_optional = map(_compiled, node.parts)
 
+    def run(scope: Scope) -> Any:
+        value = of(scope)
+        if isinstance(value, Mapping) and not is_optional:
+            try:
+                return value[name]
+            except KeyError:
+                raise Failure(f"no such key: {name}") from None
+        if is_optional or isinstance(value, Optional):
+            return _optional_part(value, name)
+        raise Failure(f"type '{type_of(value)}' does not support field selection")
 
-def _part(value: Any, name: str) -> Any:
-    if isinstance(value, Mapping):
-        try:
-            return value[name]
-        except KeyError:
-            raise Failure(f"no such key: {name}") from None
-    if isinstance(value, Optional):
-        return _optional_part(value, name)
-    raise Failure(f"type '{type_of(value)}' does not support field selection")
+    return run
 
 
 def _optional_part(value: Any, key: Any) -> Optional:
@@ -133,16 +136,9 @@ def _optional_part(value: Any, key: Any) -> Optional:
     raise no_overload("_[?_]", value, key)
 
 
-def _index(node: Node) -> Run:
-    inner, key, is_optional = node.parts
-    of, at = _compiled(inner), _compiled(key)
-    if is_optional:
-        return lambda scope: _optional_part(of(scope), at(scope))
-    return lambda scope: _element(scope, of(scope), at(scope))
-
-
-def _element(scope: Scope, value: Any, key: Any) -> Any:
-    if isinstance(value, Optional):
+def _index(of: Run, at: Run, is_optional: bool, scope: Scope) -> Any:
+    value, key = of(scope), at(scope)
+    if is_optional or isinstance(value, Optional):
         return _optional_part(value, key)
     if isinstance(value, list) and is_number(key):
         if key != key // 1 or not 0 <= key < len(value):
@@ -163,21 +159,16 @@ def _found(scope: Scope, value: Mapping[Any, Any], key: Any) -> tuple[Any, ...]:
     return tuple(each for known, each in value.items() if are_equal(scope, known, key))[:1]
 
 
-def _list(node: Node) -> Run:
-    parts = [(_compiled(each), is_optional) for each, is_optional in node.parts]
-
-    def run(scope: Scope) -> list[Any]:
-        scope.spend(len(parts))
-        values = []
-        for each, is_optional in parts:
-            value = each(scope)
-            if not is_optional:
-                values.append(value)
-            elif _checked_optional(value).has_value:
-                values.append(value.value)
-        return values
-
-    return run
+def _list(parts: Sequence[tuple[Run, bool]], scope: Scope) -> list[Any]:
+    scope.spend(len(parts))
+    values = []
+    for each, is_optional in parts:
+        value = each(scope)
+        if not is_optional:
+            values.append(value)
+        elif _checked_optional(value).has_value:
+            values.append(value.value)
+    return values
 
 
 def _checked_optional(value: Any) -> Optional:
@@ -186,48 +177,38 @@ def _checked_optional(value: Any) -> Optional:
     return value
 
 
-def _map(node: Node) -> Run:
-    parts = [(_compiled(k), _compiled(v), is_optional) for k, v, is_optional in node.parts]
-
-    def run(scope: Scope) -> dict[Any, Any]:
-        scope.spend(len(parts))
-        values: dict[Any, Any] = {}
-        for key_of, value_of, is_optional in parts:
-            key, value = key_of(scope), value_of(scope)
-            if not isinstance(key, str | int):
-                raise Failure(f"unsupported key type: {type_of(key)}")
-            if is_optional:
-                if not _checked_optional(value).has_value:
-                    continue
-                value = value.value
-            if key in values:
-                raise Failure(f"the key {key} stands twice in a map")
-            values[key] = value
-        return values
-
-    return run
+def _map(parts: Sequence[tuple[Run, Run, bool]], scope: Scope) -> dict[Any, Any]:
+    scope.spend(len(parts))
+    values: dict[Any, Any] = {}
+    for key_of, value_of, is_optional in parts:
+        key, value = key_of(scope), value_of(scope)
+        if not isinstance(key, str | int):
+            raise Failure(f"unsupported key type: {type_of(key)}")
+        if is_optional:
+            if not _checked_optional(value).has_value:
+                continue
+            value = value.value
+        if key in values:
+            raise Failure(f"the key {key} stands twice in a map")
+        values[key] = value
+    return values
 
 
-def _junction(node: Node, *, ends: bool, sign: str) -> Run:
+def _junction(ends: bool, sign: str, parts: Sequence[Run], scope: Scope) -> bool:
     """Take one part after the other until one settles it; what fails before that is forgiven."""
-    parts = [_compiled(part) for part in node.parts]
-
-    def run(scope: Scope) -> bool:
-        failure: Failure | None = None
-        for part in parts:
-            try:
-                value = part(scope)
-                if value is ends:
-                    return bool(value)
-                if not isinstance(value, bool):
-                    raise Failure(f"no such overload: _{sign}_ of {type_of(value)}")
-            except Failure as error:
-                failure = failure or error
-        if failure is not None:
-            raise failure
-        return not ends
-
-    return run
+    failure: Failure | None = None
+    for part in parts:
+        try:
+            value = part(scope)
+            if value is ends:
+                return bool(value)
+            if not isinstance(value, bool):
+                raise Failure(f"no such overload: _{sign}_ of {type_of(value)}")
+        except Failure as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure
+    return not ends
 
 
 def _contains(scope: Scope, one: Any, other: Any) -> bool:
@@ -271,49 +252,34 @@ def _chain(node: Node) -> Run:
     if len(rest) == 1:
         operate, other = rest[0]
         return lambda scope: operate(scope, first(scope), other(scope))
-
-    def run(scope: Scope) -> Any:
-        scope.spend(len(rest))
-        value = first(scope)
-        for operate, each in rest:
-            value = operate(scope, value, each(scope))
-        return value
-
-    return run
+    return partial(_chained, first, rest)
 
 
-def _not(node: Node) -> Run:
-    inner, is_odd = _compiled(node.parts[0]), node.parts[1]
-
-    def run(scope: Scope) -> bool:
-        value = inner(scope)
-        if not isinstance(value, bool):
-            raise no_overload("!_", value)
-        return not value if is_odd else value
-
-    return run
+def _chained(first: Run, rest: Sequence[tuple[Callable[..., Any], Run]], scope: Scope) -> Any:
+    scope.spend(len(rest))
+    value = first(scope)
+    for operate, each in rest:
+        value = operate(scope, value, each(scope))
+    return value
 
 
-def _negative(node: Node) -> Run:
-    inner, is_odd = _compiled(node.parts[0]), node.parts[1]
-
-    def run(scope: Scope) -> Any:
-        value = negate(inner(scope))
-        return value if is_odd else negate(value)
-
-    return run
+def _not(of: Run, is_odd: bool, scope: Scope) -> bool:
+    value = of(scope)
+    if not isinstance(value, bool):
+        raise no_overload("!_", value)
+    return not value if is_odd else value
 
 
-def _if(node: Node) -> Run:
-    condition, yes, no = (_compiled(each) for each in node.parts)
+def _negative(of: Run, is_odd: bool, scope: Scope) -> Any:
+    value = negate(of(scope))
+    return value if is_odd else negate(value)
 
-    def run(scope: Scope) -> Any:
-        value = condition(scope)
-        if not isinstance(value, bool):
-            raise no_overload("_?_:_", value)
-        return yes(scope) if value else no(scope)
 
-    return run
+def _if(condition: Run, yes: Run, no: Run, scope: Scope) -> Any:
+    value = condition(scope)
+    if not isinstance(value, bool):
+        raise no_overload("_?_:_", value)
+    return yes(scope) if value else no(scope)
 
 
 # Calls and macros
@@ -339,13 +305,12 @@ def _call(node: Node) -> Run:
     if len(arguments) not in counts:
         raise Failure(f"no such overload: {name} with {len(arguments)} arguments", node.position)
     parts = [_compiled(each) for each in ((target, *arguments) if target else arguments)]
-    call = function.call
+    return partial(_called, function.call, parts)
 
-    def run(scope: Scope) -> Any:
-        scope.spend(1)
-        return call(scope, *(each(scope) for each in parts))
 
-    return run
+def _called(call: Callable[..., Any], parts: Sequence[Run], scope: Scope) -> Any:
+    scope.spend(1)
+    return call(scope, *[each(scope) for each in parts])
 
 
 def _has(node: Node) -> Run:
@@ -353,45 +318,39 @@ def _has(node: Node) -> Run:
     if len(arguments) != 1 or arguments[0].kind != "select":
         raise Failure("has() wants one field, such as object.status", node.position)
     inner, name, _ = arguments[0].parts
-    of = _compiled(inner)
-
-    def run(scope: Scope) -> bool:
-        value = of(scope)
-        if isinstance(value, Optional):
-            return value.has_value and isinstance(value.value, Mapping) and name in value.value
-        if not isinstance(value, Mapping):
-            raise Failure(f"type '{type_of(value)}' does not support field selection")
-        return name in value
-
-    return run
+    return partial(_has_field, _compiled(inner), name)
 
 
-def _comprehension(fold: Callable[..., Any]) -> Callable[[Node], Run]:
-    """Make a macro that does something for each element: `l.exists(x, x > 1)`."""
+def _has_field(of: Run, name: str, scope: Scope) -> bool:
+    value = of(scope)
+    if isinstance(value, Optional):
+        return value.has_value and isinstance(value.value, Mapping) and name in value.value
+    if not isinstance(value, Mapping):
+        raise Failure(f"type '{type_of(value)}' does not support field selection")
+    return name in value
 
-    def macro(node: Node) -> Run:
-        _, target, (variable, *bodies) = node.parts
-        name = _variable(variable)
-        of = _compiled(target)
-        each = [_compiled(body) for body in bodies]
-        work = sum(_size(body) for body in bodies)
 
-        def run(scope: Scope) -> Any:
-            values = of(scope)
-            if not isinstance(values, list | Mapping):
-                raise Failure(f"type '{type_of(values)}' cannot be gone through")
-            inner, names = scope.inside(name)
+def _comprehension(fold: Callable[..., Any], node: Node) -> Run:
+    """Do something for each element: `l.exists(x, x > 1)`."""
+    _, target, (variable, *bodies) = node.parts
+    name, work = _variable(variable), sum(map(_size, bodies))
+    return partial(_gone_through, fold, name, work, _compiled(target), _compiled(tuple(bodies)))
 
-            def at(value: Any) -> Scope:
-                inner.spend(work)
-                names[name] = value
-                return inner
 
-            return fold(values, at, *each)
+def _gone_through(
+    fold: Callable[..., Any], name: str, work: int, of: Run, bodies: Sequence[Run], scope: Scope
+) -> Any:
+    values = of(scope)
+    if not isinstance(values, list | Mapping):
+        raise Failure(f"type '{type_of(values)}' cannot be gone through")
+    inner, names = scope.inside(name)
 
-        return run
+    def at(value: Any) -> Scope:
+        inner.spend(work)
+        names[name] = value
+        return inner
 
-    return macro
+    return fold(values, at, *bodies)
 
 
 def _variable(node: Node) -> str:
@@ -449,58 +408,60 @@ def _filtered_mapped(values: Iterable[Any], at: _At, test: Run, make: Run) -> li
 
 def _bind(node: Node) -> Run:
     variable, value, body = node.parts[2]
-    name, of, inner_run = _variable(variable), _compiled(value), _compiled(body)
+    return partial(_bound, _variable(variable), _compiled(value), _compiled(body))
 
-    def run(scope: Scope) -> Any:
-        scope.spend(1)
-        inner, names = scope.inside(name)
-        names[name] = of(scope)
-        return inner_run(inner)
 
-    return run
+def _bound(name: str, of: Run, body: Run, scope: Scope) -> Any:
+    scope.spend(1)
+    inner, names = scope.inside(name)
+    names[name] = of(scope)
+    return body(inner)
 
 
 def _opt_map(node: Node) -> Run:
-    name_of_macro, target, (variable, body) = node.parts
-    name, of, inner_run = _variable(variable), _compiled(target), _compiled(body)
+    macro, target, (variable, body) = node.parts
+    return partial(_mapped_optional, macro, _variable(variable), _compiled(target), _compiled(body))
 
-    def run(scope: Scope) -> Optional:
-        value = _checked_optional(of(scope))
-        if not value.has_value:
-            return NONE
-        inner, names = scope.inside(name)
-        inner.spend(1)
-        names[name] = value.value
-        made = inner_run(inner)
-        return some(made) if name_of_macro == "optMap" else _checked_optional(made)
 
-    return run
+def _mapped_optional(macro: str, name: str, of: Run, body: Run, scope: Scope) -> Optional:
+    value = _checked_optional(of(scope))
+    if not value.has_value:
+        return NONE
+    inner, names = scope.inside(name)
+    inner.spend(1)
+    names[name] = value.value
+    made = body(inner)
+    return some(made) if macro == "optMap" else _checked_optional(made)
 
 
 _MACROS: Final[Mapping[tuple[str, int], Callable[[Node], Run]]] = {
-    ("all", 2): _comprehension(partial(_settled, by=False)),
-    ("exists", 2): _comprehension(partial(_settled, by=True)),
-    ("exists_one", 2): _comprehension(_exists_one),
-    ("existsOne", 2): _comprehension(_exists_one),
-    ("filter", 2): _comprehension(_filter),
-    ("map", 2): _comprehension(_mapped),
-    ("map", 3): _comprehension(_filtered_mapped),
+    ("all", 2): partial(_comprehension, partial(_settled, by=False)),
+    ("exists", 2): partial(_comprehension, partial(_settled, by=True)),
+    ("exists_one", 2): partial(_comprehension, _exists_one),
+    ("existsOne", 2): partial(_comprehension, _exists_one),
+    ("filter", 2): partial(_comprehension, _filter),
+    ("map", 2): partial(_comprehension, _mapped),
+    ("map", 3): partial(_comprehension, _filtered_mapped),
     ("bind", 3): _bind,
     ("optMap", 2): _opt_map,
     ("optFlatMap", 2): _opt_map,
 }
+# Most of what an expression does is done by these: a function made for a node is the quickest.
 _COMPILERS: Final[Mapping[str, Callable[[Node], Run]]] = {
     "value": _value,
     "name": _name,
     "select": _select,
-    "index": _index,
+    "chain": _chain,
     "call": _call,
+}
+_RUNS: Final[Mapping[str, Callable[..., Any]]] = {
+    "index": _index,
     "list": _list,
     "map": _map,
-    "and": partial(_junction, ends=False, sign="&&"),
-    "or": partial(_junction, ends=True, sign="||"),
-    "chain": _chain,
+    "and": partial(_junction, False, "&&"),
+    "or": partial(_junction, True, "||"),
     "not": _not,
     "negative": _negative,
     "if": _if,
 }
+"""What a node does with the parts that it has, and a scope."""

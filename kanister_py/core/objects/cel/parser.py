@@ -128,7 +128,7 @@ class _Parser:
             return first
         if rank <= 2:
             kind = "or" if rank == 1 else "and"
-            return Node(kind, (first, *(each for _, each in rest)), position)
+            return Node(kind, ((first, *(each for _, each in rest)),), position)
         return Node("chain", (first, tuple(rest)), position)
 
     def _unary(self) -> Node:
@@ -205,9 +205,9 @@ class _Parser:
                 self.expect(")")
                 return node
             case "operator", "[":
-                return Node("list", self._listed("]", self._element), token.position)
+                return Node("list", (self._listed("]", self._element),), token.position)
             case "operator", "{":
-                return Node("map", self._listed("}", self._entry), token.position)
+                return Node("map", (self._listed("}", self._entry),), token.position)
         found = "the end" if token.kind == "end" else f"`{token.text[:20]}`"
         raise Failure(f"a value expected, found {found}", token.position)
 

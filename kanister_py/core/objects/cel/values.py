@@ -66,11 +66,14 @@ class Meter:
         self.patterns: dict[str, Any] = {}
 
 
-class Scope(NamedTuple):
+class Scope:
     """Scope of an expression: its variables, and the meter of its work."""
 
-    names: Mapping[str, Any]
-    meter: Meter
+    __slots__ = ("meter", "names")
+
+    def __init__(self, names: Mapping[str, Any], meter: Meter) -> None:
+        self.names = names
+        self.meter = meter
 
     def spend(self, work: int) -> None:
         self.meter.left -= work
