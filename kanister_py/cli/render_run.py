@@ -13,8 +13,7 @@ from kanister_py.core.notices import Notice
 from kanister_py.core.objects.parts import controller_of, labels_of, metadata_of
 from kanister_py.executor.given_manifests import ManifestSource
 from kanister_py.executor.render_xr import RenderInput, render
-from kanister_py.executor.run_pipeline import Engine, PipelineStepFailed
-from kanister_py.executor.runner_wrappers import Record
+from kanister_py.executor.run_pipeline import Engine, PipelineStepFailed, Record
 from kanister_py.ports.function_runner import FunctionUnavailable
 from kanister_py.values import NamedTuple
 

@@ -63,6 +63,3 @@ def _with_connection_details(observed: Observed, engine: Engine, *, legacy: bool
         connection_details=details_of(observed.composite) if legacy else {},
         resource_connection_details={name: each for name, each in found.items() if each},
     )
-
-
-__all__ = ["RenderInput", "render"]

@@ -18,12 +18,13 @@ from kanister_py.core.compositions.messages import Data, FunctionRequest, Functi
 from kanister_py.core.compositions.model import Step
 from kanister_py.core.compositions.requirements import requirements_of, with_fetched
 from kanister_py.core.errors import KanisterError
-from kanister_py.executor.requirements_loop import Settled, SettlingRunner, fetch
+from kanister_py.executor.requirements_loop import Settled, fetch
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_metrics import FunctionMetrics, NoMetrics
 from kanister_py.ports.function_runner import FunctionCall
 from kanister_py.ports.requirement_source import RequirementSource
 from kanister_py.ports.response_store import Kept, ResponseStore, Written
+from kanister_py.values import NamedTuple
 
 DEFAULT_BYTES = 256 * 1024 * 1024
 _MOST_REMEMBERED = 10_000
@@ -172,30 +173,22 @@ class ResponseCache:
             ended.set()
 
 
-class CachingRunner:
-    """Asks the cache before it lets one step's function be called.
+class CachedStep(NamedTuple):
+    """A step before whose function the cache is asked.
 
     What the function asked for last, for the same request, is fetched first and counts
     as part of the request: an answer never outlives what it was made from.
     """
 
-    def __init__(
-        self,
-        inner: SettlingRunner,
-        step: Step,
-        source: RequirementSource,
-        cache: ResponseCache,
-        digests: Digests,
-    ) -> None:
-        self._inner = inner
-        self._step = step
-        self._source = source
-        self._cache = cache
-        self._digests = digests
+    settle: Callable[[FunctionCall], Settled]
+    step: Step
+    source: RequirementSource
+    cache: ResponseCache
+    digests: Digests
 
     def run(self, call: FunctionCall) -> FunctionResponse:
-        if self._step.ttl_seconds == 0:
-            return self._inner.run(call)
+        if self.step.ttl_seconds == 0:
+            return self.settle(call).response
         base = CacheKey.of(call.revision, call.request.tag)
         request = self._with_last_asked(base, call.request)
         key = base._replace(tag=request.tag)
@@ -203,31 +196,31 @@ class CachingRunner:
         is_public = not request.credentials
 
         def read() -> FunctionResponse | None:
-            return self._cache.read(key, function, is_public=is_public)
+            return self.cache.read(key, function, is_public=is_public)
 
         found = read()
         if found is not None:
-            self._cache.metrics.count_cache(function, "hits")
+            self.cache.metrics.count_cache(function, "hits")
             return found
-        self._cache.metrics.count_cache(function, "misses")
-        return self._cache.once(key, read, lambda: self._call(call._replace(request=request), base))
+        self.cache.metrics.count_cache(function, "misses")
+        return self.cache.once(key, read, lambda: self._call(call._replace(request=request), base))
 
     def _with_last_asked(self, base: CacheKey, request: FunctionRequest) -> FunctionRequest:
-        asked = self._cache.asked_last(base)
+        asked = self.cache.asked_last(base)
         if asked is None:
             return request
         try:
-            found = fetch(asked, self._source)
+            found = fetch(asked, self.source)
         except KanisterError:
             # Whether it is still wanted at all is for the function to say.
             return request
         full = with_fetched(request, request, found)
-        return full._replace(tag=tag_of(full, self._digests))
+        return full._replace(tag=tag_of(full, self.digests))
 
     def _call(self, call: FunctionCall, base: CacheKey) -> FunctionResponse:
-        settled = self._inner.settle(call)
-        self._cache.remember_asked(base, requirements_of(settled.response))
-        seconds = kept_seconds(settled.response, self._step.ttl_seconds)
+        settled = self.settle(call)
+        self.cache.remember_asked(base, requirements_of(settled.response))
+        seconds = kept_seconds(settled.response, self.step.ttl_seconds)
         if seconds > 0:
             self._keep(call, base, settled, seconds)
         return settled.response
@@ -235,9 +228,9 @@ class CachingRunner:
     def _keep(self, call: FunctionCall, base: CacheKey, settled: Settled, seconds: float) -> None:
         # As the next equal call will be made: the context is the one before the first round.
         asked = settled.request._replace(context=call.request.context)
-        tag = call.request.tag if asked == call.request else tag_of(asked, self._digests)
+        tag = call.request.tag if asked == call.request else tag_of(asked, self.digests)
         is_public = may_be_written(asked, settled.response)
-        self._cache.write(
+        self.cache.write(
             base._replace(tag=tag),
             call.revision.function,
             settled.response,

@@ -38,25 +38,18 @@ from kanister_py.core.errors import (
 from kanister_py.core.objects.parts import name_of, namespace_of
 from kanister_py.core.registry.choose import choose_revision
 from kanister_py.core.registry.entries import FunctionRevision, Registry
-from kanister_py.executor.requirements_loop import SettlingRunner, fetch
+from kanister_py.executor.requirements_loop import Settled, fetch, settle
 from kanister_py.executor.runner_wrappers import (
     STEP_RETRY,
-    BoundedRunner,
-    MeasuringRunner,
-    Record,
-    RecordingRunner,
-    RetryingRunner,
-    TagCheckingRunner,
-    TracingRunner,
+    bounded,
+    measured,
+    retried,
+    traced,
+    with_tags_checked,
 )
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_metrics import FunctionMetrics
-from kanister_py.ports.function_runner import (
-    Caller,
-    FunctionCall,
-    FunctionCallError,
-    FunctionRunner,
-)
+from kanister_py.ports.function_runner import FunctionCall, FunctionCallError, FunctionRunner
 from kanister_py.ports.requirement_source import RequirementSource
 from kanister_py.ports.tracing import span
 from kanister_py.values import NamedTuple
@@ -110,6 +103,15 @@ class CredentialMissing(UsageError):
         self.step = step
         self.credential = credential
         self.secret = secret
+
+
+class Record(NamedTuple):
+    """One call as the pipeline made it, whatever became of it below."""
+
+    call: FunctionCall
+    seconds: float
+    response: FunctionResponse | None = None
+    error: KanisterError | None = None
 
 
 class Engine(NamedTuple):
@@ -318,29 +320,38 @@ def _answer(
     step: Step, call: FunctionCall, engine: Engine, digests: Digests
 ) -> tuple[StepOutcome, FunctionResponse]:
     """Make one step's call: recording around cache around requirements around retries."""
-    runner: Caller = TracingRunner(TagCheckingRunner(engine.runner))
+    clock = engine.clock
+    run = traced(with_tags_checked(engine.runner.run))
     if engine.metrics is not None:
-        runner = MeasuringRunner(runner, engine.clock, engine.metrics)
-    rule = STEP_RETRY if step.retry is None else STEP_RETRY.as_written(step.retry)
+        run = measured(run, clock, engine.metrics)
     if step.timeout_seconds:
-        runner = BoundedRunner(runner, engine.clock)
-    runner = RetryingRunner(runner, engine.clock, rule)
-    settling = SettlingRunner(runner, step, engine.source)
-    runner = settling
-    if engine.cache is not None:
-        from kanister_py.executor.response_cache import CachingRunner
+        run = bounded(run, clock)
+    rule = STEP_RETRY if step.retry is None else STEP_RETRY.as_written(step.retry)
+    run = retried(run, clock, rule)
 
-        runner = CachingRunner(settling, step, engine.source, engine.cache, digests)
-    records: list[Record] = []
+    def settled(call: FunctionCall) -> Settled:
+        return settle(call, run, step, engine.source)
 
-    def note(record: Record) -> None:
-        records.append(record)
+    began = clock.monotonic()
+
+    def record(response: FunctionResponse | None, error: KanisterError | None = None) -> float:
+        seconds = clock.monotonic() - began
         if engine.note is not None:
-            engine.note(record)
+            engine.note(Record(call, seconds, response, error))
+        return seconds
 
-    response = RecordingRunner(runner, engine.clock, note).run(call)
-    outcome = StepOutcome(step.name, step.function, call.revision.name, records[0].seconds)
-    return outcome, response
+    try:
+        if engine.cache is None:
+            response = settled(call).response
+        else:
+            from kanister_py.executor.response_cache import CachedStep
 
-
-__all__ = ["Engine", "compose"]
+            cached = CachedStep(settled, step, engine.source, engine.cache, digests)
+            response = cached.run(call)
+    except KanisterError as error:
+        record(None, error)
+        raise
+    return (
+        StepOutcome(step.name, step.function, call.revision.name, record(response)),
+        response,
+    )

@@ -132,19 +132,15 @@ def mebibytes(size: int) -> str:
     return f"{size / (1 << 20):.{3 if size < 1000 << 20 else 4}g} MiB"
 
 
-class Caller(Protocol):
-    """A runner, or a wrapper around one."""
-
-    def run(self, call: FunctionCall) -> FunctionResponse: ...
-
-
-class FunctionRunner(Caller, Protocol):
+class FunctionRunner(Protocol):
     """Calls a revision of a function and gives its answer.
 
     Calls may come from any thread, several at once. A call that brings no answer
     raises one of the errors of the core: a `TransientError` where trying again may
     help. What a function says itself, a fatal result included, is an answer.
     """
+
+    def run(self, call: FunctionCall) -> FunctionResponse: ...
 
     def close(self) -> None:
         """Let the calls under way end, and let go of what was opened."""

@@ -76,11 +76,3 @@ class ObjectStores(Protocol):
 
     def with_keys(self, location: Location) -> Location:
         """Give the location with keys that open it by themselves: a role is taken on."""
-
-
-__all__ = [
-    "ObjectMissing",
-    "ObjectStore",
-    "ObjectStores",
-    "StoredObject",
-]

@@ -17,7 +17,7 @@ import pytest
 
 from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.executor.runner_wrappers import TracingRunner
+from kanister_py.executor.runner_wrappers import traced
 from kanister_py.ports.function_runner import FunctionCall
 from kanister_py.ports.tracing import begin_span, span, trace_with, traceparent
 from kanister_py.proto.messages import METHODS, V1
@@ -258,7 +258,7 @@ def test_a_function_hears_over_grpc_which_call_it_answers(exported: InMemorySpan
     server.start()
     runner = GrpcRunner(ClientSecurity(is_insecure=True))
     revision = FunctionRevision("f", "f-1", 1, endpoint=f"dns:///127.0.0.1:{port}")
-    TracingRunner(runner).run(FunctionCall("one", revision, request_with()))
+    traced(runner.run)(FunctionCall("one", revision, request_with()))
     runner.close()
     server.stop(None)
     assert heard[0]["traceparent"].startswith("00-")

@@ -27,8 +27,8 @@ from kanister_py.executor.run_pipeline import (
     PipelineStepFailed,
     PipelineStepRefused,
     PipelineStepUnavailable,
+    Record,
 )
-from kanister_py.executor.runner_wrappers import Record
 from kanister_py.ports.function_runner import (
     FunctionAnswerInvalid,
     FunctionAnswerTooLarge,

@@ -9,9 +9,9 @@ from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.core.retries import RetryRule
 from kanister_py.executor.runner_wrappers import (
     STEP_RETRY,
-    BoundedRunner,
-    RetryingRunner,
-    TagCheckingRunner,
+    bounded,
+    retried,
+    with_tags_checked,
 )
 from kanister_py.ports.function_runner import (
     FunctionAnswerInvalid,
@@ -46,7 +46,7 @@ class Failing:
 @pytest.mark.parametrize("kind", [FunctionUnavailable, FunctionOverloaded])
 def test_what_may_go_well_the_next_time_is_called_again(kind: type[FunctionCallError]) -> None:
     clock, inner = FakeClock(jumps=True), Failing(kind, 3)
-    assert RetryingRunner(inner, clock).run(CALL).tag == "answered"
+    assert retried(inner.run, clock)(CALL).tag == "answered"
     assert inner.calls == 4
     assert clock.monotonic() == pytest.approx(0.1 + 0.2 + 0.4)
 
@@ -64,7 +64,7 @@ def test_what_may_go_well_the_next_time_is_called_again(kind: type[FunctionCallE
 def test_nothing_else_is(kind: type[FunctionCallError]) -> None:
     clock, inner = FakeClock(jumps=True), Failing(kind, 1)
     with pytest.raises(kind):
-        RetryingRunner(inner, clock).run(CALL)
+        retried(inner.run, clock)(CALL)
     assert (inner.calls, clock.monotonic()) == (1, 0.0)
 
 
@@ -73,7 +73,7 @@ def test_the_last_failure_is_told() -> None:
     rule = STEP_RETRY._replace(limit=2, backoff_seconds=4, max_backoff_seconds=5)
     clock = FakeClock(jumps=True)
     with pytest.raises(FunctionUnavailable):
-        RetryingRunner(inner, clock, rule).run(CALL)
+        retried(inner.run, clock, rule)(CALL)
     assert (inner.calls, clock.monotonic()) == (3, 9.0)
 
 
@@ -104,7 +104,7 @@ def test_nobody_is_waited_for_over_and_over(seconds: float, rule: RetryRule, cal
     clock = FakeClock(jumps=True)
     inner = OutOfReach(clock, seconds)
     with pytest.raises(FunctionUnavailable):
-        RetryingRunner(inner, clock, rule).run(CALL._replace(timeout_seconds=60.0))
+        retried(inner.run, clock, rule)(CALL._replace(timeout_seconds=60.0))
     assert inner.calls == calls
 
 
@@ -127,13 +127,13 @@ class Slow:
 def test_all_rounds_of_a_step_have_its_timeout_together() -> None:
     clock = FakeClock(jumps=True)
     slow = Slow(clock, 4.0)
-    runner = BoundedRunner(slow, clock)
+    run = bounded(slow.run, clock)
     call = CALL._replace(timeout_seconds=10.0)
     for _ in range(3):
-        runner.run(call)
+        run(call)
     assert slow.given == [10.0, 6.0, 2.0]
     with pytest.raises(FunctionTimedOut, match="took more than 10 s together, its timeout"):
-        runner.run(call)
+        run(call)
     assert len(slow.given) == 3
 
 
@@ -156,30 +156,30 @@ def test_a_call_that_timed_out_and_is_wanted_again_has_the_timeout_anew() -> Non
     clock = FakeClock(jumps=True)
     hanging = Hanging(clock, 2)
     rule = STEP_RETRY._replace(limit=2, on=frozenset({"FunctionTimedOut"}))
-    runner = RetryingRunner(BoundedRunner(hanging, clock), clock, rule)
+    run = retried(bounded(hanging.run, clock), clock, rule)
     call = CALL._replace(timeout_seconds=10.0)
-    assert runner.run(call).tag == "answered"
+    assert run(call).tag == "answered"
     assert hanging.given == pytest.approx([10.0, 10.0, 10.0])
     # The next round has what the last call left.
-    runner.run(call)
+    run(call)
     assert hanging.given[-1] == pytest.approx(9.0)
 
 
 def test_a_call_that_timed_out_is_not_made_again_unasked() -> None:
     clock = FakeClock(jumps=True)
     hanging = Hanging(clock, 2)
-    runner = RetryingRunner(BoundedRunner(hanging, clock), clock)
+    run = retried(bounded(hanging.run, clock), clock)
     with pytest.raises(FunctionTimedOut):
-        runner.run(CALL._replace(timeout_seconds=10.0))
+        run(CALL._replace(timeout_seconds=10.0))
     assert hanging.given == [10.0]
 
 
 def test_a_step_without_a_timeout_is_left_to_the_runner() -> None:
     clock = FakeClock(jumps=True)
     slow = Slow(clock, 4.0)
-    runner = BoundedRunner(slow, clock)
+    run = bounded(slow.run, clock)
     for _ in range(3):
-        runner.run(CALL)
+        run(CALL)
     assert slow.given == [0.0] * 3
 
 
@@ -195,7 +195,7 @@ class Answering:
 
 def answer(asked: str, answered: str) -> FunctionResponse:
     call = FunctionCall("one", FunctionRevision("f", "f-1", 1), request_with(tag=asked))
-    return TagCheckingRunner(Answering(answered)).run(call)
+    return with_tags_checked(Answering(answered).run)(call)
 
 
 @pytest.mark.parametrize(
