@@ -34,7 +34,7 @@ from typing import Any
 from kanister_py.core.compositions.dry_run import Rendered
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.naming import resource_name_of
-from kanister_py.core.objects.documents import Document, Path
+from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.objects.reading import Reader
 from kanister_py.values import NamedTuple
@@ -73,9 +73,7 @@ def parse_suite(document: Document) -> Suite:
         reader.note(("kind",), f"Must be a {KIND} of {API_VERSION}, found {found}")
     shared = {key: data[key] for key in _SHARED if key in data}
     cases = []
-    for index, item in enumerate(reader.items(data, "cases", ())):
-        path: Path = ("cases", index)
-        given = reader.mapping(item, path, _CASE)
+    for given, path in reader.members(data, "cases", (), _CASE):
         inputs = {**shared, **{key: each for key, each in given.items() if key in _CASE[1:-1]}}
         for key in ("xr", "composition"):
             if key not in inputs:
@@ -83,9 +81,9 @@ def parse_suite(document: Document) -> Suite:
         expect = reader.mapping(given.get("expect"), (*path, "expect"), _EXPECT, keeps_nulls=True)
         if not expect:
             reader.note((*path, "expect"), "Must say what is expected")
-        for number, each in enumerate(reader.items(expect, "resources", (*path, "expect"))):
-            reader.mapping(each, (*path, "expect", "resources", number), _RESOURCE)
-        cases.append(Case(reader.text(given, "name", path) or f"case {index + 1}", inputs, expect))
+        [*reader.members(expect, "resources", (*path, "expect"), _RESOURCE)]
+        name = reader.text(given, "name", path) or f"case {len(cases) + 1}"
+        cases.append(Case(name, inputs, expect))
     if not cases:
         reader.note(("cases",), "Must hold at least one case")
     for unknown in reader.unknown:

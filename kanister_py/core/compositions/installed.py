@@ -141,11 +141,11 @@ class _Reader(Reader):
             found = f"{kind} of {data.get('apiVersion')}"
             self.note((), f"Must be a Function of pkg.crossplane.io/v1, found {found}")
             return
-        metadata = self.mapping(data.get("metadata"), ("metadata",))
-        name = self.text(metadata, "name", ("metadata",))
-        spec = self.mapping(data.get("spec"), ("spec",))
-        labels = self.texts(metadata, "labels", ("metadata",))
-        given = {**self.texts(metadata, "annotations", ("metadata",)), **self._annotations}
+        metadata, at = self.member(data, "metadata", ())
+        name = self.text(metadata, "name", at)
+        spec, _ = self.member(data, "spec", ())
+        labels = self.texts(metadata, "labels", at)
+        given = {**self.texts(metadata, "annotations", at), **self._annotations}
         key = "image" if kind == "FunctionRevision" else "package"
         package = self.text(spec, key, ("spec",))
         if not name:

@@ -235,14 +235,13 @@ class _Reader(Reader):
         if not is_composition(data):
             found = f"{data.get('kind')} of {data.get('apiVersion')}"
             self.note(("kind",), f"Must be a Composition of {GROUP}/v1, found {found}")
-        metadata = self.mapping(data.get("metadata"), ("metadata",))
+        metadata, at = self.member(data, "metadata", ())
         spec = self.mapping(data.get("spec"), ("spec",))
         # In a pipeline there are functions for what the old mode had fields for.
         self.mapping(spec, ("spec",), _SPEC if _mode_of(spec) == "Pipeline" else _OLD_SPEC)
-        path: Path = ("spec", "compositeTypeRef")
-        target = self.mapping(spec.get("compositeTypeRef"), path, ("apiVersion", "kind"))
-        name = self.text(metadata, "name", ("metadata",))
-        labels = self.texts(metadata, "labels", ("metadata",))
+        target, path = self.member(spec, "compositeTypeRef", ("spec",), ("apiVersion", "kind"))
+        name = self.text(metadata, "name", at)
+        labels = self.texts(metadata, "labels", at)
         revision = name
         if data.get("kind") == "CompositionRevision":
             name = labels.get(COMPOSITION_NAME_LABEL) or name
@@ -254,7 +253,7 @@ class _Reader(Reader):
             self.wanted(target, "kind", path),
             self.steps(spec),
             labels,
-            self.texts(metadata, "annotations", ("metadata",)),
+            self.texts(metadata, "annotations", at),
             self.text(spec, "writeConnectionSecretsToNamespace", ("spec",)),
             revision=revision,
         )
@@ -276,8 +275,7 @@ class _Reader(Reader):
             path: Path = ("spec", "pipeline", index)
             step = self.step(item, path)
             if step.name and step.name in seen:
-                message = f"Another step is called {step.name}; names must differ"
-                self.note((*path, "step"), message)
+                self.note((*path, "step"), f"Another step is called {step.name}; names must differ")
             seen.add(step.name)
             steps.append(step)
         return tuple(steps)
@@ -298,11 +296,9 @@ class _Reader(Reader):
     def step(self, value: Any, path: Path) -> Step:
         data = self.mapping(value, path, _STEP)
         name = self.wanted(data, "step", path)
-        ref_path: Path = (*path, "functionRef")
-        reference = self.mapping(data.get("functionRef"), ref_path, ("name", "version"))
-        requirements_path: Path = (*path, "requirements")
+        reference, ref_path = self.member(data, "functionRef", path, ("name", "version"))
         keys = ("requiredResources", "requiredSchemas")
-        requirements = self.mapping(data.get("requirements"), requirements_path, keys)
+        requirements, requirements_path = self.member(data, "requirements", path, keys)
         iterations = self.number(
             data, "maxIterations", path, DEFAULT_ITERATIONS, least=0, whole=True
         )
@@ -334,20 +330,15 @@ class _Reader(Reader):
                 parse_request(version)
             except InvalidVersion as error:
                 self.note((*path, "functionRef", "version"), error.message)
-        named = self.mapping(
-            data.get("functionRevisionRef"), (*path, "functionRevisionRef"), ("name",)
-        )
-        selector_path: Path = (*path, "functionRevisionSelector")
-        selector = self.mapping(data.get("functionRevisionSelector"), selector_path, SELECTOR_KEYS)
-        labels = self.texts(selector, "matchLabels", selector_path)
-        name = self.text(named, "name", (*path, "functionRevisionRef"))
-        expressions = self.expressions(selector, selector_path)
+        named, at = self.member(data, "functionRevisionRef", path, ("name",))
+        selector, inside = self.member(data, "functionRevisionSelector", path, SELECTOR_KEYS)
+        labels = self.texts(selector, "matchLabels", inside)
+        name = self.text(named, "name", at)
+        expressions = self.expressions(selector, inside)
         return RevisionRequest(name, labels or None, version, expressions)
 
     def expressions(self, selector: Mapping[str, Any], path: Path) -> LabelSelector:
-        for index, item in enumerate(self.items(selector, "matchExpressions", path)):
-            here: Path = (*path, "matchExpressions", index)
-            self.mapping(item, here, ("key", "operator", "values"))
+        [*self.members(selector, "matchExpressions", path, ("key", "operator", "values"))]
         given = selector.get("matchExpressions")
         if not isinstance(given, list) or any(p[: len(path)] == path for p, _ in self.problems):
             return LabelSelector()
@@ -363,8 +354,7 @@ class _Reader(Reader):
         return self.mapping(data["input"], (*path, "input"), keeps_nulls=True)
 
     def input_ref(self, data: Mapping[str, Any], path: Path) -> InputRef | ArtifactRef | None:
-        here: Path = (*path, "inputRef")
-        given = self.mapping(data.get("inputRef"), here, ("configMapRef", "ociRef"))
+        given, here = self.member(data, "inputRef", path, ("configMapRef", "ociRef"))
         if data.get("inputRef") is None:
             return None
         if data.get("input") is not None:
@@ -372,9 +362,8 @@ class _Reader(Reader):
         if "ociRef" in given:
             if "configMapRef" in given:
                 self.note(here, "Must have one of configMapRef and ociRef")
-            return self.artifact_ref(given, (*here, "ociRef"))
-        at: Path = (*here, "configMapRef")
-        found = self.mapping(given.get("configMapRef"), at, ("name", "namespace", "key"))
+            return self.artifact_ref(given, here)
+        found, at = self.member(given, "configMapRef", here, ("name", "namespace", "key"))
         return InputRef(
             self.wanted(found, "name", at),
             self.text(found, "namespace", at),
@@ -382,11 +371,11 @@ class _Reader(Reader):
         )
 
     def artifact_ref(self, given: Mapping[str, Any], path: Path) -> ArtifactRef | None:
-        found = self.mapping(given["ociRef"], path, ("package", "path", "packagePullSecrets"))
+        keys = ("package", "path", "packagePullSecrets")
+        found, path = self.member(given, "ociRef", path, keys)
         secrets = tuple(
-            self.wanted(self.mapping(each, here, ("name",)), "name", here)
-            for index, each in enumerate(self.items(found, "packagePullSecrets", path))
-            for here in ((*path, "packagePullSecrets", index),)
+            self.wanted(each, "name", here)
+            for each, here in self.members(found, "packagePullSecrets", path, ("name",))
         )
         text = self.wanted(found, "package", path)
         # Compositions without artifacts need no reader of their names.
@@ -408,9 +397,8 @@ class _Reader(Reader):
 
     def credentials(self, data: Mapping[str, Any], path: Path) -> tuple[Credential, ...]:
         found: list[Credential] = []
-        for index, item in enumerate(self.items(data, "credentials", path)):
-            here: Path = (*path, "credentials", index)
-            given = self.mapping(item, here, ("name", "source", "secretRef"))
+        keys = ("name", "source", "secretRef")
+        for given, here in self.members(data, "credentials", path, keys):
             name = self.wanted(given, "name", here)
             if name and any(each.name == name for each in found):
                 self.note((*here, "name"), f"Another credential is called {name}")
@@ -420,10 +408,9 @@ class _Reader(Reader):
             if source == "None":
                 found.append(Credential(name))
                 continue
-            ref_path: Path = (*here, "secretRef")
-            reference = self.mapping(given.get("secretRef"), ref_path, ("namespace", "name"))
-            namespace = self.wanted(reference, "namespace", ref_path)
-            found.append(Credential(name, namespace, self.wanted(reference, "name", ref_path)))
+            reference, at = self.member(given, "secretRef", here, ("namespace", "name"))
+            namespace = self.wanted(reference, "namespace", at)
+            found.append(Credential(name, namespace, self.wanted(reference, "name", at)))
         return tuple(found)
 
     def selectors(self, data: Mapping[str, Any], key: str, path: Path) -> Mapping[str, Data]:
@@ -432,13 +419,10 @@ class _Reader(Reader):
         known: tuple[str, ...] = ("requirementName", "apiVersion", "kind")
         if key == "requiredResources":
             known = (*known, "namespace", "name", "matchLabels")
-        for index, item in enumerate(self.items(data, key, path)):
-            here: Path = (*path, key, index)
-            given = self.mapping(item, here, known)
+        for given, here in self.members(data, key, path, known):
             name = self.wanted(given, "requirementName", here)
             if name in found:
-                message = f"Another requirement is called {name}"
-                self.note((*here, "requirementName"), message)
+                self.note((*here, "requirementName"), f"Another requirement is called {name}")
             selector: Data = {
                 "apiVersion": self.wanted(given, "apiVersion", here),
                 "kind": self.wanted(given, "kind", here),
@@ -495,9 +479,7 @@ class _Reader(Reader):
         if data.get("allowedExtraResources") is None:
             return None
         found = []
-        for index, item in enumerate(self.items(data, "allowedExtraResources", path)):
-            here: Path = (*path, "allowedExtraResources", index)
-            given = self.mapping(item, here, RULE_KEYS)
+        for given, here in self.members(data, "allowedExtraResources", path, RULE_KEYS):
             spelt = [key for key in ("matchName", "name") if key in given]
             if len(spelt) > 1 or (spelt and any(key in given for key in SELECTOR_KEYS)):
                 kinds = "matchName (or name) and matchLabels or matchExpressions"

@@ -6,7 +6,7 @@ for models takes longer to load than all the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -82,6 +82,21 @@ class Reader:
         if keeps_nulls or None not in value.values():
             return value
         return {key: each for key, each in value.items() if each is not None}
+
+    def member(
+        self, data: Mapping[str, Any], key: str, path: Path, known: tuple[str, ...] | None = None
+    ) -> tuple[dict[str, Any], Path]:
+        """Read a map under a key, and give it with its path."""
+        inside = (*path, key)
+        return self.mapping(data.get(key), inside, known), inside
+
+    def members(
+        self, data: Mapping[str, Any], key: str, path: Path, known: tuple[str, ...]
+    ) -> Iterator[tuple[dict[str, Any], Path]]:
+        """Read a list of maps under a key, and give each with its path."""
+        for index, each in enumerate(self.items(data, key, path)):
+            inside = (*path, key, index)
+            yield self.mapping(each, inside, known), inside
 
     def flag(self, data: Mapping[str, Any], key: str, path: Path) -> bool:
         """Read true or false under a key; nothing is false."""

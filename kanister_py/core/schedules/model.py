@@ -163,9 +163,7 @@ class _Reader(Reader):
 
     def _windows(self, spec: Mapping[str, Any], path: Path, zone_name: str) -> tuple[Window, ...]:
         count, found = len(self.problems), []
-        for index, each in enumerate(self.items(spec, "windows", path)):
-            inside = (*path, "windows", index)
-            data = self.mapping(each, inside, ("schedule", "duration"))
+        for data, inside in self.members(spec, "windows", path, ("schedule", "duration")):
             begins = self.wanted(data, "schedule", inside)
             self.wanted(data, "duration", inside)
             seconds = self._seconds(data, "duration", inside)
