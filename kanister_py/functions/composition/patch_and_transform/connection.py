@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
-from kanister_py.functions.composition.patch_and_transform.documents import Document
 from kanister_py.functions.composition.patch_and_transform.patches import (
     COMBINE_FROM_COMPOSITE,
     FROM_COMPOSITE,
@@ -18,7 +17,12 @@ from kanister_py.functions.composition.patch_and_transform.problems import (
     check_operand,
     required,
 )
-from kanister_py.functions.composition.patch_and_transform.values import Unresolved, as_floats
+from kanister_py.functions.composition.patch_and_transform.values import (
+    Document,
+    Unresolved,
+    as_floats,
+    written,
+)
 
 _CONNECTION_TYPE: Final = "connection.crossplane.io/v1alpha1"
 
@@ -59,8 +63,9 @@ def extract_details(
                 found[name] = known[key]
         else:
             try:
-                value = parse_field_path(detail["fromFieldPath"]).get(resource)
-                text = value if isinstance(value, str) else _json_of(value)
+                text = parse_field_path(detail["fromFieldPath"]).get(resource)
+                if not isinstance(text, str):
+                    text = written(as_floats(text))
             except (FieldPathError, Unresolved):
                 continue  # It may be there later, and be of use then.
             found[name] = _encoded(text)
@@ -166,9 +171,3 @@ def name_of(composite: Mapping[str, Any]) -> str:
 def _text(metadata: Any, key: str) -> str:
     value = metadata.get(key) if isinstance(metadata, dict) else None
     return value if isinstance(value, str) else ""
-
-
-def _json_of(value: Any) -> str:
-    from kanister_py.functions.composition.patch_and_transform.string_transforms import to_json
-
-    return to_json(as_floats(value))

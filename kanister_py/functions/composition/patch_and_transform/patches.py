@@ -11,14 +11,17 @@ from kanister_py.core.objects.field_paths import (
     MergeOptions,
     parse_field_path,
 )
-from kanister_py.functions.composition.patch_and_transform.documents import Document
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,
     first_problem,
     invalid,
     required,
 )
-from kanister_py.functions.composition.patch_and_transform.values import Unresolved, settled
+from kanister_py.functions.composition.patch_and_transform.values import (
+    Document,
+    Unresolved,
+    settled,
+)
 
 FROM_COMPOSITE: Final = "FromCompositeFieldPath"
 COMBINE_FROM_COMPOSITE: Final = "CombineFromComposite"
@@ -84,20 +87,15 @@ def check_patch(patch: Mapping[str, Any], go_type: str) -> Problem | None:
         return invalid("type", kind, "unknown patch type", (*_ENDS, PATCH_SET))
     elif not patch.get("fromFieldPath"):
         return required("fromFieldPath", f"fromFieldPath must be set for patch type {kind}")
-    problem = _check_transforms(patch.get("transforms", ()))
-    return problem or _check_policy(patch.get("policy", {}))
-
-
-def _check_transforms(transforms: Sequence[Mapping[str, Any]]) -> Problem | None:
-    if not transforms:
+    transforms = patch.get("transforms")
+    if transforms:
         # Most patches have none, and these modules take longer to load than one to compile.
-        return None
-    from kanister_py.functions.composition.patch_and_transform.transforms import check_transform
+        from kanister_py.functions.composition.patch_and_transform.transforms import check_transform
 
-    return first_problem("transforms", transforms, check_transform)
-
-
-def _check_policy(policy: Mapping[str, str]) -> Problem | None:
+        problem = first_problem("transforms", transforms, check_transform)
+        if problem is not None:
+            return problem
+    policy = patch.get("policy", {})
     for name, known in (("toFieldPath", _MERGES), ("fromFieldPath", ("Optional", "Required"))):
         if name in policy and policy[name] not in known:
             field, detail = f"policy.{name}Policy", f"unknown {name}Policy"
@@ -262,7 +260,3 @@ def _reader_of_several(patch: Mapping[str, Any], merge: MergeOptions | None) -> 
         return settled(value) if merge is None else value
 
     return read
-
-
-def compile_patches(patches: Sequence[Mapping[str, Any]]) -> tuple[Patch, ...]:
-    return tuple(map(Patch, patches))

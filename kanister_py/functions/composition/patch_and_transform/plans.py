@@ -20,7 +20,6 @@ from kanister_py.functions.composition.patch_and_transform.patches import (
     Patch,
     check_environment_patch,
     check_patch,
-    compile_patches,
     type_of,
 )
 from kanister_py.functions.composition.patch_and_transform.problems import (
@@ -128,7 +127,7 @@ def _plan_of(decoded: Mapping[str, Any]) -> Plan:
         for each in decoded.get("environment", {}).get("patches", ())
     )
     sets = {
-        each["name"]: compile_patches(each.get("patches", ()))
+        each["name"]: tuple(map(Patch, each.get("patches", ())))
         for each in decoded.get("patchSets", ())
     }
     templates = []

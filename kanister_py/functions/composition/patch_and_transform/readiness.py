@@ -26,18 +26,15 @@ def check_readiness_check(check: Check) -> Problem | None:
     if kind not in _KINDS:
         return invalid("type", kind, "unknown readiness check type", _KINDS)
     if kind == "MatchCondition":
-        return _check_condition(check.get("matchCondition"))
+        wanted = check.get("matchCondition")
+        for name in ("type", "status") if wanted is not None else ():
+            if not wanted or not wanted.get(name):
+                return required(f"matchCondition.{name}", f"cannot be empty for type {kind}")
+        return None
     for needed, name in (("MatchString", "matchString"), ("MatchInteger", "matchInteger")):
         if kind == needed and name not in check:
             return required(name, f"cannot be nil for type {kind}")
     return None if "fieldPath" in check else required("fieldPath", "cannot be empty")
-
-
-def _check_condition(wanted: Check | None) -> Problem | None:
-    for name in ("type", "status") if wanted is not None else ():
-        if not wanted or not wanted.get(name):
-            return required(f"matchCondition.{name}", "cannot be empty for type MatchCondition")
-    return None
 
 
 def is_ready(resource: Mapping[str, Any], checks: Sequence[Check]) -> bool:

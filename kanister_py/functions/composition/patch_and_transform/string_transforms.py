@@ -14,15 +14,15 @@ from kanister_py.functions.composition.patch_and_transform.problems import (
     required,
 )
 from kanister_py.functions.composition.patch_and_transform.values import (
+    MAX_TEXT,
     Config,
     Resolve,
     Unresolved,
     never,
+    too_long,
+    written,
 )
 from kanister_py.patterns import pattern_of
-
-MAX_TEXT: Final = 16 * 1024 * 1024
-"""How long a text may become; formats and separators of a few letters can ask for gigabytes."""
 
 
 def expression_of(pattern: str) -> Any:
@@ -95,11 +95,7 @@ def formatted(format_: str, values: Sequence[Any]) -> str:
     try:
         return sprintf(format_, *map(_printable, values), context=Context())
     except LimitExceeded as error:
-        raise _too_long() from error
-
-
-def _too_long() -> Unresolved:
-    return Unresolved(f"the text would have more than {MAX_TEXT} bytes")
+        raise too_long() from error
 
 
 def _printable(value: Any) -> Any:
@@ -135,7 +131,7 @@ def compile_format(format_: str) -> Callable[[Sequence[Any]], str]:
         if len(values) != len(pieces) - 1:
             return formatted(format_, values)
         if len(template) + sum(map(len, values)) > MAX_TEXT:
-            raise _too_long()
+            raise too_long()
         return template % tuple(values)
 
     return format_texts
@@ -147,12 +143,6 @@ _PLAIN_VERB: Final = pattern_of("%[sv]")
 def _compile_format(format_: str) -> Resolve:
     print_ = compile_format(format_)
     return lambda value: print_((value,))
-
-
-def _compile_trim(trim: str, *, is_prefix: bool) -> Resolve:
-    if is_prefix:
-        return lambda value: shown(value).removeprefix(trim)
-    return lambda value: shown(value).removesuffix(trim)
 
 
 def _compile_regexp(config: Config) -> Resolve:
@@ -185,7 +175,7 @@ def _compile_join(config: Config, *, is_mended: bool = False) -> Resolve:
             raise Unresolved("could not parse input array")
         texts = [shown(each) for each in value]
         if sum(map(byte_length, texts)) + len(texts) * byte_length(separator) > MAX_TEXT:
-            raise _too_long()
+            raise too_long()
         if is_mended:
             return str(separator.join(texts))
         joined = "".join(text + separator for text in texts)
@@ -202,34 +192,15 @@ def _compile_replace(config: Config) -> Resolve:
         text = shown(value)
         grown = text.count(search) * (len(replacement) - len(search))
         if len(text) + grown > MAX_TEXT:
-            raise _too_long()
+            raise too_long()
         return text.replace(search, replacement)
 
     return resolve
 
 
-def _compile_string_convert(kind: str) -> Resolve:
-    convert = _CONVERSIONS_OF_TEXT.get(kind)
-    return convert or never(f"type {kind} is not supported for string convert")
-
-
-def to_json(value: Any) -> str:
-    """Write a value as JSON, as encoding/json does."""
-    from kanister_py.gotemplate import Context, GoError
-    from kanister_py.gotemplate.errors import LimitExceeded
-    from kanister_py.gotemplate.sprig.jsons import encode
-
-    try:
-        return encode(value, Context())
-    except GoError as error:
-        raise Unresolved(error.text) from error
-    except LimitExceeded as error:
-        raise _too_long() from error
-
-
 def _to_json(value: Any) -> str:
     try:
-        return to_json(value)
+        return written(value)
     except Unresolved as error:
         raise Unresolved(f"cannot marshal to JSON: {error}") from error
 
@@ -298,9 +269,11 @@ _CONVERSIONS_OF_TEXT: Final[Mapping[str, Resolve]] = {
 }
 _STRING_COMPILERS: Final[Mapping[str, Callable[[Any], Resolve]]] = {
     "Format": _compile_format,
-    "Convert": _compile_string_convert,
-    "TrimPrefix": partial(_compile_trim, is_prefix=True),
-    "TrimSuffix": partial(_compile_trim, is_prefix=False),
+    "Convert": lambda kind: (
+        _CONVERSIONS_OF_TEXT.get(kind) or never(f"type {kind} is not supported for string convert")
+    ),
+    "TrimPrefix": lambda trim: lambda value: shown(value).removeprefix(trim),
+    "TrimSuffix": lambda trim: lambda value: shown(value).removesuffix(trim),
     "Regexp": _compile_regexp,
     "Join": _compile_join,
     "Replace": _compile_replace,

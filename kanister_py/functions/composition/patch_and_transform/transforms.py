@@ -6,20 +6,18 @@ Inside, a Python float is a double and an int an int64.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from kanister_py.functions.composition.patch_and_transform.convert_transforms import (
-    check_convert,
-    compile_convert,
-)
 from kanister_py.functions.composition.patch_and_transform.fields import MENDED
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,
     check_operand,
     first_problem,
     invalid,
+    quoted,
     required,
 )
 from kanister_py.functions.composition.patch_and_transform.string_transforms import (
@@ -30,16 +28,20 @@ from kanister_py.functions.composition.patch_and_transform.string_transforms imp
     regexp_problem,
 )
 from kanister_py.functions.composition.patch_and_transform.values import (
+    MAX_INT64,
+    MIN_INT64,
     Config,
     Resolve,
     Unresolved,
     as_decoded,
+    as_float,
     as_floats,
     go_type,
     int64_of,
     never,
     wrapped_int64,
 )
+from kanister_py.patterns import pattern_of
 
 
 def compile_transforms(transforms: Sequence[Config]) -> Resolve:
@@ -224,6 +226,222 @@ def _text_to_match(value: Any) -> str:
         raise Unresolved(f"unsupported input type '{go_type(value)}'")
     return value
 
+
+# Conversions
+
+
+_FORMATS: Final = ("none", "quantity", "json")
+_TYPES: Final = ("string", "bool", "int", "int64", "float64", "object", "array")
+
+
+def check_convert(config: Config) -> Problem | None:
+    if config.get("format", "none") not in _FORMATS:
+        return invalid("format", config["format"], "invalid format", _FORMATS)
+    kind = config.get("toType", "")
+    if kind not in _TYPES:
+        return invalid("toType", kind, "invalid type", _TYPES)
+    return None
+
+
+def compile_convert(config: Config) -> Resolve:
+    problem = check_convert(config)
+    if problem is not None:
+        return never(str(problem))
+    format_ = config.get("format", "none")
+    target = "int64" if config["toType"] == "int" else config["toType"]
+
+    def resolve(value: Any) -> Any:
+        source = go_type(value)
+        if type(value) not in (str, bool, int, float):
+            raise Unresolved(f"invalid input type {source}")
+        if source == target:
+            return value
+        convert = _CONVERSIONS.get((source, target, format_))
+        if convert is None:
+            raise Unresolved(
+                f"conversion from {source} to {target} is not supported with format {format_}"
+            )
+        return convert(value)
+
+    return resolve
+
+
+def _not_parsed(function: str, text: str, why: str = "invalid syntax") -> Unresolved:
+    return Unresolved(f"strconv.{function}: parsing {quoted(text)}: {why}")
+
+
+def _parsed_int(text: str) -> int:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not (digits.isascii() and digits.isdigit()):
+        raise _not_parsed("ParseInt", text)
+    plain = digits.lstrip("0") or "0"
+    value = int(plain) if len(plain) < 20 else MAX_INT64 + 2
+    if text[0] == "-":
+        value = -value
+    if not MIN_INT64 <= value <= MAX_INT64:
+        raise _not_parsed("ParseInt", text, "value out of range")
+    return value
+
+
+def _parsed_bool(text: str) -> bool:
+    if text in ("1", "t", "T", "TRUE", "true", "True"):
+        return True
+    if text in ("0", "f", "F", "FALSE", "false", "False"):
+        return False
+    raise _not_parsed("ParseBool", text)
+
+
+def _parsed_float(text: str) -> float:
+    from kanister_py.gotemplate.numbers import read_float
+
+    value = read_float(text)
+    if value is not None:
+        return value
+    try:
+        is_too_large = math.isinf(float(text)) and text.isascii()
+    except ValueError:
+        is_too_large = text.lstrip("+-")[:2].lower() == "0x" and _is_hex_float(text)
+    raise _not_parsed(
+        "ParseFloat", text, "value out of range" if is_too_large else "invalid syntax"
+    )
+
+
+def _is_hex_float(text: str) -> bool:
+    try:
+        float.fromhex(text)
+    except OverflowError:
+        return "p" in text.lower()
+    except ValueError:
+        return False
+    return False
+
+
+def _float_as_text(value: float) -> str:
+    from kanister_py.gotemplate.numbers import format_float
+
+    return format_float(value, "f")
+
+
+def _read_json(text: str) -> Any:
+    from kanister_py.gotemplate import Context, GoError
+    from kanister_py.gotemplate.errors import LimitExceeded
+    from kanister_py.gotemplate.sprig.jsons import decode
+
+    try:
+        return decode(text, Context())
+    except GoError as error:
+        raise Unresolved(error.text) from error
+    except LimitExceeded as error:
+        raise Unresolved("the JSON is too large") from error
+
+
+def _json_of(kind: type, text: str) -> Any:
+    value = _read_json(text)
+    if value is not None and type(value) is not kind:
+        word = _JSON_WORDS[type(value)]
+        raise Unresolved(f"json: cannot unmarshal {word} into Go value of type {go_type(kind())}")
+    return value
+
+
+# Quantities such as `1.5Gi` as doubles. The double is made of digits and a power of ten, not
+# rounded from the exact amount: the last digit may differ, and does in the same places as in
+# Kubernetes.
+
+_TEXT: Final = pattern_of(
+    r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?P<point>\.(?P<part>[0-9]*))?"
+    r"(?P<suffix>[eEinumkKMGTP]*[-+]?[0-9]*)"
+)
+_EXPONENT: Final = pattern_of(r"[eE]([+-]?[0-9]+)")
+_POWERS_OF_TEN: Final = {
+    "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
+}  # fmt: skip
+_POWERS_OF_TWO: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+# The digits of the smallest amount there is, a billionth.
+_NANO: Final = 9
+_MAX_DIGITS: Final = 18
+_MAX_EXPONENT: Final = (1 << 31) - 1
+# Longer numbers come from nobody's hand, and take long.
+_MAX_LENGTH: Final = 1000
+
+
+def approximate_amount(text: str) -> float:
+    """Give the double nearest to a quantity, within a unit or so in the last place."""
+    found = _TEXT.fullmatch(text)
+    if found is None or not text or len(text) > _MAX_LENGTH:
+        raise Unresolved(
+            "quantities must match the regular expression "
+            "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+        )
+    suffix = found["suffix"]
+    exponent = _power_of_ten(suffix)
+    if exponent is None and suffix not in _POWERS_OF_TWO:
+        raise Unresolved("unable to parse quantity's suffix")
+    part = found["part"] or ""
+    if not found["whole"] and not part:
+        raise Unresolved("unable to parse numeric part of quantity")
+    sign = -1 if found["sign"] == "-" else 1
+    whole = found["whole"].lstrip("0") or "0"
+    digits, scale = int(whole + part), len(part)
+    if exponent is None:
+        power = _POWERS_OF_TWO[suffix]
+        digits <<= power
+        # What is read exactly and at once is not rounded up to billionths.
+        is_plain = not part and len(whole) + power * 3 // 10 + 1 <= 15
+        if not is_plain:
+            digits, scale = _in_billionths(digits, scale)
+            digits = min(digits, MAX_INT64 * 10**scale)
+    else:
+        scale -= exponent
+        is_plain = len(whole) + len(part) <= _MAX_DIGITS and scale <= _NANO
+        if not is_plain:
+            digits, scale = _in_billionths(digits, scale)
+    return _times_power_of_ten(as_float(sign * digits), -scale)
+
+
+def _power_of_ten(suffix: str) -> int | None:
+    if suffix in _POWERS_OF_TEN:
+        return _POWERS_OF_TEN[suffix]
+    found = _EXPONENT.fullmatch(suffix)
+    if found is None or len(found[1]) > _MAX_DIGITS:
+        return None
+    return max(min(int(found[1]), _MAX_EXPONENT), -_MAX_EXPONENT)
+
+
+def _in_billionths(digits: int, scale: int) -> tuple[int, int]:
+    """Round away from zero to billionths; what is too large for a double stays as it is."""
+    if digits == 0 or scale < -400:
+        return digits, scale
+    if scale <= _NANO:
+        return digits * 10 ** (_NANO - scale), _NANO
+    if scale - _NANO > len(str(digits)):
+        return 1, _NANO
+    return -(-digits // 10 ** (scale - _NANO)), _NANO
+
+
+def _times_power_of_ten(base: float, power: int) -> float:
+    return base if power == 0 or base == 0 else base * float(f"1e{max(min(power, 400), -400)}")
+
+
+_JSON_WORDS: Final = {
+    bool: "bool", str: "string", float: "number", list: "array", dict: "object",
+}  # fmt: skip
+_CONVERSIONS: Final[Mapping[tuple[str, str, str], Resolve]] = {
+    ("string", "int64", "none"): _parsed_int,
+    ("string", "bool", "none"): _parsed_bool,
+    ("string", "float64", "none"): _parsed_float,
+    ("string", "float64", "quantity"): approximate_amount,
+    ("string", "object", "json"): partial(_json_of, dict),
+    ("string", "array", "json"): partial(_json_of, list),
+    ("int64", "string", "none"): str,
+    ("int64", "bool", "none"): lambda value: value == 1,
+    ("int64", "float64", "none"): as_float,
+    ("bool", "string", "none"): lambda value: "true" if value else "false",
+    ("bool", "int64", "none"): int,
+    ("bool", "float64", "none"): float,
+    ("float64", "string", "none"): _float_as_text,
+    ("float64", "int64", "none"): int64_of,
+    ("float64", "bool", "none"): lambda value: value == 1.0,
+}
 
 _COMPILERS: Final[Mapping[str, Callable[[Any], Resolve]]] = {
     "math": _compile_math,

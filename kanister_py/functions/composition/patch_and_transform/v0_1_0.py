@@ -19,16 +19,16 @@ from kanister_py.functions.composition.patch_and_transform.connection import (
     is_modern,
     name_of,
 )
-from kanister_py.functions.composition.patch_and_transform.documents import (
-    Document,
-    missing_kind,
-)
 from kanister_py.functions.composition.patch_and_transform.fields import FIELDS
 from kanister_py.functions.composition.patch_and_transform.patches import COMPOSED, Patch
 from kanister_py.functions.composition.patch_and_transform.plans import Plan, Template, plan_for
 from kanister_py.functions.composition.patch_and_transform.problems import InvalidInput, quoted
 from kanister_py.functions.composition.patch_and_transform.readiness import is_ready
-from kanister_py.functions.composition.patch_and_transform.values import Unresolved
+from kanister_py.functions.composition.patch_and_transform.values import (
+    Document,
+    Unresolved,
+    missing_kind,
+)
 
 _ENVIRONMENT_API_VERSION: Final = "internal.crossplane.io/v1alpha1"
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
+from kanister_py.core.objects.field_paths import FieldPath, MergeOptions, merge_values
 from kanister_py.functions.composition.answering import GO_TYPES
 from kanister_py.patterns import pattern_of
 
@@ -20,6 +21,8 @@ Config: TypeAlias = Mapping[str, Any]
 MAX_INT64: Final = (1 << 63) - 1
 MIN_INT64: Final = -(1 << 63)
 _EXACT: Final = 1 << 53
+MAX_TEXT: Final = 16 * 1024 * 1024
+"""How long a text may become; formats and separators of a few letters can ask for gigabytes."""
 _NO_UTF8: Final = pattern_of("[\ud800-\udfff]")
 
 
@@ -117,3 +120,60 @@ def never(why: str) -> Resolve:
         raise Unresolved(why)
 
     return refuse
+
+
+class Document:
+    """One object. A document that is written to must be one's own copy.
+
+    An object that is written to is decoded anew: from then on its whole numbers are
+    read as ints. Until then, all numbers of a request are doubles.
+    """
+
+    __slots__ = ("data", "is_decoded")
+
+    def __init__(self, data: dict[str, Any], *, is_decoded: bool = False) -> None:
+        self.data = data
+        self.is_decoded = is_decoded
+
+    def read(self, path: FieldPath) -> Any:
+        """Give a copy of what is at a path, its numbers of the types they have here."""
+        value = path.get(self.data)
+        return as_decoded(value) if self.is_decoded else as_floats(value)
+
+    def write(self, path: FieldPath, value: Any, merge: MergeOptions | None) -> None:
+        """Put a value at a path; the document keeps the value itself."""
+        if merge is not None:
+            there = path.find(self.data)
+            typed = as_decoded(there) if self.is_decoded else as_floats(there)
+            value = settled(merge_values(typed, value, merge))
+        path.set(self.data, value)
+
+    def written(self) -> None:
+        """End a patch: what is there now must still be an object of some kind."""
+        kind = self.data.get("kind")
+        if not isinstance(kind, str) or not kind:
+            raise Unresolved(missing_kind(self.data))
+        self.is_decoded = True
+
+
+def missing_kind(data: Any) -> str:
+    return f"Object 'Kind' is missing in '{written(as_floats(data))}'"
+
+
+def written(value: Any) -> str:
+    """Write a value as JSON, as encoding/json does."""
+    # Loaded where it is needed: most calls write none.
+    from kanister_py.gotemplate import Context, GoError
+    from kanister_py.gotemplate.errors import LimitExceeded
+    from kanister_py.gotemplate.sprig.jsons import encode
+
+    try:
+        return encode(value, Context())
+    except GoError as error:
+        raise Unresolved(error.text) from error
+    except LimitExceeded as error:
+        raise too_long() from error
+
+
+def too_long() -> Unresolved:
+    return Unresolved(f"the text would have more than {MAX_TEXT} bytes")
