@@ -89,8 +89,9 @@ def claim_crd_of(definition: Mapping[str, Any]) -> dict[str, Any] | None:
     if not names:
         return None
     names["categories"] = [*(names.get("categories") or ()), "claim"]
+    columns = _columns(_column("CONNECTION-SECRET", ".spec.writeConnectionSecretToRef.name"))
     return _crd(
-        definition, names, "Namespaced", _claim_spec(spec), _composite_status(None), _CLAIM_COLUMNS
+        definition, names, "Namespaced", _claim_spec(spec), _composite_status(None), columns
     )
 
 
@@ -104,7 +105,6 @@ def _crd(
 ) -> dict[str, Any]:
     spec = mapping_of(definition.get("spec"))
     metadata = mapping_of(definition.get("metadata"))
-    extra = mapping_of(spec.get("metadata"))
     owner = {
         "apiVersion": definition.get("apiVersion") or f"{_GROUP}/v1",
         "kind": "CompositeResourceDefinition",
@@ -129,6 +129,7 @@ def _crd(
             ],
         },
     }
+    extra = mapping_of(spec.get("metadata"))
     for key in ("labels", "annotations"):
         if extra.get(key):
             made["metadata"][key] = dict(extra[key])
@@ -150,13 +151,10 @@ def _version(
         "type": "object",
         "properties": {
             **properties,
-            "apiVersion": {"type": "string"},
-            "kind": {"type": "string"},
+            "apiVersion": _TEXT,
+            "kind": _TEXT,
             # The name is the value of a label on everything that is composed.
-            "metadata": {
-                "type": "object",
-                "properties": {"name": {"type": "string", "maxLength": MAX_LABEL}},
-            },
+            "metadata": _object(name={**_TEXT, "maxLength": MAX_LABEL}),
             "spec": _with_properties(properties.get("spec"), machinery),
             "status": _with_properties(properties.get("status"), status),
         },
@@ -197,25 +195,37 @@ def _with_properties(theirs: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
 
 _TEXT: Final[Mapping[str, Any]] = {"type": "string"}
 _TEXTS: Final[Mapping[str, Any]] = {"type": "object", "additionalProperties": _TEXT}
+_MOMENT: Final[Mapping[str, Any]] = {"type": "string", "format": "date-time"}
 
 
 def _object(required: tuple[str, ...] = (), /, **properties: Any) -> dict[str, Any]:
-    made: dict[str, Any] = {"type": "object", "properties": properties}
+    """Describe an object; a field that is required, and not described, is a text."""
+    described = {**dict.fromkeys(required, _TEXT), **properties}
+    made: dict[str, Any] = {"type": "object", "properties": described}
     return {**made, "required": list(required)} if required else made
+
+
+def _list(items: Mapping[str, Any], kind: str = "", *keys: str) -> dict[str, Any]:
+    made: dict[str, Any] = {"type": "array", "items": items}
+    if kind:
+        made["x-kubernetes-list-type"] = kind
+    return {**made, "x-kubernetes-list-map-keys": [*keys]} if keys else made
+
+
+def _choice(*words: str) -> dict[str, Any]:
+    return {"type": "string", "enum": [*words]}
 
 
 _SELECTOR: Final[Mapping[str, Any]] = {
     **_object(
         matchLabels=_TEXTS,
-        matchExpressions={
-            "type": "array",
-            "items": _object(
+        matchExpressions=_list(
+            _object(
                 ("key", "operator"),
-                key=_TEXT,
-                operator={"type": "string", "enum": ["In", "NotIn", "Exists", "DoesNotExist"]},
-                values={"type": "array", "items": _TEXT},
-            ),
-        },
+                operator=_choice("In", "NotIn", "Exists", "DoesNotExist"),
+                values=_list(_TEXT),
+            )
+        ),
     ),
     # Unknown keys are pruned: a selector must not come to mean all by that.
     "x-kubernetes-validations": [
@@ -230,15 +240,14 @@ _SELECTOR: Final[Mapping[str, Any]] = {
 def _selection(default_policy: str) -> dict[str, Any]:
     from kanister_py.core.revisions.policy import UpdatePolicy
 
-    policies = [str(each) for each in UpdatePolicy]
+    policies = _choice(*map(str, UpdatePolicy))
     return {
-        "compositionRef": _object(("name",), name=_TEXT),
+        "compositionRef": _object(("name",)),
         "compositionSelector": _SELECTOR,
-        "compositionRevisionRef": _object(("name",), name=_TEXT),
+        "compositionRevisionRef": _object(("name",)),
         "compositionRevisionSelector": _SELECTOR,
         "compositionUpdatePolicy": {
-            "type": "string",
-            "enum": policies,
+            **policies,
             "default": default_policy or str(UpdatePolicy.AUTOMATIC),
         },
     }
@@ -250,28 +259,16 @@ def _default_policy(spec: Mapping[str, Any]) -> str:
 
 
 def _composite_spec(spec: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
-    reference = _object(("apiVersion", "kind"), apiVersion=_TEXT, kind=_TEXT, name=_TEXT)
+    reference = _object(("apiVersion", "kind"), name=_TEXT)
     if scope is not Scope.NAMESPACED:
         reference["properties"]["namespace"] = _TEXT
     machinery = _selection(_default_policy(spec))
-    machinery["resourceRefs"] = {
-        "type": "array",
-        "items": reference,
-        "x-kubernetes-list-type": "atomic",
-    }
+    machinery["resourceRefs"] = _list(reference, "atomic")
     if scope is not Scope.LEGACY_CLUSTER:
         described = "How this resource is composed."
         return {MACHINERY_KEY: {**_object(**machinery), "description": described}}
-    machinery["claimRef"] = _object(
-        ("apiVersion", "kind", "namespace", "name"),
-        apiVersion=_TEXT,
-        kind=_TEXT,
-        namespace=_TEXT,
-        name=_TEXT,
-    )
-    machinery["writeConnectionSecretToRef"] = _object(
-        ("name", "namespace"), name=_TEXT, namespace=_TEXT
-    )
+    machinery["claimRef"] = _object(("apiVersion", "kind", "namespace", "name"))
+    machinery["writeConnectionSecretToRef"] = _object(("name", "namespace"))
     return machinery
 
 
@@ -279,14 +276,11 @@ def _claim_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **_selection(_default_policy(spec)),
         "compositeDeletePolicy": {
-            "type": "string",
-            "enum": ["Background", "Foreground"],
+            **_choice("Background", "Foreground"),
             "default": str(spec.get("defaultCompositeDeletePolicy") or "Background"),
         },
-        "resourceRef": _object(
-            ("apiVersion", "kind", "name"), apiVersion=_TEXT, kind=_TEXT, name=_TEXT
-        ),
-        "writeConnectionSecretToRef": _object(("name",), name=_TEXT),
+        "resourceRef": _object(("apiVersion", "kind", "name")),
+        "writeConnectionSecretToRef": _object(("name",)),
     }
 
 
@@ -294,21 +288,11 @@ def _composite_status(scope: Scope | None) -> dict[str, Any]:
     """Describe our fields of the status; a claim, which has no scope, has those of legacy."""
     condition = _object(
         ("type", "status", "reason", "lastTransitionTime"),
-        type=_TEXT,
-        status=_TEXT,
-        reason=_TEXT,
         message=_TEXT,
-        lastTransitionTime={"type": "string", "format": "date-time"},
+        lastTransitionTime=_MOMENT,
         observedGeneration={"type": "integer", "format": "int64"},
     )
-    status: dict[str, Any] = {
-        "conditions": {
-            "type": "array",
-            "x-kubernetes-list-type": "map",
-            "x-kubernetes-list-map-keys": ["type"],
-            "items": condition,
-        },
-    }
+    status: dict[str, Any] = {"conditions": _list(condition, "map", "type")}
     if scope is not None:
         status["lastHandledReconcileAt"] = _TEXT
         status[MACHINERY_KEY] = {
@@ -317,52 +301,30 @@ def _composite_status(scope: Scope | None) -> dict[str, Any]:
             "description": "How the pipeline went, step by step.",
         }
     if scope in (None, Scope.LEGACY_CLUSTER):
-        published = {"type": "string", "format": "date-time"}
-        status["connectionDetails"] = _object(lastPublishedTime=published)
-        status["claimConditionTypes"] = {
-            "type": "array",
-            "items": _TEXT,
-            "x-kubernetes-list-type": "set",
-        }
+        status["connectionDetails"] = _object(lastPublishedTime=_MOMENT)
+        status["claimConditionTypes"] = _list(_TEXT, "set")
     return status
 
 
-def _condition_column(name: str) -> dict[str, Any]:
-    path = f".status.conditions[?(@.type=='{name}')].status"
-    return {"name": name.upper(), "type": "string", "jsonPath": path}
+def _columns(*own: dict[str, Any]) -> list[dict[str, Any]]:
+    conditions = (
+        _column(name.upper(), f".status.conditions[?(@.type=='{name}')].status")
+        for name in ("Synced", "Ready")
+    )
+    age = {"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+    return [*conditions, *own, age]
 
 
-_AGE: Final[Mapping[str, Any]] = {
-    "name": "AGE",
-    "type": "date",
-    "jsonPath": ".metadata.creationTimestamp",
-}
-_CLAIM_COLUMNS: Final[list[dict[str, Any]]] = [
-    _condition_column("Synced"),
-    _condition_column("Ready"),
-    {
-        "name": "CONNECTION-SECRET",
-        "type": "string",
-        "jsonPath": ".spec.writeConnectionSecretToRef.name",
-    },
-    dict(_AGE),
-]
+def _column(name: str, path: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "type": "string", "jsonPath": path, **more}
 
 
 def _composite_columns(scope: Scope) -> list[dict[str, Any]]:
     root = ".spec" if scope is Scope.LEGACY_CLUSTER else f".spec.{MACHINERY_KEY}"
-    return [
-        _condition_column("Synced"),
-        _condition_column("Ready"),
-        {"name": "COMPOSITION", "type": "string", "jsonPath": f"{root}.compositionRef.name"},
-        {
-            "name": "COMPOSITIONREVISION",
-            "type": "string",
-            "jsonPath": f"{root}.compositionRevisionRef.name",
-            "priority": 1,
-        },
-        dict(_AGE),
-    ]
+    return _columns(
+        _column("COMPOSITION", f"{root}.compositionRef.name"),
+        _column("COMPOSITIONREVISION", f"{root}.compositionRevisionRef.name", priority=1),
+    )
 
 
 def _versions(definition: Mapping[str, Any]) -> list[Mapping[str, Any]]:
