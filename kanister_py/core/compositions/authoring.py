@@ -74,15 +74,12 @@ class Request(Mapping[str, Any]):
         self._is_own = is_own
         self._data: Data = {}
 
-    def _make(self, key: str) -> Any:
-        value = self.message.value_of(key)
-        if value is None:
-            raise KeyError(key)
-        return copy_json(value) if self._is_own else value
-
     def __getitem__(self, key: str) -> Any:
         if key not in self._data:
-            self._data[key] = self._make(key)
+            value = self.message.value_of(key)
+            if value is None:
+                raise KeyError(key)
+            self._data[key] = copy_json(value) if self._is_own else value
         return self._data[key]
 
     def __iter__(self) -> Iterator[str]:

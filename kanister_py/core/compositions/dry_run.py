@@ -21,7 +21,7 @@ from kanister_py.core.compositions.pipeline import Observed, PipelineFatal, Step
 from kanister_py.core.compositions.results import COMPOSE, Event
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.notices import Notice
-from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.copies import copy_json, laid_over
 from kanister_py.core.objects.parts import conditions_of, metadata_of, spec_of, status_of
 from kanister_py.core.objects.resources import group_version_of
 from kanister_py.core.objects.selectors import label_selector_of
@@ -217,8 +217,14 @@ def rendered(
     else:
         events += events_of_outcome((), composed.unready)
         conditions.set_outcome((), composed.unready, composed.composite_ready)
+    refs = {"resourceRefs": list(composed.refs)}
+    composite = {
+        **_identity(xr),
+        "spec": refs if legacy else {"crossplane": refs},
+        "status": {**composed.status, "conditions": _listed(conditions)},
+    }
     return Rendered(
-        _composite(xr, composed, conditions, legacy=legacy),
+        composite,
         composed.resources,
         composed.deleted,
         tuple(events),
@@ -229,33 +235,11 @@ def rendered(
     )
 
 
-def _composite(xr: Data, composed: Composed, conditions: Conditions, *, legacy: bool) -> Data:
-    refs = {"resourceRefs": list(composed.refs)}
-    return {
-        **_identity(xr),
-        "spec": refs if legacy else {"crossplane": refs},
-        "status": {**composed.status, "conditions": _listed(conditions)},
-    }
-
-
 def _identity(xr: Data) -> Data:
     metadata = {
         key: xr["metadata"][key] for key in ("name", "namespace") if xr["metadata"].get(key)
     }
     return {"apiVersion": xr["apiVersion"], "kind": xr["kind"], "metadata": metadata}
-
-
-def merged_over(given: Any, made: Any) -> Any:
-    """Lay what was made over what was given, map by map; lists are replaced."""
-    if isinstance(given, dict) and isinstance(made, dict):
-        keys = [*given, *(key for key in made if key not in given)]
-        return {
-            key: merged_over(given[key], made[key])
-            if key in given and key in made
-            else copy_json(made[key] if key in made else given[key])
-            for key in keys
-        }
-    return copy_json(made)
 
 
 class Shown(NamedTuple):
@@ -270,7 +254,7 @@ def documents_of(result: Rendered, shown: Shown) -> list[Data]:
     """List what is printed: the XR, its resources, and what was asked for besides."""
     composite = result.composite
     if shown.full_xr is not None:
-        composite = merged_over(shown.full_xr, composite)
+        composite = copy_json(laid_over(shown.full_xr, composite))
     documents = [composite, *(each.object for each in result.resources)]
     kind = {"apiVersion": "render.crossplane.io/v1beta1"}
     if shown.results:

@@ -59,6 +59,7 @@ ENTRY_POINT = "kanister-py.io/runtime-entry-point"
 DEFAULT_TARGET = "localhost:9443"
 BUILT_IN_LEFT_OUT = "BuiltInLeftOut"
 """The reason of a notice that a function which is to run elsewhere is built in, too."""
+STANDS_IN = "BuiltInStandsIn"
 RUNTIMES = ("Development", "InProcess", "Process", "Python")
 _CONTAINER = "Docker"
 
@@ -203,7 +204,9 @@ class _Reader(Reader):
                 self._note_left_out(revision, own, other, endpoint)
         elif runtime == "InProcess":
             if own:
-                revision = self._run_by_tag(revision, own, tag, package)
+                revision = run_by_tag(revision, self._entries, own, tag)
+                if revision.endpoint:
+                    self._note_stand_in(revision, package, tag, None)
             elif other is not None:
                 revision = run_by(revision, other.entry)
                 self._note_stand_in(revision, package, tag, other)
@@ -216,8 +219,15 @@ class _Reader(Reader):
         elif runtime == "Python":
             endpoint = self._entry_point(annotations)
         elif runtime == _CONTAINER:
-            image = annotations.get(f"{RUNTIME}-docker-image") or package
-            self.note(path, _no_container(image or revision.function))
+            image = annotations.get(f"{RUNTIME}-docker-image") or package or revision.function
+            # What works in place of the container that a manifest asks for.
+            self.note(
+                path,
+                f"Needs a container of {image}, and none are started here; set {RUNTIME} to "
+                f"Development and {TARGET} to where it listens, to Process and {COMMAND} to its "
+                f"program, to Python and {ENTRY_POINT} to module:Class, or to InProcess where the "
+                "function is built in",
+            )
             return
         else:
             self.refuse(path, f"one of {', '.join(RUNTIMES)}", runtime)
@@ -253,37 +263,25 @@ class _Reader(Reader):
 
     def _entry_point(self, annotations: Mapping[str, str]) -> str:
         target = annotations.get(ENTRY_POINT, "")
-        module, colon, name = target.partition(":")
-        if not (module and colon and name):
+        if not all(target.partition(":")):
             path = ("metadata", "annotations", ENTRY_POINT)
             self.refuse(path, "the place of a class, module:Class", target)
         return python_endpoint(target)
-
-    def _run_by_tag(
-        self, revision: FunctionRevision, name: str, tag: str, package: str
-    ) -> FunctionRevision:
-        revision = run_by_tag(revision, self._entries, name, tag)
-        if revision.endpoint:
-            self._note_stand_in(revision, package, tag, None)
-        return revision
 
     def _note_left_out(
         self, revision: FunctionRevision, own: str, other: StandIn | None, target: str
     ) -> None:
         entry = other.entry if other is not None else self._entries.family(own).default
-        if entry is None:
-            return
-        self.notices.append(
-            Notice(
-                BUILT_IN_LEFT_OUT,
+        if entry is not None:
+            message = (
                 f"{entry.function} {entry.version} is built in; it takes the place of what listens "
-                f"at {target} with the annotation {RUNTIME}=InProcess",
-                Severity.INFO,
-                entry.function,
-                str(entry.version),
-                {"function": revision.function},
+                f"at {target} with the annotation {RUNTIME}=InProcess"
             )
-        )
+            self._inform(BUILT_IN_LEFT_OUT, message, entry, function=revision.function)
+
+    def _inform(self, reason: str, message: str, entry: FunctionEntry, **facts: str) -> None:
+        version = str(entry.version)
+        self.notices.append(Notice(reason, message, Severity.INFO, entry.function, version, facts))
 
     def _note_stand_in(
         self, revision: FunctionRevision, package: str, tag: str, other: StandIn | None
@@ -297,16 +295,7 @@ class _Reader(Reader):
             if self._is_strict:
                 self.note(("spec", "package"), f"No version stands in: {doubt}")
             message += f"; {doubt}"
-        self.notices.append(
-            Notice(
-                "BuiltInStandsIn",
-                message,
-                Severity.INFO,
-                entry.function,
-                str(entry.version),
-                {"package": package, "function": revision.function},
-            )
-        )
+        self._inform(STANDS_IN, message, entry, package=package, function=revision.function)
 
 
 def stand_ins_used(functions: Iterable[str]) -> Iterator[Notice]:
@@ -315,16 +304,7 @@ def stand_ins_used(functions: Iterable[str]) -> Iterator[Notice]:
         name = function.removeprefix(f"{OWNER}-")
         if name != function:
             message = f"{name}, which is built in, stands in for {function}"
-            yield Notice("BuiltInStandsIn", message, Severity.INFO, name)
-
-
-def _no_container(image: str) -> str:
-    """Name what works in place of the container that a manifest asks for."""
-    return (
-        f"Needs a container of {image}, and none are started here; set {RUNTIME} to Development "
-        f"and {TARGET} to where it listens, to Process and {COMMAND} to its program, to Python "
-        f"and {ENTRY_POINT} to module:Class, or to InProcess where the function is built in"
-    )
+            yield Notice(STANDS_IN, message, Severity.INFO, name)
 
 
 # Built-in functions
@@ -343,8 +323,11 @@ def run_by_tag(
         gone = entries.family(function).by_identity[parse_version(error.version)]
         return run_by(revision, gone)
     except (FunctionNotRegistered, FunctionVersionNotFound, InvalidVersion) as error:
-        lost = revision._replace(is_healthy=False, endpoint="", trouble=error.message)
-        return lost._replace(origin=Origin.BUILT_IN)
+        return _lost(revision, error.message)
+
+
+def _lost(revision: FunctionRevision, why: str) -> FunctionRevision:
+    return revision._replace(is_healthy=False, endpoint="", trouble=why, origin=Origin.BUILT_IN)
 
 
 def run_by_package(
@@ -360,8 +343,7 @@ def run_by_package(
     if other is None:
         return run_by_tag(revision, entries, package_name(obj), tag)
     if strict and (doubt := other.doubt(tag)):
-        lost = revision._replace(is_healthy=False, endpoint="", trouble=doubt)
-        return lost._replace(origin=Origin.BUILT_IN)
+        return _lost(revision, doubt)
     return run_by(revision, other.entry)
 
 

@@ -8,15 +8,22 @@ from typing import Any
 REDACTED = "**REDACTED**"
 
 
-def masked_secrets(value: Any) -> Any:
-    """Give data in which what Secrets hold is masked, wherever they stand."""
+def masked_secrets(value: Any, secret_keys: tuple[str, ...] = ()) -> Any:
+    """Give data in which what Secrets hold is masked, wherever they stand.
+
+    So is every map under one of `secret_keys`.
+    """
     if isinstance(value, list):
-        return [masked_secrets(each) for each in value]
+        return [masked_secrets(each, secret_keys) for each in value]
     if not isinstance(value, dict):
         return value
     hides = is_secret(value)
     return {
-        key: _redacted(each) if hides and key in ("data", "stringData") else masked_secrets(each)
+        key: _redacted(each)
+        if (hides and key in ("data", "stringData"))
+        # Where it is a list, it is an input that says which details there are to be.
+        or (key in secret_keys and isinstance(each, dict))
+        else masked_secrets(each, secret_keys)
         for key, each in value.items()
     }
 
@@ -37,18 +44,7 @@ def is_secret(value: Mapping[str, Any]) -> bool:
 
 def masked_message(value: Any) -> Any:
     """Mask in a message of the protocol what `masked_secrets` does, credentials and connections."""
-    if isinstance(value, list):
-        return [masked_message(each) for each in value]
-    if not isinstance(value, dict):
-        return value
-    masked = {
-        key: _redacted(each)
-        # Where it is a list, it is an input that says which details there are to be.
-        if key in ("connectionDetails", "credentialData") and isinstance(each, dict)
-        else masked_message(each)
-        for key, each in value.items()
-    }
-    return masked_secrets(masked)
+    return masked_secrets(value, ("connectionDetails", "credentialData"))
 
 
 def _redacted(value: Any) -> Any:

@@ -181,7 +181,10 @@ class FunctionResponse(NamedTuple):
 
 def duration_of(seconds: float) -> str:
     """Write a span as protobuf's JSON does: no fraction, or one of 3, 6 or 9 digits."""
-    nanos = round(seconds * 1_000_000_000)
+    return nanoseconds_text(round(seconds * 1_000_000_000))
+
+
+def nanoseconds_text(nanos: int) -> str:
     whole, rest = divmod(abs(nanos), 1_000_000_000)
     fraction = f"{rest:09}" if rest else ""
     while fraction.endswith("000"):

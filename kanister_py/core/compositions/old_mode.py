@@ -6,7 +6,7 @@ is. The functions take nothing for granted, so it is written out here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kanister_py.core.compositions.messages import Data
@@ -34,12 +34,15 @@ def patch_and_transform_input(spec: Mapping[str, Any]) -> Data:
     """Give the resources in the spec of a composition as a function's input."""
     given: Data = {"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources"}
     if "patchSets" in spec:
-        given["patchSets"] = [_patching(each) for each in _items(spec["patchSets"])]
+        given["patchSets"] = _each(_patching, spec["patchSets"])
     patches = mapping_of(spec.get("environment")).get("patches")
     if patches:
-        given["environment"] = {"patches": [_patch(each) for each in _items(patches)]}
-    resources = enumerate(_items(spec.get("resources")))
-    given["resources"] = [_resource(each, index) for index, each in resources]
+        given["environment"] = {"patches": _each(_patch, patches)}
+    named = [
+        {"name": f"resource-{index}", **each} if isinstance(each, Mapping) else each
+        for index, each in enumerate(_items(spec.get("resources")))
+    ]
+    given["resources"] = _each(_resource, named)
     return given
 
 
@@ -61,37 +64,33 @@ def environment_configs_input(spec: Mapping[str, Any]) -> Data | None:
     }
 
 
-def _resource(value: Any, index: int) -> Any:
-    if not isinstance(value, Mapping):
-        return value
-    resource = {"name": f"resource-{index}", **_patching(value)}
+def _each(change: Callable[[Mapping[str, Any]], Any], values: Any) -> list[Any]:
+    # What is no map is for the function to refuse.
+    return [change(each) if isinstance(each, Mapping) else each for each in _items(values)]
+
+
+def _resource(value: Mapping[str, Any]) -> Any:
+    resource = _patching(value)
     if "connectionDetails" in resource:
-        details = _items(resource["connectionDetails"])
-        resource["connectionDetails"] = [_detail(each) for each in details]
+        return {**resource, "connectionDetails": _each(_detail, resource["connectionDetails"])}
     return resource
 
 
-def _detail(value: Any) -> Any:
-    if not isinstance(value, Mapping):
-        return value
+def _detail(value: Mapping[str, Any]) -> Any:
     detail = {"type": _kind_of(value, _DETAILS), **value}
     if "name" not in detail and detail["type"] == "FromConnectionSecretKey":
         detail["name"] = detail.get("fromConnectionSecretKey")
     return detail
 
 
-def _patching(value: Any) -> Any:
-    if not isinstance(value, Mapping) or "patches" not in value:
-        return value
-    return {**value, "patches": [_patch(each) for each in _items(value["patches"])]}
+def _patching(value: Mapping[str, Any]) -> Any:
+    return {**value, "patches": _each(_patch, value["patches"])} if "patches" in value else value
 
 
-def _patch(value: Any) -> Any:
-    if not isinstance(value, Mapping):
-        return value
+def _patch(value: Mapping[str, Any]) -> Any:
     patch = dict(value)
     if "transforms" in patch:
-        patch["transforms"] = [_transform(each) for each in _items(patch["transforms"])]
+        patch["transforms"] = _each(_transform, patch["transforms"])
     policy = mapping_of(patch.get("policy"))
     options = policy.get("mergeOptions")
     if isinstance(options, Mapping):
@@ -101,23 +100,17 @@ def _patch(value: Any) -> Any:
     return patch
 
 
-def _transform(value: Any) -> Any:
-    if not isinstance(value, Mapping):
-        return value
-    transform = dict(value)
-    kind = str(transform.get("type"))
-    config = transform.get(kind)
+def _transform(value: Mapping[str, Any]) -> Any:
+    kind = str(value.get("type"))
+    config = value.get(kind)
     if not isinstance(config, Mapping):
-        return transform
+        return value
     if kind in _TRANSFORMS:
-        transform[kind] = {"type": _kind_of(config, _TRANSFORMS[kind]), **config}
-    elif kind == "match" and "patterns" in config:
-        patterns = [
-            {"type": "literal", **each} if isinstance(each, Mapping) else each
-            for each in _items(config["patterns"])
-        ]
-        transform[kind] = {**config, "patterns": patterns}
-    return transform
+        return {**value, kind: {"type": _kind_of(config, _TRANSFORMS[kind]), **config}}
+    if kind == "match" and "patterns" in config:
+        patterns = _each(lambda each: {"type": "literal", **each}, config["patterns"])
+        return {**value, kind: {**config, "patterns": patterns}}
+    return value
 
 
 def _kind_of(config: Mapping[str, Any], kinds: Mapping[str, str]) -> str:

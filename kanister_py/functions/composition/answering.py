@@ -10,7 +10,8 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from kanister_py.core.objects.durations import SECOND, InvalidDuration, parse_duration
+from kanister_py.core.compositions.messages import nanoseconds_text
+from kanister_py.core.objects.durations import InvalidDuration, parse_duration
 from kanister_py.functions.composition.fields import (
     Fields,
     NotShaped,
@@ -128,31 +129,14 @@ def map_at(obj: Mapping[str, Any], key: str, problem: str) -> Data:
     raise Refused(f"{problem}{key}: {'not an object' if key in obj else 'no such field'}")
 
 
-def laid_over(one: Data, other: Data) -> Data:
-    """Lay one map over another, and maps inside them over each other; neither is changed."""
-    laid = dict(one)
-    for key, value in other.items():
-        there = laid.get(key)
-        if isinstance(value, dict) and isinstance(there, dict):
-            laid[key] = laid_over(there, value)
-        else:
-            laid[key] = value
-    return laid
-
-
 def ttl_of(text: str | None) -> str | None:
     """Read a duration as Go writes it, and give it as protobuf does; None: it cannot be read."""
     if not text:
         return None
     try:
-        nanoseconds = parse_duration(text)
+        return nanoseconds_text(parse_duration(text))
     except InvalidDuration:
         return None
-    seconds, rest = divmod(abs(nanoseconds), SECOND)
-    fraction = f".{rest:09}" if rest else ""
-    while fraction.endswith("000"):  # three, six or nine digits
-        fraction = fraction[:-3]
-    return f"{'-' if nanoseconds < 0 else ''}{seconds}{fraction}s"
 
 
 # Go's types of what JSON holds; on the wire every number is a float64.

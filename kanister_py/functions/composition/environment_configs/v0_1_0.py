@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from kanister_py.core.objects.copies import laid_over
 from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
 from kanister_py.core.objects.parts import name_of, spec_of
 from kanister_py.functions.composition.answering import (
@@ -13,7 +14,6 @@ from kanister_py.functions.composition.answering import (
     Data,
     Refused,
     composite_of,
-    laid_over,
     map_at,
     set_context,
 )

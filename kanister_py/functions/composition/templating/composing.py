@@ -11,7 +11,7 @@ from binascii import Error as NoBase64
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.copies import copy_json, laid_over
 from kanister_py.functions.composition.answering import (
     DEFAULT_TTL,
     EXTRA_RESOURCES_KEY,
@@ -19,7 +19,6 @@ from kanister_py.functions.composition.answering import (
     Data,
     Refused,
     composite_of,
-    laid_over,
     map_at,
     set_context,
     ttl_of,
