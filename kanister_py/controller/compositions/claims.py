@@ -24,8 +24,8 @@ from kanister_py.core.compositions.claims import (
     composite_of_claim,
     is_of_claim,
 )
-from kanister_py.core.compositions.conditions import RECONCILE_ERROR
 from kanister_py.core.compositions.naming import child_name
+from kanister_py.core.compositions.results import RECONCILE_ERROR
 from kanister_py.core.errors import AlreadyExists, Conflict, Invalid, NotFound
 from kanister_py.core.objects.parts import controller_reference, spec_of
 from kanister_py.core.objects.resources import SECRETS

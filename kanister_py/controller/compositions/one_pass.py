@@ -12,13 +12,13 @@ from typing import Any, Final
 from kanister_py.controller.machine.events import Subject, subject_of
 from kanister_py.controller.machine.writing import says
 from kanister_py.core.actionsets.status import text_of_time
-from kanister_py.core.compositions.conditions import (
+from kanister_py.core.compositions.definitions import MACHINERY_KEY
+from kanister_py.core.compositions.messages import Data
+from kanister_py.core.compositions.results import (
     FUNCTION_UNAVAILABLE,
     RECONCILE_ERROR,
     Conditions,
 )
-from kanister_py.core.compositions.definitions import MACHINERY_KEY
-from kanister_py.core.compositions.messages import Data
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.parts import conditions_of, status_of
 from kanister_py.ports.clock import Clock

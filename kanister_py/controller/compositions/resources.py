@@ -30,7 +30,6 @@ from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.compositions.world import World
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell
 from kanister_py.core.actionsets.status import text_of_time
-from kanister_py.core.compositions.conditions import DEPRECATED, events_of_outcome
 from kanister_py.core.compositions.definitions import MACHINERY_KEY, machinery_of
 from kanister_py.core.compositions.desired import (
     Composed,
@@ -44,7 +43,12 @@ from kanister_py.core.compositions.naming import (
     COMPOSITE_MANAGER,
 )
 from kanister_py.core.compositions.pipeline import Observed
-from kanister_py.core.compositions.results import COMPOSE, CustomCondition
+from kanister_py.core.compositions.results import (
+    COMPOSE,
+    DEPRECATED,
+    CustomCondition,
+    events_of_outcome,
+)
 from kanister_py.core.compositions.step_inputs import InputRef
 from kanister_py.core.errors import Conflict, KanisterError, NotFound, UsageError
 from kanister_py.core.notices import Notice

@@ -8,8 +8,8 @@ from typing import Any, Final
 from kanister_py.controller.machine.events import WARNING, Tell, subject_of
 from kanister_py.controller.machine.writing import condition, with_conditions
 from kanister_py.core.compositions.capabilities import foresee_pipeline
-from kanister_py.core.compositions.conditions import DEPRECATED, RECONCILE_ERROR
 from kanister_py.core.compositions.model import parse_composition
+from kanister_py.core.compositions.results import DEPRECATED, RECONCILE_ERROR
 from kanister_py.core.errors import InvalidDocument, NotFound
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.parts import status_of

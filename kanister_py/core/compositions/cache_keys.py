@@ -53,26 +53,25 @@ class Digests:
         known = self._known.get(id(value))
         if known is not None:
             return known[1]
-        made = quick_sha256(self._written(_without_noise(value))).digest()
-        self._known[id(value)] = (value, made)
-        return made
-
-    def _written(self, value: Any) -> bytes:
+        written, kept = None, _without_noise(value)
         if not self._is_exact:
             with contextlib.suppress(ValueError):  # too deep, or no plain JSON
-                return marshal.dumps(value, 0)
-        return _encode(value).encode()
+                written = marshal.dumps(kept, 0)
+        return self._note(value, quick_sha256(written or _encode(kept).encode()).digest())
+
+    def _note(self, value: Any, digest: bytes) -> bytes:
+        self._known[id(value)] = (value, digest)
+        return digest
 
     def of_part(self, part: Part) -> bytes:
         """Hash a State or a Struct, object by object."""
         received = None if self._is_exact else part.as_received
         if received is not None:
             known = self._known.get(id(part))
-            if known is None:
-                # This is not kept, and of a large state it takes half the time.
-                known = (part, blake2b(received, digest_size=32).digest())
-                self._known[id(part)] = known
-            return known[1]
+            if known is not None:
+                return known[1]
+            # This is not kept, and of a large state it takes half the time.
+            return self._note(part, blake2b(received, digest_size=32).digest())
         data = part.data
         known = self._known.get(id(data))
         if known is not None:
@@ -89,9 +88,7 @@ class Digests:
                 self._add_resource(digest, value)
             else:
                 digest.update(self.of(value) if isinstance(value, dict) else _plain(value))
-        made = digest.digest()
-        self._known[id(data)] = (data, made)
-        return made
+        return self._note(data, digest.digest())
 
     def of_resources(self, found: Mapping[str, Data]) -> bytes:
         """Hash a map of Resources."""

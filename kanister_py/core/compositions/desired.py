@@ -222,7 +222,10 @@ class _Making:
         made = [self._resource(name, desired[name]) for name in sorted(desired)]
         taken: dict[tuple[str, ...], ComposedResource] = {}
         for each in made:
-            other = taken.setdefault(_identity(each.object), each)
+            obj, metadata = each.object, each.object["metadata"]
+            group = group_version_of(obj["apiVersion"])[0]
+            identity = (group, obj["kind"], metadata.get("namespace", ""), metadata["name"])
+            other = taken.setdefault(identity, each)
             if other is not each:
                 self._check_twins(other, each)
         return tuple(made)
@@ -367,12 +370,6 @@ class _Making:
             self.inexact.append(path)
             return int(float(value))
         return value
-
-
-def _identity(obj: Mapping[str, Any]) -> tuple[str, ...]:
-    metadata = obj["metadata"]
-    group = group_version_of(obj["apiVersion"])[0]
-    return (group, obj["kind"], metadata.get("namespace", ""), metadata["name"])
 
 
 def _content(obj: Mapping[str, Any]) -> Data:

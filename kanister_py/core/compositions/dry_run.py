@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from kanister_py.core.compositions.conditions import Conditions, events_of_outcome
 from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.compositions.desired import (
     Composed,
@@ -18,7 +17,7 @@ from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
 from kanister_py.core.compositions.pipeline import Observed, PipelineFatal, StepOutcome
-from kanister_py.core.compositions.results import COMPOSE, Event
+from kanister_py.core.compositions.results import COMPOSE, Conditions, Event, events_of_outcome
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.copies import copy_json, laid_over

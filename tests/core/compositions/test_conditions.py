@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.compositions.conditions import FATAL_MESSAGE, Conditions, several
 from kanister_py.core.compositions.messages import FunctionResponse
-from kanister_py.core.compositions.results import CustomCondition, results_of
+from kanister_py.core.compositions.results import (
+    FATAL_MESSAGE,
+    Conditions,
+    CustomCondition,
+    results_of,
+    several,
+)
 
 NOW = "2026-01-02T00:00:00Z"
 BEFORE = "2026-01-01T00:00:00Z"
