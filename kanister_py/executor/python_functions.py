@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Awaitable, Coroutine, Mapping
+from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.core.compositions.authoring import InvalidResponse, Request, Response
@@ -113,11 +113,12 @@ class LoopThread:
         """Wait for a coroutine; one that takes too long is cancelled, and TimeoutError raised."""
         import asyncio
 
+        async def wait() -> Any:
+            return await asyncio.wait_for(awaitable, timeout_seconds or None)
+
         with self._lock:
             # The loop cannot be ended before it has heard of this.
-            ended = asyncio.run_coroutine_threadsafe(
-                _within(awaitable, timeout_seconds), self._running()
-            )
+            ended = asyncio.run_coroutine_threadsafe(wait(), self._running())
         return ended.result()
 
     def _running(self) -> asyncio.AbstractEventLoop:
@@ -153,12 +154,3 @@ def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
     ended.add_done_callback(lambda _: loop.stop())
     # A task may ignore it.
     loop.call_later(_GOODBYE_SECONDS, loop.stop)
-
-
-def _within(awaitable: Awaitable[Any], timeout_seconds: float) -> Coroutine[Any, Any, Any]:
-    import asyncio
-
-    async def wait() -> Any:
-        return await asyncio.wait_for(awaitable, timeout_seconds or None)
-
-    return wait()

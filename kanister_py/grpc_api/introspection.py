@@ -41,31 +41,29 @@ class Introspection:
         check = {"Check": grpc.unary_unary_rpc_method_handler(self._check)}
         return [
             grpc.method_handlers_generic_handler(HEALTH, check),
-            *[
-                grpc.method_handlers_generic_handler(
-                    each,
-                    {
-                        "ServerReflectionInfo": grpc.stream_stream_rpc_method_handler(
-                            _Reflection(
-                                each.rpartition(".")[0], self._services, self._streams
-                            ).answer
-                        )
-                    },
-                )
-                for each in REFLECTIONS
-            ],
+            *map(self._reflection, REFLECTIONS),
         ]
 
+    def _reflection(self, service: str) -> Any:
+        made = _Reflection(service.rpartition(".")[0], self._services, self._streams)
+        info = grpc.stream_stream_rpc_method_handler(made.answer)
+        return grpc.method_handlers_generic_handler(service, {"ServerReflectionInfo": info})
+
     def _check(self, data: bytes, context: Any) -> bytes:
-        try:
-            service = decode_message("grpc.health.v1.HealthCheckRequest", data).get("service", "")
-        except NotDecodable as error:
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-            raise
+        request = _read("grpc.health.v1.HealthCheckRequest", data, context)
+        service = request.get("service", "")
         if service and service not in self._services:
             context.abort(grpc.StatusCode.NOT_FOUND, "This service is not served here")
         status = "SERVING" if self.is_serving else "NOT_SERVING"
         return encode_message("grpc.health.v1.HealthCheckResponse", {"status": status})
+
+
+def _read(name: str, data: bytes, context: Any) -> dict[str, Any]:
+    try:
+        return decode_message(name, data)
+    except NotDecodable as error:
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        raise
 
 
 class _Reflection:
@@ -89,11 +87,7 @@ class _Reflection:
             self._streams.release()
 
     def _answer(self, data: bytes, context: Any) -> bytes:
-        try:
-            request = decode_message(self._request, data)
-        except NotDecodable as error:
-            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
-            raise
+        request = _read(self._request, data, context)
         answer = {"validHost": request.get("host", ""), "originalRequest": request}
         return encode_message(self._response, {**answer, **self._found(request)})
 

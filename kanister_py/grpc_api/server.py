@@ -74,15 +74,13 @@ class FunctionServer:
                 ("grpc.so_reuseport", int(settings.shares_port)),
             ],
         )
+        handlers = self._introspection.handlers()
         for package in (V1, V1BETA1):
             run = grpc.unary_unary_rpc_method_handler(self._handler(package.rpartition(".")[2]))
-            self._add(grpc.method_handlers_generic_handler(f"{package}.{SERVICE}", {_METHOD: run}))
-        for handler in self._introspection.handlers():
-            self._add(handler)
+            method = {"RunFunction": run}
+            handlers.append(grpc.method_handlers_generic_handler(f"{package}.{SERVICE}", method))
+        self._server.add_generic_rpc_handlers(tuple(handlers))
         self.port = self._listen()
-
-    def _add(self, handler: Any) -> None:
-        self._server.add_generic_rpc_handlers((handler,))
 
     def _listen(self) -> int:
         address, certificates = self._settings.address, self._settings.certificates
@@ -141,7 +139,6 @@ class FunctionServer:
         return run_function
 
 
-_METHOD = "RunFunction"
 _Observe: TypeAlias = Callable[[str, str, float], None]
 
 

@@ -9,6 +9,8 @@ from kanister_py.core.objects.field_paths import FieldPathError, parse_field_pat
 from kanister_py.functions.composition.answering import GO_TYPES, Data, Refused
 from kanister_py.functions.composition.fields import REQUIRED, TEXT, WHOLE, Field
 
+NO_LABELS: Final[Mapping[str, Any]] = {"matchLabels": {}}
+"""What is asked for by a selector none of whose labels was found."""
 TYPE: Final = Field(TEXT, "By name or by labels", "Reference", "Reference Selector")
 REFERENCE: Final = Field(
     {"name": Field(TEXT, "Name of the object", REQUIRED)}, "The one that is meant"
@@ -68,14 +70,19 @@ def required(request: Mapping[str, Any], name: str) -> list[Data] | None:
     return [each.get("resource") or {} for each in found.get("items") or ()]
 
 
-def matched_labels(
-    source: Mapping[str, Any], composite: Data, environment: Data | None = None
-) -> tuple[dict[str, str], bool]:
-    """Say which labels to look for, and whether some that are optional were not found.
+def asked_for(
+    source: Mapping[str, Any], title: str, composite: Data, environment: Data | None = None
+) -> tuple[Data, bool]:
+    """Say by which name or labels to look, and whether labels that are optional were not found.
 
-    Their values are looked up in the composite resource, or in the environment where
+    Values of labels are looked up in the composite resource, or in the environment where
     there may be one and they say so.
     """
+    if not is_selector(source):
+        name = source.get("ref", {}).get("name")
+        if name is None:
+            raise Refused(f"{title} is a Reference without ref.name")
+        return {"matchName": name}, False
     labels: dict[str, str] = {}
     is_short = False
     for wanted in source.get("selector", {}).get("matchLabels", ()):
@@ -93,20 +100,16 @@ def matched_labels(
         if environment is not None and kind == "FromEnvironmentFieldPath":
             place = environment
         try:
-            labels[key] = _text_at(place, path)
+            found = parse_field_path(path).get(place)
+            if not isinstance(found, str):
+                raise FieldPathError(f"{path}: not a string")
+            labels[key] = found
         except FieldPathError as error:
             if wanted.get("fromFieldPathPolicy", "Required") == "Optional":
                 is_short = True
                 continue
             raise Refused(f'cannot get value from field path "{path}": {error}') from None
-    return labels, is_short
-
-
-def _text_at(obj: Data, path: str) -> str:
-    found = parse_field_path(path).get(obj)
-    if not isinstance(found, str):
-        raise FieldPathError(f"{path}: not a string")
-    return found
+    return {"matchLabels": {"labels": labels} if labels else {}}, is_short
 
 
 def enough_of(objects: list[Data], selector: Mapping[str, Any]) -> list[Data]:

@@ -71,16 +71,8 @@ def _typed(obj: Data, key: str, kind: Any, default: Any) -> Any:
     return value
 
 
-def _spec(resource: Data) -> Data:
-    return _part(resource, "spec")
-
-
-def _status(resource: Data) -> Data:
-    return _part(resource, "status")
-
-
 def _conditions(resource: Data) -> Iterator[tuple[str, str]]:
-    for each in _items(_status(resource), "conditions"):
+    for each in _items(_part(resource, "status"), "conditions"):
         if not isinstance(each, dict):
             raise _Malformed("conditions")
         yield _text(each, "type"), _text(each, "status")
@@ -91,16 +83,16 @@ def _condition(resource: Data, type_: str) -> str:
 
 
 def _has_ingress(resource: Data) -> bool:
-    return bool(_items(_part(_status(resource), "loadBalancer"), "ingress"))
+    return bool(_items(_part(_part(resource, "status"), "loadBalancer"), "ingress"))
 
 
 def _service(resource: Data) -> bool:
-    return _text(_spec(resource), "type") != "LoadBalancer" or _has_ingress(resource)
+    return _text(_part(resource, "spec"), "type") != "LoadBalancer" or _has_ingress(resource)
 
 
 def _deployment(resource: Data) -> bool:
-    wanted = _number(_spec(resource), "replicas", 1)
-    status = _status(resource)
+    wanted = _number(_part(resource, "spec"), "replicas", 1)
+    status = _part(resource, "status")
     return (
         _number(status, "updatedReplicas") == wanted
         and _number(status, "availableReplicas") == wanted
@@ -109,8 +101,8 @@ def _deployment(resource: Data) -> bool:
 
 
 def _stateful_set(resource: Data) -> bool:
-    wanted = _number(_spec(resource), "replicas", 1)
-    status = _status(resource)
+    wanted = _number(_part(resource, "spec"), "replicas", 1)
+    status = _part(resource, "status")
     # Counts and revisions that nobody has written yet are no zeros.
     return (
         _number(status, "readyReplicas", -1) == wanted
@@ -121,27 +113,27 @@ def _stateful_set(resource: Data) -> bool:
 
 
 def _daemon_set(resource: Data) -> bool:
-    status = _status(resource)
+    status = _part(resource, "status")
     wanted = status.get("desiredNumberScheduled")
     counts = ("currentNumberScheduled", "numberReady", "numberAvailable", "updatedNumberScheduled")
     return wanted is not None and all(_number(status, key, -1) == wanted for key in counts)
 
 
 def _replica_set(resource: Data) -> bool:
-    status = _status(resource)
+    status = _part(resource, "status")
     if _number(status, "observedGeneration") < _number(_part(resource, "metadata"), "generation"):
         return False
     if ("ReplicaFailure", "True") in _conditions(resource):
         return False
-    return _number(status, "availableReplicas") >= _number(_spec(resource), "replicas", 1)
+    return _number(status, "availableReplicas") >= _number(_part(resource, "spec"), "replicas", 1)
 
 
 def _pod(resource: Data) -> bool:
-    phase = _text(_status(resource), "phase")
+    phase = _text(_part(resource, "status"), "phase")
     if phase != "Running":
         return phase == "Succeeded"
     # One that is not started again is on its way to its end, not ready.
-    is_kept = _text(_spec(resource), "restartPolicy") == "Always"
+    is_kept = _text(_part(resource, "spec"), "restartPolicy") == "Always"
     return is_kept and _condition(resource, "Ready") == "True"
 
 
@@ -153,9 +145,9 @@ def _job(resource: Data) -> bool:
 
 
 def _cron_job(resource: Data) -> bool:
-    if _typed(_spec(resource), "suspend", bool, False):
+    if _typed(_part(resource, "spec"), "suspend", bool, False):
         return True
-    status = _status(resource)
+    status = _part(resource, "status")
     scheduled, succeeded = _text(status, "lastScheduleTime"), _text(status, "lastSuccessfulTime")
     if not scheduled:
         return False
@@ -187,7 +179,7 @@ _CHECKS: Mapping[tuple[str, str], Callable[[Data], bool]] = {
     **dict.fromkeys(_ALWAYS, lambda _: True),
     ("v1", "Service"): _service,
     ("v1", "Pod"): _pod,
-    ("v1", "PersistentVolumeClaim"): lambda each: _text(_status(each), "phase") == "Bound",
+    ("v1", "PersistentVolumeClaim"): lambda each: _text(_part(each, "status"), "phase") == "Bound",
     ("networking.k8s.io/v1", "Ingress"): _has_ingress,
     ("apps/v1", "Deployment"): _deployment,
     ("apps/v1", "StatefulSet"): _stateful_set,

@@ -19,13 +19,14 @@ from kanister_py.functions.composition.answering import (
 )
 from kanister_py.functions.composition.fields import ANY, TEXT, Field, head
 from kanister_py.functions.composition.selecting import (
+    NO_LABELS,
     POLICY,
     REFERENCE,
     TYPE,
+    asked_for,
     enough_of,
     is_optional,
     is_selector,
-    matched_labels,
     required,
     selector_fields,
 )
@@ -104,30 +105,15 @@ def _key(at: int) -> str:
 
 def _requirements(sources: list[Data], composite: Data, environment: Data) -> Data:
     selectors: dict[str, Data] = {}
+    kind = {"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig"}
     for at, source in enumerate(sources):
-        selector: Data = {
-            "apiVersion": "apiextensions.crossplane.io/v1beta1",
-            "kind": "EnvironmentConfig",
-        }
         try:
-            if is_selector(source):
-                labels, _ = matched_labels(source, composite, environment)
-                if not labels:
-                    continue
-                selector["matchLabels"] = {"labels": labels}
-            else:
-                selector["matchName"] = _name_of(source, at)
+            asked, _ = asked_for(source, f"spec.environmentConfigs[{at}]", composite, environment)
         except Refused as refused:
             raise Refused(f"cannot build requirements: {refused}") from None
-        selectors[_key(at)] = selector
+        if asked != NO_LABELS:
+            selectors[_key(at)] = {**kind, **asked}
     return {"resources": selectors} if selectors else {}
-
-
-def _name_of(source: Data, at: int) -> str:
-    name = source.get("ref", {}).get("name")
-    if name is None:
-        raise Refused(f"spec.environmentConfigs[{at}] is a Reference without ref.name")
-    return str(name)
 
 
 def _selected(
@@ -142,7 +128,7 @@ def _selected(
         if is_selector(source):
             where = f'cannot process environment config "{_key(at)}" by selector'
         else:
-            name = _name_of(source, at)
+            name = source["ref"]["name"]
             where = f'cannot process environment config "{name}" by reference, "{_key(at)}"'
         try:
             taken = _taken(source, objects, may_lack=may_lack)

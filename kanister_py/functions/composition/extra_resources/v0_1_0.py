@@ -16,13 +16,14 @@ from kanister_py.functions.composition.answering import (
 )
 from kanister_py.functions.composition.fields import REQUIRED, TEXT, Field, head
 from kanister_py.functions.composition.selecting import (
+    NO_LABELS,
     POLICY,
     REFERENCE,
     TYPE,
+    asked_for,
     enough_of,
     is_optional,
     is_selector,
-    matched_labels,
     required,
     selector_fields,
 )
@@ -88,30 +89,17 @@ class ExtraResources(AnsweringFunction):
 def _requirements(sources: list[Data], composite: Data) -> Data:
     selectors: dict[str, Data] = {}
     for source in sources:
-        selector: Data = {
-            "apiVersion": source.get("apiVersion", ""),
-            "kind": source.get("kind", ""),
-        }
-        if is_selector(source):
-            try:
-                labels, is_short = matched_labels(source, composite)
-            except Refused as refused:
-                message = f"could not build extra resource requirements: {refused}"
-                raise Refused(message) from None
-            if is_short and not labels:
-                continue  # every one of the kind would be more than anybody meant
-            selector["matchLabels"] = {"labels": labels} if labels else {}
-        else:
-            name = source.get("ref", {}).get("name")
-            if name is None:
-                raise Refused(
-                    "could not build extra resource requirements: "
-                    f'extra resource "{source.get("into", "")}" is a Reference without ref.name'
-                )
-            selector["matchName"] = name
+        into = source.get("into", "")
+        try:
+            asked, is_short = asked_for(source, f'extra resource "{into}"', composite)
+        except Refused as refused:
+            raise Refused(f"could not build extra resource requirements: {refused}") from None
+        if is_short and asked == NO_LABELS:
+            continue  # every one of the kind would be more than anybody meant
+        kind = {key: source.get(key, "") for key in ("apiVersion", "kind")}
+        selectors[into] = {**kind, **asked}
         if source.get("namespace"):
-            selector["namespace"] = source["namespace"]
-        selectors[source.get("into", "")] = selector
+            selectors[into]["namespace"] = source["namespace"]
     return selectors
 
 
