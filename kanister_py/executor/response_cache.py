@@ -20,8 +20,7 @@ from kanister_py.core.compositions.requirements import requirements_of, with_fet
 from kanister_py.core.errors import KanisterError
 from kanister_py.executor.requirements_loop import Settled, fetch
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.function_metrics import FunctionMetrics, NoMetrics
-from kanister_py.ports.function_runner import FunctionCall
+from kanister_py.ports.function_runner import FunctionCall, FunctionMetrics, NoMetrics
 from kanister_py.ports.requirement_source import RequirementSource
 from kanister_py.ports.response_store import Kept, ResponseStore, Written
 from kanister_py.values import NamedTuple

@@ -48,8 +48,12 @@ from kanister_py.executor.runner_wrappers import (
     with_tags_checked,
 )
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.function_metrics import FunctionMetrics
-from kanister_py.ports.function_runner import FunctionCall, FunctionCallError, FunctionRunner
+from kanister_py.ports.function_runner import (
+    FunctionCall,
+    FunctionCallError,
+    FunctionMetrics,
+    FunctionRunner,
+)
 from kanister_py.ports.requirement_source import RequirementSource
 from kanister_py.ports.tracing import span
 from kanister_py.values import NamedTuple
@@ -210,7 +214,6 @@ def _as_functions_get_it(
 
 
 def _removed(step: Step, engine: Engine) -> KanisterError | None:
-    """Give the error of a step that asks for a version that was removed."""
     try:
         choose_revision(engine.revisions, step.function, step.revision)
     except FunctionVersionRemoved as error:

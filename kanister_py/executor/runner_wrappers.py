@@ -11,10 +11,10 @@ from kanister_py.core.errors import KanisterError
 from kanister_py.core.retries import RetryRule
 from kanister_py.executor.insist import insist
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.function_metrics import FunctionMetrics
 from kanister_py.ports.function_runner import (
     FunctionAnswerInvalid,
     FunctionCall,
+    FunctionMetrics,
     FunctionOverloaded,
     FunctionTimedOut,
     FunctionUnavailable,

@@ -143,8 +143,6 @@ _Observe: TypeAlias = Callable[[str, str, float], None]
 
 
 def _logged(observe: _Observe | None) -> _Observe:
-    """Log each call before it is observed."""
-
     def note(version: str, ended: str, seconds: float) -> None:
         _LOG.debug("Answered a call of %s in %.1f ms: %s", version, seconds * 1000, ended)
         if observe is not None:
@@ -154,7 +152,6 @@ def _logged(observe: _Observe | None) -> _Observe:
 
 
 def _status_of(error: Exception) -> tuple[Any, str]:
-    """Say which status stands for what went wrong in a function."""
     code = grpc.StatusCode
     if isinstance(error, NotDecodable):
         return code.INVALID_ARGUMENT, f"The request cannot be read: {error}"

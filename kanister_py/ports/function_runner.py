@@ -1,4 +1,4 @@
-"""Function runner: calls of composition functions, wherever they run."""
+"""Function runner: calls of composition functions, wherever they run, and their metrics."""
 
 from __future__ import annotations
 
@@ -144,3 +144,34 @@ class FunctionRunner(Protocol):
 
     def close(self) -> None:
         """Let the calls under way end, and let go of what was opened."""
+
+
+class FunctionMetrics(Protocol):
+    """Counts, named as Crossplane's are. Called from many threads; never raises."""
+
+    def count_request(self, revision: FunctionRevision) -> None:
+        """A call is about to be made."""
+
+    def count_response(
+        self, revision: FunctionRevision, code: str, worst: str, seconds: float
+    ) -> None:
+        """A call came back: the code of gRPC (`OK`), and the worst severity in the answer."""
+
+    def count_cache(self, function: str, what: str, amount: float = 1) -> None:
+        """Something happened at the cache: hits, misses, errors, writes, deletes,
+        bytes_written, bytes_deleted, or read_seconds, write_seconds with their amount."""
+
+
+class NoMetrics:
+    """Metrics that count nothing."""
+
+    def count_request(self, revision: FunctionRevision) -> None:
+        pass
+
+    def count_response(
+        self, revision: FunctionRevision, code: str, worst: str, seconds: float
+    ) -> None:
+        pass
+
+    def count_cache(self, function: str, what: str, amount: float = 1) -> None:
+        pass

@@ -80,8 +80,6 @@ NO_SPAN: Final = _NoSpan()
 
 
 class _Current:
-    """The tracing of this process."""
-
     tracing: Tracing | None = None
 
 

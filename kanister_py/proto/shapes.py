@@ -25,21 +25,6 @@ class Kind(Enum):
 class Field:
     """One field of a message; of a map, `kind`, `shape` and `numbers` are those of its values."""
 
-    __slots__ = (
-        "has_presence",
-        "head",
-        "is_map",
-        "is_repeated",
-        "json_name",
-        "kind",
-        "name",
-        "names",
-        "number",
-        "numbers",
-        "others",
-        "shape_name",
-    )
-
     def __init__(self, descriptor: Any) -> None:
         self.name: str = descriptor.name
         self.json_name: str = descriptor.camelcase_name
@@ -79,13 +64,8 @@ class Shape:
         self.name: str = descriptor.full_name
         self.is_struct = self.name == "google.protobuf.Struct"
         self.is_duration = self.name == "google.protobuf.Duration"
-        self.fields = (
-            ()
-            if self.is_struct or self.is_duration
-            else tuple(
-                sorted((Field(each) for each in descriptor.fields), key=lambda each: each.number)
-            )
-        )
+        fields = () if self.is_struct or self.is_duration else map(Field, descriptor.fields)
+        self.fields = tuple(sorted(fields, key=lambda each: each.number))
         self.by_number = {each.number: each for each in self.fields}
         # Both spellings are read, as protobuf's JSON wants it.
         self.by_name = {each.name: each for each in self.fields} | {

@@ -16,8 +16,7 @@ from kanister_py.core.compositions.pipeline import Observed
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.registry.entries import FunctionRevision, RegistryBuilder
 from kanister_py.executor.response_cache import MemoryStore, ResponseCache
-from kanister_py.ports.function_metrics import NoMetrics
-from kanister_py.ports.function_runner import FunctionUnavailable
+from kanister_py.ports.function_runner import FunctionUnavailable, NoMetrics
 from kanister_py.ports.response_store import Kept
 from tests.executor.stage import Stage, config_map, passes, xr
 from tests.fake_clock import FakeClock

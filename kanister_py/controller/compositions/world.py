@@ -54,8 +54,7 @@ from kanister_py.executor.step_artifacts import StepArtifacts
 from kanister_py.ports.certificates import Certificates
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.ports.function_metrics import FunctionMetrics
-from kanister_py.ports.function_runner import FunctionRunner
+from kanister_py.ports.function_runner import FunctionMetrics, FunctionRunner
 from kanister_py.ports.packages import Packages
 from kanister_py.values import NamedTuple
 

@@ -281,7 +281,6 @@ class _Reader(Reader):
         return tuple(steps)
 
     def implicit_steps(self, spec: Mapping[str, Any]) -> tuple[Step, ...]:
-        """Make the steps that a composition of the old mode stands for."""
         if "resources" not in spec:
             self.note(("spec",), "Must have a pipeline, or resources")
         self.items(spec, "resources", ("spec",))

@@ -179,18 +179,6 @@ Read: TypeAlias = Callable[[Document], Any]
 class Patch:
     """One patch, made ready to be applied many times."""
 
-    __slots__ = (
-        "_merge",
-        "_read",
-        "_to",
-        "_unknown_policy",
-        "_writes_to_all",
-        "is_required",
-        "source",
-        "target",
-        "type",
-    )
-
     def __init__(self, patch: Mapping[str, Any], *, is_beside_resources: bool = False) -> None:
         self.type = type_of(patch)
         ends = _ENDS_BESIDE_RESOURCES if is_beside_resources else _ENDS

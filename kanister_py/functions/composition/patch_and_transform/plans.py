@@ -63,8 +63,6 @@ _MAX_KEPT_BYTES: Final = 32 * 1024 * 1024
 
 
 class _Plans:
-    """The plans of the inputs seen last."""
-
     def __init__(self, make: Callable[[Any], Plan]) -> None:
         self._make = make
         self._plans: OrderedDict[bytes, Plan] = OrderedDict()
@@ -93,18 +91,12 @@ class _Plans:
         return plan
 
 
-def plan_input(given: Any) -> Plan:
-    """Make an input ready; `InvalidInput` says what is wrong with it."""
-    return _plan_of(_decoded(given))
-
-
-def plan_mended(given: Any) -> Plan:
-    """The same as from v0.2.0 on: with published defaults, and whole numbers as integers."""
-    return _plan_of(mended(_decoded(given)))._replace(has_integers=True)
-
-
-plan_for = _Plans(plan_input).plan_for
-mended_plan_for = _Plans(plan_mended).plan_for
+plan_for = _Plans(lambda given: _plan_of(_decoded(given))).plan_for
+"""Makes an input ready; `InvalidInput` says what is wrong with it."""
+mended_plan_for = _Plans(
+    lambda given: _plan_of(mended(_decoded(given)))._replace(has_integers=True)
+).plan_for
+"""The same as from v0.2.0 on: with published defaults, and whole numbers as integers."""
 
 
 def _decoded(given: Any) -> dict[str, Any]:

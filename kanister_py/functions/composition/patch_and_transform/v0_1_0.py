@@ -204,7 +204,6 @@ class _Run:
     def _warn_of_nothing(
         self, template: Template, patch: Patch, at: int, error: FieldNotFound, *, is_new: bool
     ) -> None:
-        """Warn that what a patch must read is not there."""
         name, kind = quoted(template.name), quoted(patch.type)
         if is_new:
             self._warn(
