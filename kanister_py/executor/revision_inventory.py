@@ -140,9 +140,7 @@ def _judged(
             here = run_by_package(revision, entries, obj)
             # How it fares is for the controller to say, which may be of another release.
             revision = here._replace(
-                endpoint=revision.endpoint,
-                is_healthy=revision.is_healthy,
-                trouble=revision.trouble,
+                endpoint=revision.endpoint, is_healthy=revision.is_healthy, trouble=revision.trouble
             )
         by_function[revision.function].append(revision)
     for revisions in by_function.values():

@@ -233,11 +233,7 @@ def _inexact_inputs(composition: Composition, observed: Observed) -> Iterator[st
 
 
 def _run_step(
-    step: Step,
-    state: PipelineState,
-    engine: Engine,
-    digests: Digests,
-    remembered: Data | None,
+    step: Step, state: PipelineState, engine: Engine, digests: Digests, remembered: Data | None
 ) -> PipelineState:
     revision_name = ""
     try:
@@ -354,7 +350,4 @@ def _answer(
     except KanisterError as error:
         record(None, error)
         raise
-    return (
-        StepOutcome(step.name, step.function, call.revision.name, record(response)),
-        response,
-    )
+    return StepOutcome(step.name, step.function, call.revision.name, record(response)), response

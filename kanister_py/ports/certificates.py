@@ -16,12 +16,7 @@ class Certificates(Protocol):
         """Make an authority that signs itself."""
 
     def issue(
-        self,
-        authority: KeyPair,
-        names: Sequence[str],
-        life: timedelta,
-        *,
-        is_client: bool = False,
+        self, authority: KeyPair, names: Sequence[str], life: timedelta, *, is_client: bool = False
     ) -> KeyPair:
         """Make a certificate for a server with these names or addresses, or for a client."""
 

@@ -164,13 +164,7 @@ class PodAccess(Protocol):
     def read_log(self, name: str, *, namespace: str, options: LogOptions) -> LogStream: ...
 
     def exec(
-        self,
-        name: str,
-        command: Sequence[str],
-        *,
-        namespace: str,
-        container: str,
-        has_stdin: bool,
+        self, name: str, command: Sequence[str], *, namespace: str, container: str, has_stdin: bool
     ) -> ExecSession: ...
 
 

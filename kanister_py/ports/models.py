@@ -9,11 +9,7 @@ from pydantic.alias_generators import to_camel
 
 # A model is built when it is first used: most of those that are imported never are.
 _CONFIG: Final = ConfigDict(
-    frozen=True,
-    extra="forbid",
-    alias_generator=to_camel,
-    populate_by_name=True,
-    defer_build=True,
+    frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, defer_build=True
 )
 
 

@@ -208,10 +208,7 @@ class _Answer(Mapping[str, Any]):
     )
 
     def __init__(
-        self,
-        request: Request | Mapping[str, Any],
-        *,
-        ttl_seconds: float = DEFAULT_TTL_SECONDS,
+        self, request: Request | Mapping[str, Any], *, ttl_seconds: float = DEFAULT_TTL_SECONDS
     ) -> None:
         self._request = request if isinstance(request, Request) else Request(request)
         self.ttl_seconds = ttl_seconds

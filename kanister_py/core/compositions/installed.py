@@ -120,11 +120,7 @@ def installed(
 
 class _Reader(Reader):
     def __init__(
-        self,
-        entries: Registry[FunctionEntry],
-        annotations: Mapping[str, str],
-        *,
-        strict: bool,
+        self, entries: Registry[FunctionEntry], annotations: Mapping[str, str], *, strict: bool
     ) -> None:
         super().__init__()
         self._entries = entries
@@ -181,11 +177,7 @@ class _Reader(Reader):
         )
 
     def _place(
-        self,
-        revision: FunctionRevision,
-        package: str,
-        tag: str,
-        annotations: Mapping[str, str],
+        self, revision: FunctionRevision, package: str, tag: str, annotations: Mapping[str, str]
     ) -> None:
         """Give a revision its endpoint: by its annotations, else what is built in."""
         runtime = annotations.get(RUNTIME, "")

@@ -44,8 +44,7 @@ _SPEC = {
     "extraResources": Field([_SOURCE], "What is fetched", []),
     "policy": POLICY,
     "context": Field(
-        {"key": Field(TEXT, "Key of the context", EXTRA_RESOURCES_KEY)},
-        "Where what is found goes",
+        {"key": Field(TEXT, "Key of the context", EXTRA_RESOURCES_KEY)}, "Where what is found goes"
     ),
 }
 

@@ -32,10 +32,7 @@ _OPERANDS: Final[Mapping[str, tuple[str, str]]] = {
         "fromConnectionSecretKey",
         "from connection secret key connection detail requires a key",
     ),
-    "FromFieldPath": (
-        "fromFieldPath",
-        "from field path connection detail requires a field path",
-    ),
+    "FromFieldPath": ("fromFieldPath", "from field path connection detail requires a field path"),
 }
 
 
@@ -47,9 +44,7 @@ def check_connection_detail(detail: Mapping[str, Any]) -> Problem | None:
 
 
 def extract_details(
-    details: Sequence[Mapping[str, str]],
-    resource: Mapping[str, Any],
-    known: Mapping[str, str],
+    details: Sequence[Mapping[str, str]], resource: Mapping[str, Any], known: Mapping[str, str]
 ) -> dict[str, str]:
     """Gather the details of an observed resource, in base64; what is not there is left out."""
     found = {}
@@ -109,12 +104,7 @@ class SecretReference:
 
     def _patched(self, composite: Document, name: str, namespace: str) -> tuple[str, str]:
         reference = Document(
-            {
-                "apiVersion": "v1",
-                "kind": "SecretReference",
-                "name": name,
-                "namespace": namespace,
-            },
+            {"apiVersion": "v1", "kind": "SecretReference", "name": name, "namespace": namespace},
             is_decoded=True,
         )
         for at, patch in enumerate(self._patches):

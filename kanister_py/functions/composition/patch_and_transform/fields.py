@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from kanister_py.functions.composition.fields import (
-    ANY,
-    MAP,
-    REQUIRED,
-    TEXT,
-    WHOLE,
-    Field,
-    head,
-)
+from kanister_py.functions.composition.fields import ANY, MAP, REQUIRED, TEXT, WHOLE, Field, head
 
 _COMBINE: Final = {
     "variables": Field(

@@ -28,9 +28,7 @@ from kanister_py.functions.composition.patch_and_transform.problems import (
     first_problem,
     required,
 )
-from kanister_py.functions.composition.patch_and_transform.readiness import (
-    check_readiness_check,
-)
+from kanister_py.functions.composition.patch_and_transform.readiness import check_readiness_check
 from kanister_py.values import NamedTuple
 
 
