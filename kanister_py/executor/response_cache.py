@@ -47,7 +47,7 @@ class MemoryStore:
             return found[0]
 
     def write(self, key: CacheKey, kept: Kept) -> Written:
-        size = _size_of(kept.response)
+        size = len(dumps(kept.response.as_data(), default=str))
         with self._lock:
             before = self._kept.pop(key, None)
             if before is not None:
@@ -66,21 +66,16 @@ class MemoryStore:
         return len(self._kept)
 
 
-def _size_of(response: FunctionResponse) -> int:
-    return len(dumps(response.as_data(), default=str))
-
-
 class ResponseCache:
     """Cache for all steps of all pipelines: stores, last requirements, calls under way."""
 
     def __init__(
         self,
         clock: Clock,
-        memory: ResponseStore | None = None,
         disk: ResponseStore | None = None,
         metrics: FunctionMetrics | None = None,
     ) -> None:
-        self.memory = memory if memory is not None else MemoryStore()
+        self.memory: ResponseStore = MemoryStore()
         self.disk = disk
         self.metrics = metrics or NoMetrics()
         self._clock = clock
@@ -90,23 +85,21 @@ class ResponseCache:
 
     def read(self, key: CacheKey, function: str, *, is_public: bool) -> FunctionResponse | None:
         """Give an answer that still holds; its time to live is what is left of it."""
-        began = self._clock.monotonic()
+        began, now = self._clock.monotonic(), self._clock.now().timestamp()
         try:
-            return self._read(key, is_public=is_public)
+            for store in self._stores(is_public):
+                kept = store.read(key)
+                if kept is not None and kept.deadline > now:
+                    if store is self.disk:
+                        self.memory.write(key, kept)
+                    return kept.response._replace(calls=0, ttl_seconds=kept.deadline - now)
+            return None
         finally:
             seconds = self._clock.monotonic() - began
             self.metrics.count_cache(function, "read_seconds", seconds)
 
-    def _read(self, key: CacheKey, *, is_public: bool) -> FunctionResponse | None:
-        now = self._clock.now().timestamp()
-        for store in (self.memory, self.disk if is_public else None):
-            kept = store.read(key) if store is not None else None
-            if kept is not None and kept.deadline > now:
-                if store is self.disk:
-                    self.memory.write(key, kept)
-                left = kept.deadline - now
-                return kept.response._replace(calls=0, ttl_seconds=left)
-        return None
+    def _stores(self, is_public: bool) -> list[ResponseStore]:
+        return [self.memory, *([self.disk] if self.disk is not None and is_public else [])]
 
     def write(
         self,
@@ -120,17 +113,17 @@ class ResponseCache:
         """Keep an answer for so long; on the disk only what holds no secrets."""
         began = self._clock.monotonic()
         kept = Kept(response, self._clock.now().timestamp() + seconds)
-        stores = [self.memory, *([self.disk] if self.disk is not None and is_public else [])]
-        for store in stores:
+        for store in self._stores(is_public):
             written = store.write(key, kept)
-            if written.bytes:
-                self.metrics.count_cache(function, "writes")
-                self.metrics.count_cache(function, "bytes_written", written.bytes)
-            else:
-                self.metrics.count_cache(function, "errors")
-            if written.deleted:
-                self.metrics.count_cache(function, "deletes", written.deleted)
-                self.metrics.count_cache(function, "bytes_deleted", written.deleted_bytes)
+            counts = {
+                "writes" if written.bytes else "errors": 1,
+                "bytes_written": written.bytes,
+                "deletes": written.deleted,
+                "bytes_deleted": written.deleted_bytes,
+            }
+            for what, amount in counts.items():
+                if amount:
+                    self.metrics.count_cache(function, what, amount)
         self.metrics.count_cache(function, "write_seconds", self._clock.monotonic() - began)
 
     def asked_last(self, key: CacheKey) -> Data | None:
