@@ -8,11 +8,15 @@ the kind they should be, are passed over, as protobuf wants it.
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Callable
 from math import isfinite
 from struct import Struct as Packing
 from struct import error as packing_error
 from typing import Any
 
+from google.protobuf.message import DecodeError
+
+from kanister_py.proto.messages import message_class
 from kanister_py.proto.shapes import Field, Kind, Shape, duration_text, shape_of
 
 _NUMBER = Packing("<d").unpack_from
@@ -38,12 +42,18 @@ _GARBAGE = (IndexError, UnicodeDecodeError, packing_error)
 
 def decode_message(name: str, data: bytes) -> dict[str, Any]:
     """Read a message, by its full name."""
-    return _decoded(_message, shape_of(name), data)
+    try:
+        message = message_class(name, is_shallow=True).FromString(data)
+    except DecodeError:
+        # Nothing but a text can be wrong with fields that end where they should.
+        _count(name, data, len(data))
+        raise NotDecodable("a text in it is not UTF-8") from None
+    return _decoded(_message, shape_of(name), message)
 
 
 def decode_struct(data: bytes) -> dict[str, Any]:
     """Read a `google.protobuf.Struct`."""
-    return _decoded(lambda _, whole, at, end: _struct(whole, at, end, 0), None, data)
+    return _decoded(_struct, data, 0, len(data), 0)
 
 
 def refuse_too_many(name: str, data: bytes, most: int) -> None:
@@ -56,8 +66,12 @@ def refuse_too_many(name: str, data: bytes, most: int) -> None:
         return
     if data.count(b"\x0a") + data.count(b"\x8a") > most:
         raise TooManyValues(f"it has more than {most} values")
+    _count(name, data, most // 8)
+
+
+def _count(name: str, data: bytes, most: int) -> None:
     try:
-        _spend(shape_of(name), data, 0, len(data), most // 8)
+        _spend(shape_of(name), data, 0, len(data), most)
     except _GARBAGE as error:
         raise NotDecodable(_why(error)) from None
 
@@ -107,14 +121,13 @@ def top_fields(data: bytes) -> dict[int, list[bytes]]:
     return found
 
 
-def _decoded(read: Any, shape: Shape | None, data: bytes) -> dict[str, Any]:
+def _decoded(read: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = read(shape, data, 0, len(data))
+        return read(*given)
     except RecursionError:
         raise NotDecodable("it is nested too deeply") from None
     except _GARBAGE as error:
         raise NotDecodable(_why(error)) from None
-    return found
 
 
 def _why(error: Exception) -> str:
@@ -306,128 +319,32 @@ def _list(data: bytes, at: int, end: int, depth: int) -> list[Any]:
     return found
 
 
-_Span = tuple[int, int]
+# Other messages
 
 
-def _message(shape: Shape, data: bytes, at: int, end: int) -> dict[str, Any]:
-    if shape.is_struct:
-        return _struct(data, at, end, 0)
+def _message(shape: Shape, message: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    pieces: dict[str, list[_Span]] = {}
-    for number, value, _ in _fields(data, at, end):
-        field = shape.by_number.get(number)
-        if field is not None:
-            _take(found, pieces, field, data, value)
-    return found
-
-
-def _take(
-    found: dict[str, Any], pieces: dict[str, list[_Span]], field: Field, data: bytes, value: Any
-) -> None:
-    name = field.json_name
-    if field.is_map:
-        if type(value) is tuple:
-            key, inside = _entry(field, data, *value)
-            found.setdefault(name, {})[key] = inside
-    elif field.is_repeated and field.kind is Kind.ENUM and type(value) is tuple:
-        found.setdefault(name, []).extend(_packed(field, data, *value))
-    elif _fits(field, value):
-        if field.is_repeated:
-            found.setdefault(name, []).append(_single(field, data, value))
-            return
-        for other in field.others:
-            found.pop(other, None)
-            pieces.pop(other, None)
-        if field.kind is Kind.MESSAGE:
-            # A message that comes in two pieces is both of them.
-            spans = pieces.setdefault(name, [])
-            spans.append(value)
-            found[name] = _whole(field, data, spans)
-        elif field.has_presence or not _is_zero(value):
-            found[name] = _single(field, data, value)
+    for descriptor, value in message.ListFields():
+        field = shape.by_number[descriptor.number]
+        if field.is_map:
+            found[field.json_name] = {each.key: _single(field, each.value) for each in value}
+        elif field.is_repeated:
+            found[field.json_name] = [_single(field, each) for each in value]
         else:
-            found.pop(name, None)
-
-
-def _is_zero(value: _Span | int) -> bool:
-    return value[0] == value[1] if isinstance(value, tuple) else not value
-
-
-def _whole(field: Field, data: bytes, spans: list[_Span]) -> Any:
-    if len(spans) == 1:
-        return _single(field, data, spans[0])
-    joined = b"".join(data[at:end] for at, end in spans)
-    return _single(field, joined, (0, len(joined)))
-
-
-_TEXTS = frozenset({Kind.TEXT, Kind.BYTES})
-_LONG = _TEXTS | {Kind.MESSAGE}
-
-
-def _fits(field: Field, value: Any) -> bool:
-    """Say whether a value came in the form that a field of this kind has."""
-    return type(value) is (tuple if field.kind in _LONG else int)
-
-
-def _entry(field: Field, data: bytes, at: int, end: int) -> tuple[str, Any]:
-    key = ""
-    inside: Any = "" if field.kind in _TEXTS else None
-    spans: list[_Span] = []
-    for number, value, _ in _fields(data, at, end):
-        if number == 1 and type(value) is tuple:
-            key = _text(data, *value)
-        elif number == 2 and _fits(field, value):
-            spans.append(value)
-            inside = _whole(field, data, spans if field.kind is Kind.MESSAGE else [value])
-    if inside is None:
-        inside = _message(field.shape, data, 0, 0)
-    return key, inside
-
-
-def _packed(field: Field, data: bytes, at: int, end: int) -> list[Any]:
-    found = []
-    while at < end:
-        number, at = _varint(data, at)
-        found.append(_enum(field, number))
-    if at > end:
-        raise NotDecodable("it ends in the middle of a field")
+            found[field.json_name] = _single(field, value)
     return found
 
 
-def _single(field: Field, data: bytes, value: Any) -> Any:
+def _single(field: Field, value: Any) -> Any:
     kind = field.kind
     if kind is Kind.MESSAGE:
         shape = field.shape
+        if shape.is_struct:
+            data = value if type(value) is bytes else b"".join(value)
+            return _struct(data, 0, len(data), 0)
         if shape.is_duration:
-            return _duration(data, *value)
-        return _message(shape, data, *value)
-    if kind is Kind.TEXT:
-        return _text(data, *value)
-    if kind is Kind.BYTES:
-        return b64encode(data[value[0] : value[1]]).decode()
+            return duration_text(value.seconds, value.nanos)
+        return _message(shape, value)
     if kind is Kind.ENUM:
-        return _enum(field, value)
-    if kind is Kind.TRUTH:
-        return value != 0
-    return _as_signed(value, 32)
-
-
-def _enum(field: Field, value: int) -> str | int:
-    number = _as_signed(value, 32)
-    return field.names.get(number, number)
-
-
-def _duration(data: bytes, at: int, end: int) -> str:
-    seconds = nanos = 0
-    for number, value, _ in _fields(data, at, end):
-        if type(value) is int and number == 1:
-            seconds = _as_signed(value, 64)
-        elif type(value) is int and number == 2:
-            nanos = _as_signed(value, 32)
-    return duration_text(seconds, nanos)
-
-
-def _as_signed(value: int, bits: int) -> int:
-    """Read a number of so many bits, of which protobuf writes the negative ones with 64."""
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if value >> (bits - 1) else value
+        return field.names.get(value, value)
+    return b64encode(value).decode() if kind is Kind.BYTES else value

@@ -34,12 +34,6 @@ class Field:
         value = inside.fields_by_name["value"] if self.is_map else descriptor
         self.is_repeated = _is_repeated(descriptor)
         self.has_presence: bool = descriptor.has_presence
-        choice = descriptor.containing_oneof
-        self.others = tuple(
-            each.camelcase_name
-            for each in (choice.fields if choice is not None else ())
-            if each.number != self.number
-        )
         self.kind = _kind_of(value)
         self.shape_name: str = value.message_type.full_name if value.message_type else ""
         enum = value.enum_type
