@@ -3,6 +3,9 @@
 The data is protobuf's own JSON, with whole numbers as ints. Trusts nothing:
 bytes that are no message raise `NotDecodable`. Fields that are not known, or not of
 the kind they should be, are passed over, as protobuf wants it.
+
+Objects of Kubernetes, which are nearly all of a message, are read by hand, for speed;
+what is around them is read by protobuf, to which they are bytes.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def message_class(name: str, *, is_shallow: bool = False) -> type[Any]:
     One that `is_shallow` leaves every Struct inside as the bytes that it came in, in one
     piece or several, and has a list for each map: its entries, in the order in which they came.
     """
-    found = pool(is_shallow=is_shallow).FindMessageTypeByName(name)
+    found = (pool(is_shallow=True) if is_shallow else pool()).FindMessageTypeByName(name)
     made: type[Any] = message_factory.GetMessageClass(found)
     return made
 
