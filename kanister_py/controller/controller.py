@@ -46,13 +46,13 @@ from kanister_py.controller.machine.shards import (
     ShardTerms,
 )
 from kanister_py.controller.schedules.part import Schedules
-from kanister_py.core.errors import KanisterError, LeadershipLost, NotFound, TransientError
+from kanister_py.core.errors import KanisterError, LeadershipLost, TransientError
 from kanister_py.core.objects.resources import NAMESPACES
 from kanister_py.executor.alarms import Alarms
 from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.gotemplate import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.cluster import Cluster, find
 from kanister_py.ports.notice_receivers import NoticeReceivers
 from kanister_py.ports.object_store import ObjectStores
 from kanister_py.values import NamedTuple
@@ -469,12 +469,9 @@ def _is_held(shards: Shards, shard: int) -> float:
 def _warn_of_missing_namespaces(cluster: Cluster, namespaces: Sequence[str]) -> None:
     """Say which namespaces there are none of yet: a slip in a name looks like peace."""
     for name in namespaces:
-        try:
-            cluster.get(NAMESPACES, name)
-        except NotFound:
-            _LOG.warning(
-                "There is no namespace %s: nothing runs there until somebody creates it", name
-            )
-        except KanisterError:
-            # Whoever may not ask acts all the same.
-            continue
+        # Whoever may not ask acts all the same.
+        with suppress(KanisterError):
+            if find(cluster, NAMESPACES, name) is None:
+                _LOG.warning(
+                    "There is no namespace %s: nothing runs there until somebody creates it", name
+                )

@@ -21,7 +21,7 @@ from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.executor.actionset_requests import cancel_actionset, write_retry
 from kanister_py.executor.schedule_requests import suspend_schedule, write_run_now
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.cluster import Cluster, find
 from kanister_py.ports.overview import CompositeKind, Listeners, Runs
 
 _LOOK_AT_PODS_SECONDS: Final = 2.0
@@ -130,10 +130,7 @@ class ClusterOverview:
         return found._replace(trouble=self._store.trouble or trouble)
 
     def read(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        try:
-            return self._cluster.get(ACTION_SETS, name, namespace=namespace)
-        except NotFound:
-            return None
+        return find(self._cluster, ACTION_SETS, name, namespace)
 
     def lines(self, namespace: str, name: str, after: int) -> Sequence[Mapping[str, Any]]:
         own = self._lines.lines(ObjectKey(namespace, name), after=after)
@@ -185,10 +182,7 @@ class ClusterOverview:
             return ()
 
     def schedule(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        try:
-            return self._cluster.get(SCHEDULES, name, namespace=namespace)
-        except NotFound:
-            return None
+        return find(self._cluster, SCHEDULES, name, namespace)
 
     def composite_kinds(self) -> Sequence[CompositeKind]:
         try:
@@ -204,11 +198,8 @@ class ClusterOverview:
     def composite(
         self, kind: CompositeKind, namespace: str, name: str
     ) -> tuple[Mapping[str, Any], Mapping[str, Any] | None] | None:
-        try:
-            found = self._cluster.get(kind.resource, name, namespace=namespace)
-        except NotFound:
-            return None
-        if namespace and namespace_of(found) != namespace:
+        found = find(self._cluster, kind.resource, name, namespace)
+        if found is None or (namespace and namespace_of(found) != namespace):
             # A right in a namespace is none to what is in none, where a cluster passes over it.
             return None
         last = self._passes.get(found) if self._passes is not None else None

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
+from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.resources import GroupVersionResource, ResourceKind
 from kanister_py.values import NamedTuple
 
@@ -343,3 +344,13 @@ class Cluster(Protocol):
         has_stdin: bool = False,
     ) -> ExecSession:
         """Start a command in a container that runs."""
+
+
+def find(
+    cluster: Cluster, resource: GroupVersionResource, name: str, namespace: str = ""
+) -> KubeObject | None:
+    """Read an object; None if there is none."""
+    try:
+        return cluster.get(resource, name, namespace=namespace)
+    except NotFound:
+        return None

@@ -57,7 +57,6 @@ from kanister_py.core.errors import (
     InvalidDocument,
     KanisterError,
     LeadershipLost,
-    NotFound,
     RequestTooLarge,
     TransientError,
 )
@@ -68,7 +67,7 @@ from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.executor.run.run import ActionSetRun, AtWork
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.cluster import Cluster, KubeObject, find
 from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
@@ -279,12 +278,12 @@ class ActionSetReconciler:
             return
         if not kept.is_pending:
             # Others may have brought it further than our copy says.
-            try:
-                obj = self._equipment.cluster.get(ACTION_SETS, key.name, namespace=key.namespace)
-            except NotFound:
+            found = find(self._equipment.cluster, ACTION_SETS, key.name, key.namespace)
+            if found is None or found["metadata"]["uid"] != kept.uid:
                 return
-            if obj["metadata"]["uid"] != kept.uid or isinstance(keep(obj), Ended):
+            if isinstance(keep(found), Ended):
                 return
+            obj = found
         writer = _writer(self._equipment, key, obj)
         try:
             planned = self._plan(obj, kept.seen_at)

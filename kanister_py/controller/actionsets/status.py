@@ -40,7 +40,7 @@ from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.retries import NO_END, RetryRule
 from kanister_py.executor.insist import insist
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject, PatchType
+from kanister_py.ports.cluster import Cluster, KubeObject, PatchType, find
 from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
@@ -231,16 +231,13 @@ class StatusWriter:
     def _reread(self, data: dict[str, Any] | None, error: KanisterError) -> bool:
         """Look what is there instead, and say whether it is what was to be written."""
         try:
-            found = self._cluster.get(
-                ACTION_SETS, self._metadata["name"], namespace=self._metadata["namespace"]
+            found = find(
+                self._cluster, ACTION_SETS, self._metadata["name"], self._metadata["namespace"]
             )
-        except NotFound:
-            self.is_gone = True
-            return True
         except TransientError as trouble:
             self._fail_unless_leader(trouble)
             return False
-        if found["metadata"]["uid"] != self._metadata["uid"]:
+        if found is None or found["metadata"]["uid"] != self._metadata["uid"]:
             self.is_gone = True
             return True
         stands = known_status(found)
@@ -249,10 +246,9 @@ class StatusWriter:
             self._keep(found, data)
             return True
         if stands != known_status(self._left):
-            key = f"{self._metadata['namespace']}/{self._metadata['name']}"
             raise JournalUnwritable(
                 f"the status of {self.name}",
-                f"Somebody else has written the status of ActionSet {key}; "
+                f"Somebody else has written the status of ActionSet {self.name}; "
                 "it goes on from what stands there now",
             ) from error
         self._metadata, _ = _slim(found)

@@ -12,7 +12,6 @@ from kanister_py.controller.actionsets.status import FINALIZER, StatusForm, Stat
 from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.shards import Shards
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
-from kanister_py.controller.machine.writing import find
 from kanister_py.core.actionsets.status import Place, Status
 from kanister_py.core.actionsets.stored_status import known_status
 from kanister_py.core.errors import ApiError, Conflict, Forbidden, NotFound
@@ -22,7 +21,7 @@ from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.status import has_noted
 from kanister_py.executor.phase_context import ATTEMPT_LABEL, RUN_LABEL
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.cluster import Cluster, KubeObject, find
 
 _LOG: Final = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS: Final = 1.0
@@ -107,13 +106,10 @@ class Tidying:
 
     def _finish_cleanup(self, key: ObjectKey, kept: Ended) -> None:
         """Do what a process left undone that died after it had written how a run ended."""
-        try:
-            obj = self._cluster.get(ACTION_SETS, key.name, namespace=key.namespace)
-        except NotFound:
+        obj = find(self._cluster, ACTION_SETS, key.name, key.namespace)
+        if obj is None or obj["metadata"]["uid"] != kept.uid:
             return
-        if obj["metadata"]["uid"] != kept.uid or FINALIZER not in (
-            obj["metadata"].get("finalizers") or ()
-        ):
+        if FINALIZER not in (obj["metadata"].get("finalizers") or ()):
             return
         status = known_status(obj)
         if status is not None:

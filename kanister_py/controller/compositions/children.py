@@ -59,7 +59,7 @@ class Children:
         for each in composed.resources:
             if each.name in observed or "generateName" in each.object["metadata"]:
                 continue
-            live = self._world.find(_reference_of(each.object))
+            live = self._world.seen.find(_reference_of(each.object))
             if live is not None:
                 why = self._why_not_ours(run, each, live, adopt)
                 if why:
@@ -116,7 +116,7 @@ class Children:
                 unsynced.append(each.name)
                 continue
             run.applied[each.name] = intent
-            self._world.remember(made, in_own_pass=False)
+            self._world.seen.remember(made, in_own_pass=False)
             if live is None or _version(made) != _version(live):
                 run.changed = f"{made['kind']}/{name_of(made)}"
             if each.name in run.adopted:
@@ -143,7 +143,7 @@ class Children:
                 continue
             left = self._delete(seen, Propagation.FOREGROUND)
             if left is not None:
-                self._world.remember(left, in_own_pass=False)
+                self._world.seen.remember(left, in_own_pass=False)
 
     def take_along(self, run: Pass, objects: Iterable[Data]) -> None:
         """Delete what a composite resource owns, whose kind ends with it."""
@@ -163,7 +163,7 @@ class Children:
                 "annotations": dict.fromkeys((ADOPTED, RESOURCE_NAME)),
             }
             with suppress(NotFound):
-                self._world.remember(self._patch(obj, metadata), in_own_pass=False)
+                self._world.seen.remember(self._patch(obj, metadata), in_own_pass=False)
 
     def _patch(self, obj: Data, metadata: Mapping[str, Any]) -> KubeObject:
         known = self._cluster.resource_for(obj["apiVersion"], obj["kind"])

@@ -12,7 +12,6 @@ from kanister_py.controller.machine.writing import (
     condition,
     delete_as_seen,
     ensure,
-    find,
     hold,
     is_true,
     let_go,
@@ -26,12 +25,12 @@ from kanister_py.core.compositions.claims import (
 )
 from kanister_py.core.compositions.naming import child_name
 from kanister_py.core.compositions.results import RECONCILE_ERROR
-from kanister_py.core.errors import AlreadyExists, Conflict, Invalid, NotFound
+from kanister_py.core.errors import AlreadyExists, Conflict, Invalid
 from kanister_py.core.objects.parts import controller_reference, spec_of
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.core.revisions.policy import Rules
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
+from kanister_py.ports.cluster import Cluster, KubeObject, Propagation, find
 
 FINALIZER: Final = "finalizer.apiextensions.crossplane.io"
 _CONNECTION: Final = "connection.crossplane.io/v1alpha1"
@@ -61,9 +60,8 @@ class ClaimReconciler:
 
     def reconcile(self, namespace: str, name: str) -> None:
         """Bring one claim to rest."""
-        try:
-            claim = self._cluster.get(self._claims, name, namespace=namespace)
-        except NotFound:
+        claim = find(self._cluster, self._claims, name, namespace)
+        if claim is None:
             return
         composite = self._composite_of(claim)
         if claim["metadata"].get("deletionTimestamp"):

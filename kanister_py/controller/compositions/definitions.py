@@ -11,7 +11,6 @@ from kanister_py.controller.machine.writing import (
     FIELD_MANAGER,
     condition,
     delete_as_seen,
-    find,
     hold,
     is_true,
     let_go,
@@ -31,7 +30,7 @@ from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.core.revisions.kinds import DEFINITIONS
 from kanister_py.core.revisions.policy import rules_of
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.cluster import Cluster, KubeObject, find
 from kanister_py.values import NamedTuple
 
 FINALIZER: Final = "defined.apiextensions.crossplane.io"

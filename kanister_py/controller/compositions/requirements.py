@@ -8,7 +8,7 @@ from typing import Any
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.compositions.messages import Data
-from kanister_py.core.errors import NoMatch, NotFound, UsageError
+from kanister_py.core.errors import NoMatch, UsageError
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.resources import (
     CONFIG_MAPS,
@@ -16,7 +16,7 @@ from kanister_py.core.objects.resources import (
     SECRETS,
     group_version_of,
 )
-from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.cluster import Cluster, find
 
 
 class ExtraResourcesDisabled(UsageError):
@@ -81,9 +81,5 @@ class ClusterSource:
         return self._seen.get(CONFIG_MAPS, ObjectKey(namespace, name))
 
     def fetch_secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
-        try:
-            found = self._cluster.get(SECRETS, name, namespace=namespace)
-        except NotFound:
-            return None
-        data: Mapping[str, str] = found.get("data") or {}
-        return data
+        found = find(self._cluster, SECRETS, name, namespace)
+        return None if found is None else found.get("data") or {}

@@ -224,7 +224,7 @@ class CompositeReconciler:
             "metadata": {"finalizers": left, "resourceVersion": run.metadata["resourceVersion"]}
         }
         with suppress(NotFound):
-            self._world.remember(self._patch(run.xr, patch))
+            self._world.seen.remember(self._patch(run.xr, patch))
         return Outcome(is_gone=True)
 
     # What it is composed with, and what is there
@@ -281,7 +281,7 @@ class CompositeReconciler:
             reference = dict(each)
             if run.metadata.get("namespace"):
                 reference["namespace"] = run.metadata["namespace"]
-            live = self._world.find(reference)
+            live = self._world.seen.find(reference)
             if live is not None and is_somebodys(live, run.metadata["uid"]):
                 objects.append(live)
         return objects
@@ -444,7 +444,7 @@ class CompositeReconciler:
             "spec": spec if self._kind.is_legacy else {MACHINERY_KEY: spec},
         }
         run.take(self._patch(run.xr, patch))
-        self._world.remember(run.xr)
+        self._world.seen.remember(run.xr)
 
     def _write_refs(self, run: Pass, composed: Composed) -> None:
         """Write down, in one write, what will be there and what the resource holds."""
@@ -467,7 +467,7 @@ class CompositeReconciler:
         patch.setdefault("metadata", {})["resourceVersion"] = run.metadata["resourceVersion"]
         run.take(self._patch(run.xr, patch))
         run.machinery.clear()
-        self._world.remember(run.xr)
+        self._world.seen.remember(run.xr)
 
     def _publish(self, run: Pass, composed: Composed) -> None:
         """Write the connection details of a legacy resource to its Secret, if they changed."""
@@ -534,7 +534,7 @@ class CompositeReconciler:
         )
         log_turn(run.subject, synced_of(run.xr), synced_of(written))
         run.take(written)
-        self._world.remember(written)
+        self._world.seen.remember(written)
 
     def _again(self, run: Pass, composed: Composed) -> float | None:
         interval = (run.metadata.get("annotations") or {}).get(POLL_INTERVAL)

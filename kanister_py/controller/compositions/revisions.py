@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kanister_py.controller.machine.events import NORMAL, WARNING, Subject, Tell, subject_of
-from kanister_py.core.errors import AlreadyExists, Conflict, NotFound
+from kanister_py.core.errors import AlreadyExists, Conflict
 from kanister_py.core.objects.names import MAX_LABEL
 from kanister_py.core.objects.parts import (
     controller_of,
@@ -28,7 +28,7 @@ from kanister_py.core.revisions.identity import (
     revision_name,
 )
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS
-from kanister_py.ports.cluster import Cluster, KubeObject, PatchType
+from kanister_py.ports.cluster import Cluster, KubeObject, PatchType, find
 
 _CREATED: Final = "CreateRevision"
 _RAISED: Final = "UpdateRevision"
@@ -41,11 +41,8 @@ def reconcile_composition(cluster: Cluster, name: str, tell: Tell) -> str:
     Empty if there is no Composition to have one. Two that do this at once end with one
     revision: its name follows from what it says.
     """
-    try:
-        composition = cluster.get(COMPOSITIONS, name)
-    except NotFound:
-        return ""
-    if composition["metadata"].get("deletionTimestamp"):
+    composition = find(cluster, COMPOSITIONS, name)
+    if composition is None or composition["metadata"].get("deletionTimestamp"):
         return ""
     revisions = cluster.list(
         COMPOSITION_REVISIONS, label_selector=f"{COMPOSITION_NAME_LABEL}={name}"

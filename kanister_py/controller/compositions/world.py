@@ -7,14 +7,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from threading import RLock
-from typing import Any, Final
+from typing import Final
 
 from kanister_py.controller.compositions.requirements import ClusterSource
 from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.functions.pull_secrets import logins_of
 from kanister_py.controller.machine.events import Tell
-from kanister_py.controller.machine.known_objects import Seen, find
+from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.compositions.desired import Composed
@@ -195,12 +195,6 @@ class World:
             return list(self._revisions)
 
     # What a pass sees of the cluster
-
-    def find(self, reference: Mapping[str, Any]) -> KubeObject | None:
-        return find(self.seen, reference)
-
-    def remember(self, obj: KubeObject, *, in_own_pass: bool = True) -> None:
-        self.seen.remember(obj, in_own_pass=in_own_pass)
 
     def compositions(self, api_version: str, kind: str) -> Sequence[CompositionFacts]:
         found = [composition_facts(each) for each in self.seen.all_of(COMPOSITIONS)]

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from kanister_py.controller.functions.pull_secrets import logins_of
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
-from kanister_py.controller.machine.writing import condition, delete_as_seen, find, write_status
+from kanister_py.controller.machine.writing import condition, delete_as_seen, write_status
 from kanister_py.core.errors import (
     AlreadyExists,
     Conflict,
@@ -88,7 +88,7 @@ from kanister_py.core.revisions.package import (
 )
 from kanister_py.core.revisions.stand_ins import choose_for_package
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.cluster import Cluster, KubeObject, find
 from kanister_py.ports.packages import Packages, RegistryLogin, RegistryUnavailable
 from kanister_py.values import NamedTuple
 

@@ -8,9 +8,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.resources import SECRETS
-from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.cluster import Cluster, find
 from kanister_py.ports.packages import RegistryLogin
 
 _KEYS = (".dockerconfigjson", ".dockercfg")
@@ -20,10 +19,7 @@ def logins_of(cluster: Cluster, namespace: str, names: Sequence[str]) -> list[Re
     """Read the logins of pull secrets; one that is missing or says nothing logs in nowhere."""
     logins: list[RegistryLogin] = []
     for name in names:
-        try:
-            secret = cluster.get(SECRETS, name, namespace=namespace)
-        except NotFound:
-            continue
+        secret = find(cluster, SECRETS, name, namespace) or {}
         for key in _KEYS:
             text = (secret.get("data") or {}).get(key)
             if text:

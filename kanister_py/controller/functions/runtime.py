@@ -15,7 +15,6 @@ from kanister_py.controller.machine.writing import (
     condition,
     delete_as_seen,
     ensure,
-    find,
     write_status,
 )
 from kanister_py.core.actionsets.status import parse_time
@@ -54,7 +53,7 @@ from kanister_py.core.revisions.runtime import (
 from kanister_py.core.revisions.stand_ins import choose_for_package
 from kanister_py.ports.certificates import Certificates
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
+from kanister_py.ports.cluster import Cluster, KubeObject, Propagation, find
 from kanister_py.values import NamedTuple
 
 ENDPOINT: Final = "kanister-py.io/endpoint"

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
-from kanister_py.core.errors import AlreadyExists, Conflict, NotFound, UsageError
+from kanister_py.core.errors import AlreadyExists, Conflict, UsageError
 from kanister_py.core.objects.certificates import (
     STAGING,
     AuthorityFacts,
@@ -25,7 +25,7 @@ from kanister_py.core.objects.certificates import (
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.ports.certificates import Certificates
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.cluster import Cluster, KubeObject, find
 from kanister_py.values import NamedTuple
 
 
@@ -81,7 +81,7 @@ class CertificateKeeper:
     def keep_authority(self, namespace: str, name: str) -> Authority:
         """Give the authority of a Secret: made if there is none, and followed to its end."""
         for _attempt in range(_ATTEMPTS):
-            secret = self._read(namespace, name)
+            secret = find(self._cluster, SECRETS, name, namespace)
             data = _texts(secret)
             step = next_authority_step(self._facts(data, name), self._clock.now(), self._staging)
             if step is AuthorityStep.KEEP:
@@ -103,7 +103,7 @@ class CertificateKeeper:
     ) -> KeyPair:
         """Give the certificate of a Secret: renewed in time, and with everybody it trusts."""
         for _attempt in range(_ATTEMPTS):
-            secret = self._read(namespace, name)
+            secret = find(self._cluster, SECRETS, name, namespace)
             data = _texts(secret)
             pair = KeyPair(data.get("tls.crt", ""), data.get("tls.key", ""))
             renewed = self._renewed(pair, names, authority, is_client=is_client)
@@ -155,12 +155,6 @@ class CertificateKeeper:
         else:
             del changed["former.crt"]
         return changed
-
-    def _read(self, namespace: str, name: str) -> KubeObject | None:
-        try:
-            return self._cluster.get(SECRETS, name, namespace=namespace)
-        except NotFound:
-            return None
 
     def _write(
         self,

@@ -15,11 +15,11 @@ from threading import RLock
 from typing import Any, Final
 
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store, key_of
-from kanister_py.core.errors import KanisterError, NoMatch, NotFound
+from kanister_py.core.errors import KanisterError, NoMatch
 from kanister_py.core.objects.parts import labels_of
 from kanister_py.core.objects.resources import SECRETS, GroupVersionResource
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.cluster import Cluster, KubeObject, find
 
 
 class Slim(dict[str, Any]):
@@ -226,10 +226,16 @@ class Seen:
             found = self.watch(resource).get(key)
             if found is not None and not isinstance(found, Slim):
                 return found
+        return find(self._cluster, resource, key.name, key.namespace)
+
+    def find(self, reference: Mapping[str, Any]) -> KubeObject | None:
+        """Give the object of a reference; a kind that is not there has no objects."""
         try:
-            return self._cluster.get(resource, key.name, namespace=key.namespace)
-        except NotFound:
+            resource = self.resource_of(str(reference["apiVersion"]), str(reference["kind"]))
+        except NoMatch:
             return None
+        key = ObjectKey(str(reference.get("namespace") or ""), str(reference["name"]))
+        return self.get(resource, key)
 
     def known(self, resource: GroupVersionResource, key: ObjectKey) -> KubeObject | None:
         """Give an object of a kind that is watched, if it is kept whole; nobody is asked."""
@@ -334,16 +340,6 @@ class Seen:
             self._stores.clear()
         for each in stores:
             each.close()
-
-
-def find(seen: Seen, reference: Mapping[str, Any]) -> KubeObject | None:
-    """Give the object of a reference; a kind that is not there has no objects."""
-    try:
-        resource = seen.resource_of(str(reference["apiVersion"]), str(reference["kind"]))
-    except NoMatch:
-        return None
-    key = ObjectKey(str(reference.get("namespace") or ""), str(reference["name"]))
-    return seen.get(resource, key)
 
 
 def _uid(obj: KubeObject) -> str:

@@ -26,7 +26,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.objects.parts import annotations_of, spec_of
 from kanister_py.core.objects.resources import LEASES
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.cluster import Cluster, KubeObject, find
 from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
@@ -228,10 +228,7 @@ class Leadership:
     def take(self) -> bool:
         """Take the Lease if it is free, ours, or abandoned. Raises what the cluster says."""
         asked = self._clock.monotonic()
-        try:
-            found = self._cluster.get(LEASES, self._name, namespace=self._namespace)
-        except NotFound:
-            found = None
+        found = find(self._cluster, LEASES, self._name, self._namespace)
         holder = "" if found is None else self._sighting.note(spec_of(found))
         if holder not in ("", self._identity):
             return False

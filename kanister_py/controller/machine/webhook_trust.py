@@ -14,11 +14,11 @@ from threading import Condition, Thread
 from typing import Final
 
 from kanister_py.controller.machine.certificates import CertificateKeeper
-from kanister_py.core.errors import KanisterError, NotFound
+from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.certificates import KeyPair
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, PatchType
+from kanister_py.ports.cluster import Cluster, PatchType, find
 from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
@@ -89,9 +89,8 @@ class WebhookTrust:
 
     def _have_trusted(self, bundle: str) -> None:
         name = self._settings.configuration
-        try:
-            found = self._cluster.get(CONFIGURATIONS, name)
-        except NotFound:
+        found = find(self._cluster, CONFIGURATIONS, name)
+        if found is None:
             # It may come later, with the chart that is being installed.
             _LOG.info("ValidatingWebhookConfiguration %s is not there: nobody asks us", name)
             return

@@ -12,7 +12,7 @@ from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.parts import conditions_of, namespace_of, status_of
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
+from kanister_py.ports.cluster import Cluster, KubeObject, Propagation, find
 
 FIELD_MANAGER: Final = "kanister-py"
 
@@ -37,16 +37,6 @@ def says(live: Any, wanted: Any) -> bool:
         )
     # What is wanted empty may be left out.
     return live is None and wanted in ("", False, 0)
-
-
-def find(
-    cluster: Cluster, resource: GroupVersionResource, name: str, namespace: str = ""
-) -> KubeObject | None:
-    """Read an object; None if there is none."""
-    try:
-        return cluster.get(resource, name, namespace=namespace)
-    except NotFound:
-        return None
 
 
 def ensure(cluster: Cluster, resource: GroupVersionResource, wanted: dict[str, Any]) -> KubeObject:

@@ -16,7 +16,7 @@ from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject
 from kanister_py.controller.machine.metrics import REFUSED, SKIPPED, STARTED, ControllerMetrics
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import DONE, FAILED, Look
-from kanister_py.controller.machine.writing import condition, find, write_status
+from kanister_py.controller.machine.writing import condition, write_status
 from kanister_py.controller.schedules.retention import delete_backups
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.errors import (
@@ -41,7 +41,7 @@ from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
 from kanister_py.core.schedules.runs import Run, name_of_run, run_of, surplus_runs
 from kanister_py.core.schedules.status import Account, situation_of, status_after
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.cluster import Cluster, KubeObject, find
 from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)

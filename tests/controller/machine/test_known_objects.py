@@ -9,7 +9,7 @@ from typing import Any, Self
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.controller.machine.known_objects import Seen, find
+from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.resources import CONFIG_MAPS, SECRETS, GroupVersionResource
@@ -242,4 +242,4 @@ def test_a_kind_that_is_watched_no_longer_is_forgotten(there: Watched) -> None:
 
 def test_a_reference_to_a_kind_that_is_not_there_finds_nothing(there: Watched) -> None:
     reference = {"apiVersion": "x.org/v1", "kind": "Nowhere", "name": "a"}
-    assert find(there.seen, reference) is None
+    assert there.seen.find(reference) is None
