@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from kanister_py.adapters.packages_oci.images import Image as Image  # noqa: PLC0414 # the command line names it
     from kanister_py.adapters.packages_oci.registry import OciPackages
     from kanister_py.controller.compositions.part import Compositions
-    from kanister_py.controller.compositions.world import CompositionSettings
+    from kanister_py.controller.functions.settings import CompositionSettings
     from kanister_py.controller.machine.part import PartMaker, PartTools
     from kanister_py.core.notices import Notice
     from kanister_py.core.objects.documents import Document
@@ -551,7 +551,7 @@ def composing_part(
     from kanister_py.adapters.packages_oci.registry import OciPackages
     from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
     from kanister_py.controller.compositions.part import Compositions
-    from kanister_py.controller.compositions.world import FunctionTools
+    from kanister_py.controller.functions.settings import FunctionTools
 
     folder = access.certificates
     if settings.runs_functions and folder is None and not access.is_insecure:

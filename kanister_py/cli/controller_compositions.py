@@ -115,7 +115,7 @@ def composition_parts(
             flag = asked[0].replace("_", "-")
             raise CommandLineError(f"--{flag} goes with --enable-compositions")
         return []
-    from kanister_py.controller.compositions.world import CompositionSettings
+    from kanister_py.controller.functions.settings import CompositionSettings
     from kanister_py.core.revisions.functions import Runtime
     from kanister_py.wiring import FunctionAccess, composing_part
 

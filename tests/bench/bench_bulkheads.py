@@ -93,8 +93,8 @@ class _Bench:
 
     def prepare(self) -> None:
         from kanister_py.adapters.clock_system import SystemClock
-        from kanister_py.controller.compositions.world import CompositionSettings
         from kanister_py.controller.controller import Controller, ControllerSettings
+        from kanister_py.controller.functions.settings import CompositionSettings
         from kanister_py.executor.loading import load_function
         from kanister_py.executor.run.actions import FunctionSource
         from kanister_py.wiring import FunctionAccess, composing_part, read_functions

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.controller.compositions.world import CompositionSettings
 from kanister_py.controller.controller import Controller, ControllerSettings
+from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.parts import conditions_of, status_of

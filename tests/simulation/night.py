@@ -24,8 +24,8 @@ from threading import get_native_id
 from typing import Any, NamedTuple, Self
 
 from kanister_py import Func, OnRestart, PhaseContext
-from kanister_py.controller.compositions.world import CompositionSettings
 from kanister_py.controller.controller import Controller, ControllerSettings
+from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.errors import NotFound

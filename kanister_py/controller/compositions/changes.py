@@ -9,13 +9,10 @@ from kanister_py.controller.compositions.looks import Looks
 from kanister_py.controller.compositions.served_kinds import Served, ServedKinds
 from kanister_py.controller.compositions.share import Share
 from kanister_py.controller.compositions.tasks import Role, Task
-from kanister_py.controller.compositions.world import (
-    CompositionSettings,
-    World,
-    revision_facts,
-)
+from kanister_py.controller.compositions.world import World, revision_facts
+from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.breakers import Breakers
-from kanister_py.controller.machine.known_objects import Seen, Slim
+from kanister_py.controller.machine.known_objects import Slim
 from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.compositions.model import called_functions
@@ -48,7 +45,6 @@ class Changes:
 
     def __init__(
         self,
-        seen: Seen,
         world: World,
         kinds: ServedKinds,
         looks: Looks,
@@ -57,7 +53,7 @@ class Changes:
         settings: CompositionSettings,
         share: Share,
     ) -> None:
-        self._seen = seen
+        self._seen = world.seen
         self._world = world
         self._kinds = kinds
         self._looks = looks

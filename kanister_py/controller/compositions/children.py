@@ -13,8 +13,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kanister_py.controller.compositions.one_pass import Pass, digest
-from kanister_py.controller.compositions.world import World
-from kanister_py.controller.machine.events import NORMAL, WARNING, Tell
+from kanister_py.controller.machine.events import NORMAL, WARNING
+from kanister_py.controller.machine.known_objects import Seen
+from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.writing import delete_as_seen, says
 from kanister_py.core.compositions.desired import Composed, ComposedResource
 from kanister_py.core.compositions.messages import Data
@@ -35,7 +36,7 @@ from kanister_py.core.objects.parts import (
     namespace_of,
     owners_of,
 )
-from kanister_py.ports.cluster import Cluster, KubeObject, Propagation
+from kanister_py.ports.cluster import KubeObject, Propagation
 
 ADOPTED: Final = "kanister-py.io/adopted"
 """On an object that was there before: the UID of the composite resource that adopted it."""
@@ -46,10 +47,9 @@ REFUSE: Final = "Refuse"
 class Children:
     """Writes what composite resources compose."""
 
-    def __init__(self, cluster: Cluster, world: World, tell: Tell) -> None:
-        self._cluster = cluster
-        self._world = world
-        self._tell = tell
+    def __init__(self, part: PartTools, seen: Seen) -> None:
+        self._cluster, self._tell = part.cluster, part.tell
+        self._seen = seen
 
     def refused(
         self, run: Pass, composed: Composed, observed: Mapping[str, Data], adopt: str
@@ -59,7 +59,7 @@ class Children:
         for each in composed.resources:
             if each.name in observed or "generateName" in each.object["metadata"]:
                 continue
-            live = self._world.seen.find(_reference_of(each.object))
+            live = self._seen.find(_reference_of(each.object))
             if live is not None:
                 why = self._why_not_ours(run, each, live, adopt)
                 if why:
@@ -116,7 +116,7 @@ class Children:
                 unsynced.append(each.name)
                 continue
             run.applied[each.name] = intent
-            self._world.seen.remember(made, in_own_pass=False)
+            self._seen.remember(made, in_own_pass=False)
             if live is None or _version(made) != _version(live):
                 run.changed = f"{made['kind']}/{name_of(made)}"
             if each.name in run.adopted:
@@ -143,7 +143,7 @@ class Children:
                 continue
             left = self._delete(seen, Propagation.FOREGROUND)
             if left is not None:
-                self._world.seen.remember(left, in_own_pass=False)
+                self._seen.remember(left, in_own_pass=False)
 
     def take_along(self, run: Pass, objects: Iterable[Data]) -> None:
         """Delete what a composite resource owns, whose kind ends with it."""
@@ -163,7 +163,7 @@ class Children:
                 "annotations": dict.fromkeys((ADOPTED, RESOURCE_NAME)),
             }
             with suppress(NotFound):
-                self._world.seen.remember(self._patch(obj, metadata), in_own_pass=False)
+                self._seen.remember(self._patch(obj, metadata), in_own_pass=False)
 
     def _patch(self, obj: Data, metadata: Mapping[str, Any]) -> KubeObject:
         known = self._cluster.resource_for(obj["apiVersion"], obj["kind"])

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
+from kanister_py.controller.compositions.tasks import Kind
+from kanister_py.controller.machine.events import NORMAL, WARNING, subject_of
+from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.rewrites import RewrittenInTurn
 from kanister_py.controller.machine.writing import (
     FIELD_MANAGER,
@@ -28,9 +30,7 @@ from kanister_py.core.compositions.results import RECONCILE_ERROR
 from kanister_py.core.errors import AlreadyExists, Conflict, Invalid
 from kanister_py.core.objects.parts import controller_reference, spec_of
 from kanister_py.core.objects.resources import SECRETS
-from kanister_py.core.revisions.policy import Rules
-from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject, Propagation, find
+from kanister_py.ports.cluster import KubeObject, Propagation, find
 
 FINALIZER: Final = "finalizer.apiextensions.crossplane.io"
 _CONNECTION: Final = "connection.crossplane.io/v1alpha1"
@@ -39,24 +39,11 @@ _CONNECTION: Final = "connection.crossplane.io/v1alpha1"
 class ClaimReconciler:
     """Keeps claims of one kind and their composite resources in step."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        clock: Clock,
-        tell: Tell,
-        api_version: str,
-        kind: str,
-        claim: str,
-        rules: Rules,
-    ) -> None:
-        self._cluster = cluster
-        self._clock = clock
-        self._tell = tell
-        self._api_version = api_version
+    def __init__(self, part: PartTools, kind: Kind, claim: str) -> None:
+        self._cluster, self._clock, self._tell = part.cluster, part.clock, part.tell
         self._kind = kind
-        self._rules = rules
-        self._claims = cluster.resource_for(api_version, claim).gvr
-        self._composites = cluster.resource_for(api_version, kind).gvr
+        self._claims = part.cluster.resource_for(kind.api_version, claim).gvr
+        self._composites = part.cluster.resource_for(kind.api_version, kind.kind).gvr
 
     def reconcile(self, namespace: str, name: str) -> None:
         """Bring one claim to rest."""
@@ -68,7 +55,7 @@ class ClaimReconciler:
             self._let_go(claim, composite)
             return
         if composite is not None and not is_of_claim(composite, claim):
-            message = f"{self._kind} {composite['metadata']['name']} is bound to another claim"
+            message = f"{self._kind.kind} {composite['metadata']['name']} is bound to another claim"
             self._tell(subject_of(claim), WARNING, "BindCompositeResource", message)
             self._write_status(claim, None, message)
             return
@@ -95,8 +82,9 @@ class ClaimReconciler:
         return child_name(f"{metadata['name']}-", str(metadata.get("uid")), "claim")
 
     def _make(self, claim: KubeObject, composite: KubeObject | None) -> KubeObject:
+        kind = self._kind
         wanted = composite_of_claim(
-            *(claim, composite, self._api_version, self._kind, self._rules, FIELD_MANAGER)
+            *(claim, composite, kind.api_version, kind.kind, kind.rules, FIELD_MANAGER)
         )
         if composite is None:
             wanted["metadata"].pop("generateName", None)
@@ -104,8 +92,8 @@ class ClaimReconciler:
             try:
                 made = self._cluster.create(wanted, field_manager=FIELD_MANAGER)
             except AlreadyExists:
-                raise Conflict(f"{self._kind} {wanted['metadata']['name']} was just made") from None
-            message = f"Created {self._kind} {made['metadata']['name']}"
+                raise Conflict(f"{kind.kind} {wanted['metadata']['name']} was just made") from None
+            message = f"Created {kind.kind} {made['metadata']['name']}"
             self._tell(subject_of(claim), NORMAL, "BindCompositeResource", message)
             return made
         changed = {
@@ -118,7 +106,7 @@ class ClaimReconciler:
         return self._cluster.replace(changed, field_manager=FIELD_MANAGER)
 
     def _take_over(self, claim: KubeObject, composite: KubeObject) -> KubeObject:
-        wanted = claim_spec_after(claim, composite, self._rules)
+        wanted = claim_spec_after(claim, composite, self._kind.rules)
         if wanted == claim.get("spec"):
             return claim
         return self._cluster.replace({**claim, "spec": wanted}, field_manager=FIELD_MANAGER)

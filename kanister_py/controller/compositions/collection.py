@@ -27,10 +27,9 @@ from kanister_py.ports.cluster import Cluster
 _LOG: Final = logging.getLogger(__name__)
 
 
-def collect_revisions(
-    cluster: Cluster, seen: Seen, world: World, kinds: ServedKinds, limit: int
-) -> list[str]:
+def collect_revisions(cluster: Cluster, world: World, kinds: ServedKinds, limit: int) -> list[str]:
     """Delete revisions of Compositions beyond `limit` that nobody uses; name them."""
+    seen = world.seen
     if not limit or not all(seen.has_synced(each) for each in seen.watched):
         # Who has not seen everybody cannot say that nobody uses it.
         return []

@@ -14,7 +14,8 @@ from kanister_py.controller.compositions.served_kinds import Served, ServedKinds
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.machine.breakers import Breakers
 from kanister_py.controller.machine.known_objects import Seen
-from kanister_py.controller.machine.memory import LOOK_AGAIN_SECONDS, MemoryGate
+from kanister_py.controller.machine.memory import LOOK_AGAIN_SECONDS
+from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.queue import Groups, WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import DONE, FAILED, Look
@@ -26,8 +27,7 @@ from kanister_py.core.objects.parts import controller_of, spec_of
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITIONS
 from kanister_py.core.revisions.policy import RevisionFacts, follows, wishes_of
-from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.cluster import KubeObject
 
 # A pod that dies is back in less; what lasts longer, people should hear of.
 _PATIENCE_SECONDS: Final = 10.0
@@ -39,25 +39,22 @@ class Looks:
 
     def __init__(
         self,
-        cluster: Cluster,
-        clock: Clock,
+        part: PartTools,
         seen: Seen,
         kinds: ServedKinds,
         breakers: Breakers[Task],
-        memory: MemoryGate,
         queue: WorkQueue[Task],
         workers: int,
     ) -> None:
-        self._cluster = cluster
-        self._clock = clock
+        self._part = part
+        self._clock = part.clock
         self._seen = seen
         self._kinds = kinds
         self._breakers = breakers
-        self._memory = memory
         self._queue = queue
         self._quarter = max(1, workers // 4)
         self._tracker: Tracker[Task] = Tracker()
-        self._gate: Gate[Task] = Gate(clock)
+        self._gate: Gate[Task] = Gate(part.clock)
         self._lock = RLock()
         self._users: dict[str, set[Task]] = defaultdict(set)
         self._uses: dict[Task, str] = {}
@@ -133,7 +130,7 @@ class Looks:
             # It is looked at when the function answers; the time is for what nobody foresaw.
             wait = self._patience_of(task) if outcome.is_postponed else _LONGEST_HOLD_SECONDS
             return Look(max(wait, 0.0))
-        if outcome.unavailable and self._memory.why_refused():
+        if outcome.unavailable and self._part.memory.why_refused():
             return Look(LOOK_AGAIN_SECONDS)
         if outcome.changed:
             # What the cluster made of it is remembered: nobody has to wait for a watch.
@@ -261,7 +258,7 @@ class Looks:
     ) -> None:
         api_version, kind = str(selector.get("apiVersion")), str(selector.get("kind"))
         try:
-            known = self._cluster.resource_for(api_version, kind)
+            known = self._part.cluster.resource_for(api_version, kind)
         except NoMatch:
             return
         namespace = str(selector.get("namespace") or "") if known.is_namespaced else ""

@@ -7,7 +7,6 @@ remembered only for as long as the process lives.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any, Final
 
 from kanister_py.controller.compositions.changes import Changes
@@ -18,14 +17,11 @@ from kanister_py.controller.compositions.served_kinds import ServedKinds
 from kanister_py.controller.compositions.share import MACHINERY, Share
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.compositions.valid_pipeline import reconcile_composition_revision
-from kanister_py.controller.compositions.world import (
-    CompositionSettings,
-    FunctionTools,
-    World,
-)
+from kanister_py.controller.compositions.world import World
 from kanister_py.controller.functions.client_certificate import write_client_certificate
 from kanister_py.controller.functions.packages import FunctionReconciler
-from kanister_py.controller.functions.runtime import FunctionRuntime, RuntimeSettings
+from kanister_py.controller.functions.runtime import FunctionRuntime
+from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
 from kanister_py.controller.machine.breakers import Breakers, GuardedRunner
 from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.controller.machine.known_objects import Seen
@@ -92,18 +88,12 @@ class Compositions:
         breakers: Breakers[Task] = Breakers(clock, part.alarms, self.queue.add)
         part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_ones))
         guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers, part.memory, clock))
-        self.world = World(cluster, clock, self.seen, guarded, settings, part.tell, part.passes)
-        self._kinds = ServedKinds(
-            part, self.seen, self.world, self.queue.add, poll_seconds=settings.poll_seconds
-        )
-        self._looks = Looks(
-            *(cluster, clock, self.seen, self._kinds, breakers, part.memory, self.queue),
-            settings.workers,
-        )
+        self.world = World(part, self.seen, guarded, settings)
+        self._kinds = ServedKinds(part, self.world, self.queue.add, settings.poll_seconds)
+        self._looks = Looks(part, self.seen, self._kinds, breakers, self.queue, settings.workers)
         self._share = Share(part.shards, self.seen, self._kinds.of, self._looks.is_tracked)
         self._changes = Changes(
-            *(self.seen, self.world, self._kinds, self._looks),
-            *(self.queue, breakers, settings, self._share),
+            *(self.world, self._kinds, self._looks, self.queue, breakers, settings, self._share)
         )
         self._collects = False
         """Whether enough is kept here of all resources to say that nobody uses a revision."""
@@ -123,26 +113,8 @@ class Compositions:
         keeper = CertificateKeeper(
             cluster, tools.certificates, clock, life=settings.certificate_life
         )
-        looks_every = min(timedelta(hours=1), settings.certificate_life / 6)
-        self._functions = FunctionReconciler(
-            *(cluster, tools.packages, clock, part.tell, self.world.users_of_functions),
-            namespace=settings.namespace,
-            entries=tools.entries,
-            default_runtime=settings.default_runtime,
-        )
-        self._runtime = FunctionRuntime(
-            *(cluster, tools.certificates, keeper, clock),
-            RuntimeSettings(
-                settings.namespace,
-                settings.authority,
-                settings.default_runtime,
-                settings.drains_for,
-                looks_every,
-                settings.is_strict,
-            ),
-            entries=tools.entries,
-            ready_addresses=self.world.addresses_of,
-        )
+        self._functions = FunctionReconciler(part, tools, settings, self.world.users_of_functions)
+        self._runtime = FunctionRuntime(part, tools, settings, keeper, self.world.addresses_of)
         folder = tools.client_files
         if folder is not None:
             self._certificate = Repeating(
@@ -151,7 +123,7 @@ class Compositions:
                 lambda: write_client_certificate(
                     keeper, folder, settings.namespace, settings.authority
                 ),
-                every_seconds=looks_every.total_seconds(),
+                every_seconds=settings.looks_every_seconds,
                 retry_seconds=_RETRY_SECONDS,
                 on_error=part.on_error,
             )
@@ -303,6 +275,5 @@ class Compositions:
     def collect_revisions(self) -> list[str]:
         """Delete revisions of Compositions beyond the newest that nobody uses; name them."""
         return collect_revisions(
-            *(self._part.cluster, self.seen, self.world, self._kinds),
-            self._settings.keeps_revisions,
+            self._part.cluster, self.world, self._kinds, self._settings.keeps_revisions
         )

@@ -28,7 +28,8 @@ from kanister_py.controller.compositions.one_pass import (
 )
 from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.compositions.world import World
-from kanister_py.controller.machine.events import NORMAL, WARNING, Tell
+from kanister_py.controller.machine.events import NORMAL, WARNING
+from kanister_py.controller.machine.part import PartTools
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.compositions.definitions import MACHINERY_KEY, machinery_of
 from kanister_py.core.compositions.desired import (
@@ -64,8 +65,7 @@ from kanister_py.core.revisions.policy import (
     wishes_of,
 )
 from kanister_py.executor.run_pipeline import PipelineStepFailed, PipelineStepUnavailable
-from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject, PatchType
+from kanister_py.ports.cluster import KubeObject, PatchType
 from kanister_py.values import NamedTuple
 
 FINALIZER: Final = "composite.apiextensions.crossplane.io"
@@ -117,27 +117,14 @@ class Outcome(NamedTuple):
 class CompositeReconciler:
     """Composes the resources of one kind of composite resource."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        world: World,
-        clock: Clock,
-        tell: Tell,
-        kind: Kind,
-        *,
-        poll_seconds: float = 0.0,
-        count_deprecated: Callable[[str, str, str], None] = lambda *_: None,
-    ) -> None:
-        self._count_deprecated = count_deprecated
-        self._cluster = cluster
+    def __init__(self, part: PartTools, world: World, kind: Kind, poll_seconds: float) -> None:
+        self._part = part
+        self._cluster, self._clock, self._tell = part.cluster, part.clock, part.tell
         self._world = world
-        self._clock = clock
-        self._tell = tell
         self._kind = kind
         self._poll_seconds = poll_seconds
-        known = cluster.resource_for(kind.api_version, kind.kind)
-        self._resource = known.gvr
-        self._objects = Children(cluster, world, tell)
+        self._resource = part.cluster.resource_for(kind.api_version, kind.kind).gvr
+        self._objects = Children(part, world.seen)
 
     def reconcile(
         self,
@@ -426,7 +413,7 @@ class CompositeReconciler:
         namespace = metadata.get("namespace")
         where = f"{namespace}/{metadata['name']}" if namespace else metadata["name"]
         _LOG.warning("%s %s: %s", self._kind.kind, where, notice.message)
-        self._count_deprecated(
+        self._part.metrics.count_deprecated(
             notice.function, notice.version, str(notice.facts.get("removedIn", ""))
         )
 

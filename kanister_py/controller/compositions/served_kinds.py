@@ -7,6 +7,7 @@ from threading import RLock
 
 from kanister_py.controller.compositions.claims import ClaimReconciler
 from kanister_py.controller.compositions.definitions import (
+    DefinitionOutcome,
     Offered,
     observe_definition,
     reconcile_definition,
@@ -14,7 +15,6 @@ from kanister_py.controller.compositions.definitions import (
 from kanister_py.controller.compositions.resources import CompositeReconciler
 from kanister_py.controller.compositions.tasks import Kind, Role, Task
 from kanister_py.controller.compositions.world import World
-from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.errors import NoMatch
@@ -37,16 +37,10 @@ class ServedKinds:
     """Begins to serve a kind when its definition is established, and ends with it."""
 
     def __init__(
-        self,
-        part: PartTools,
-        seen: Seen,
-        world: World,
-        look_at: Callable[[Task], None],
-        *,
-        poll_seconds: float,
+        self, part: PartTools, world: World, look_at: Callable[[Task], None], poll_seconds: float
     ) -> None:
         self._part = part
-        self._seen = seen
+        self._seen = world.seen
         self._world = world
         self._look_at = look_at
         self._poll_seconds = poll_seconds
@@ -77,17 +71,13 @@ class ServedKinds:
     def reconcile(self, name: str) -> float | None:
         """Look at a definition, and serve what it offers; say when to look again."""
         part = self._part
-        found = reconcile_definition(part.cluster, part.clock, name, part.tell)
-        if found.offered is not None:
-            again = self._serve(name, found.offered)
-            return found.again_seconds if again is None else again
-        if self._seen.known(DEFINITIONS, ObjectKey("", name)) is None:
-            self._stop_serving(name)
-        return found.again_seconds
+        return self._follow(name, reconcile_definition(part.cluster, part.clock, name, part.tell))
 
     def observe(self, name: str) -> float | None:
         """Serve what a definition offers that another replica sees to."""
-        found = observe_definition(self._part.cluster, name)
+        return self._follow(name, observe_definition(self._part.cluster, name))
+
+    def _follow(self, name: str, found: DefinitionOutcome) -> float | None:
         again = self._serve(name, found.offered) if found.offered is not None else None
         if found.offered is None and self._seen.known(DEFINITIONS, ObjectKey("", name)) is None:
             self._stop_serving(name)
@@ -112,7 +102,11 @@ class ServedKinds:
                 claim_resource,
             ):
                 return None
-            served = self._made(offered, resource, claim_resource)
+            claims = (
+                ClaimReconciler(self._part, kind, offered.claim_kind) if claim_resource else None
+            )
+            reconciler = CompositeReconciler(self._part, self._world, kind, self._poll_seconds)
+            served = Served(kind, resource, reconciler, claims, claim_resource)
             self._served[resource] = served
             self._definitions[name] = resource
             if claim_resource is not None:
@@ -130,35 +124,6 @@ class ServedKinds:
                 assert each is not None
                 self._look_at(Task(role, each, key_of(obj)))
         return None
-
-    def _made(
-        self,
-        offered: Offered,
-        resource: GroupVersionResource,
-        claim_resource: GroupVersionResource | None,
-    ) -> Served:
-        kind, part = offered.kind, self._part
-        reconciler = CompositeReconciler(
-            part.cluster,
-            self._world,
-            part.clock,
-            part.tell,
-            kind,
-            poll_seconds=self._poll_seconds,
-            count_deprecated=part.metrics.count_deprecated,
-        )
-        claims = None
-        if claim_resource is not None:
-            claims = ClaimReconciler(
-                part.cluster,
-                part.clock,
-                part.tell,
-                kind.api_version,
-                kind.kind,
-                offered.claim_kind,
-                kind.rules,
-            )
-        return Served(kind, resource, reconciler, claims, claim_resource)
 
     def _stop_serving(self, name: str) -> None:
         """Let go of a kind whose definition is gone, once its resources are gone too."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import timedelta
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from threading import RLock
 from typing import Final
 
@@ -13,9 +11,9 @@ from kanister_py.controller.compositions.requirements import ClusterSource
 from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.functions.pull_secrets import logins_of
-from kanister_py.controller.machine.events import Tell
+from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
 from kanister_py.controller.machine.known_objects import Seen
-from kanister_py.controller.machine.last_passes import LastPasses
+from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.compositions.desired import Composed
 from kanister_py.core.compositions.desired import Rules as ComposedRules
@@ -27,7 +25,6 @@ from kanister_py.core.errors import NoMatch, NotFound
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.parts import labels_of, spec_of, status_of
 from kanister_py.core.registry.entries import (
-    FunctionEntry,
     FunctionRevision,
     Registry,
     RegistryBuilder,
@@ -51,54 +48,9 @@ from kanister_py.core.revisions.runtime import GRPC_PORT, server_name
 from kanister_py.executor.response_cache import ResponseCache
 from kanister_py.executor.run_pipeline import Engine, compose
 from kanister_py.executor.step_artifacts import StepArtifacts
-from kanister_py.ports.certificates import Certificates
-from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.ports.function_runner import FunctionMetrics, FunctionRunner
-from kanister_py.ports.packages import Packages
-from kanister_py.values import NamedTuple
+from kanister_py.ports.cluster import KubeObject
 
 _SERVICE_NAME: Final = "kubernetes.io/service-name"
-
-
-class CompositionSettings(NamedTuple):
-    """What of compositions is switched on, and how.
-
-    `uses_revisions` makes revisions of Compositions; without it a composite resource uses
-    the Composition itself. `runs_functions` installs and runs packages of functions.
-    `keeps_revisions` bounds how many revisions of a Composition that nobody uses are kept;
-    0 keeps all.
-    """
-
-    namespace: str
-    uses_revisions: bool = False
-    runs_functions: bool = False
-    gives_resources: bool = True
-    keeps_revisions: int = 0
-    poll_seconds: float = 0.0
-    workers: int = 32
-    default_runtime: Runtime = Runtime.DEPLOYMENT
-    is_strict: bool = False
-    """Refuse to run, for packages of others, releases that no version here stands for."""
-    authority: str = "crossplane-root-ca"
-    drains_for: timedelta = timedelta(seconds=30)
-    certificate_life: timedelta = timedelta(days=90)
-    is_paused: bool = False
-
-
-class FunctionTools(NamedTuple):
-    """What functions are called with, and what runs their packages."""
-
-    runner: FunctionRunner
-    entries: Registry[FunctionEntry]
-    """The versions that come with us, or with plugins: they run in this process."""
-    packages: Packages
-    certificates: Certificates
-    keep_only: Callable[[Collection[str]], None] = lambda _names: None
-    """Called with the revisions that are still called, so that others are let go of."""
-    metrics: FunctionMetrics | None = None
-    client_files: Path | None = None
-    """Where the certificate is kept that functions are called with, if it is made here."""
 
 
 class World:
@@ -106,21 +58,15 @@ class World:
 
     def __init__(
         self,
-        cluster: Cluster,
-        clock: Clock,
+        part: PartTools,
         seen: Seen,
         tools: FunctionTools,
         settings: CompositionSettings,
-        tell: Tell,
-        passes: LastPasses,
     ) -> None:
         self.seen = seen
-        self._cluster = cluster
-        self._clock = clock
+        self._part = part
         self._tools = tools
         self._settings = settings
-        self._tell = tell
-        self._passes = passes
         self._lock = RLock()
         self._revisions: dict[str, dict[str, RevisionFacts]] = defaultdict(dict)
         self._read: dict[tuple[str, str], tuple[str, Composition]] = {}
@@ -128,12 +74,12 @@ class World:
         self._composed_with: dict[str, tuple[tuple[str, str], ...]] = {}
         self._addresses: dict[str, tuple[str, ...]] = {}
         self._functions: Registry[FunctionRevision] | None = None
-        self._source = ClusterSource(cluster, seen, gives_resources=settings.gives_resources)
-        self._cache = ResponseCache(clock, metrics=tools.metrics)
+        self._source = ClusterSource(part.cluster, seen, gives_resources=settings.gives_resources)
+        self._cache = ResponseCache(part.clock, metrics=tools.metrics)
         self._artifacts = StepArtifacts(
             tools.packages,
-            clock,
-            lambda ref: logins_of(cluster, settings.namespace, ref.pull_secrets),
+            part.clock,
+            lambda ref: logins_of(part.cluster, settings.namespace, ref.pull_secrets),
         )
 
     # What changed
@@ -210,10 +156,10 @@ class World:
         if found or not self.seen.has_synced(COMPOSITION_REVISIONS):
             return found
         # A resource may be faster than the revision of its new composition.
-        made = reconcile_composition(self._cluster, composition, self._tell)
+        made = reconcile_composition(self._part.cluster, composition, self._part.tell)
         if not made:
             return ()
-        return [revision_facts(self._cluster.get(COMPOSITION_REVISIONS, made))]
+        return [revision_facts(self._part.cluster.get(COMPOSITION_REVISIONS, made))]
 
     def revision(self, name: str) -> RevisionFacts | None:
         found = self.seen.get(COMPOSITION_REVISIONS, ObjectKey("", name))
@@ -247,19 +193,19 @@ class World:
             self._tools.runner,
             self.functions(),
             self._source,
-            self._clock,
+            self._part.clock,
             self._cache,
             self._tools.metrics,
             rules=ComposedRules(kind.is_legacy, self._is_namespaced),
             artifacts=self._artifacts,
         )
         composed = compose(composition, observed, engine, remembered=remembered)
-        self._passes.note(observed.composite, composed)
+        self._part.passes.note(observed.composite, composed)
         return composed
 
     def _is_namespaced(self, api_version: str, kind: str) -> bool:
         try:
-            return self._cluster.resource_for(api_version, kind).is_namespaced
+            return self._part.cluster.resource_for(api_version, kind).is_namespaced
         except NoMatch:
             # Applying it says what is wrong.
             return True
@@ -287,7 +233,7 @@ class World:
         found = self.seen.get(COMPOSITION_REVISIONS, ObjectKey("", revision))
         if found is None or status_of(found).get("composedWith") == composed_with:
             return
-        self._cluster.patch(
+        self._part.cluster.patch(
             COMPOSITION_REVISIONS,
             revision,
             {"status": {"composedWith": composed_with}},

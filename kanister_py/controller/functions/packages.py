@@ -12,7 +12,9 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kanister_py.controller.functions.pull_secrets import logins_of
-from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
+from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
+from kanister_py.controller.machine.events import NORMAL, WARNING, subject_of
+from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.writing import condition, delete_as_seen, write_status
 from kanister_py.core.errors import (
     AlreadyExists,
@@ -36,9 +38,7 @@ from kanister_py.core.objects.parts import (
 from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
 from kanister_py.core.registry.entries import (
     DesiredState,
-    FunctionEntry,
     FunctionRevision,
-    Registry,
 )
 from kanister_py.core.revisions.activation import (
     DEFAULT_ACTIVE_LIMIT,
@@ -87,9 +87,8 @@ from kanister_py.core.revisions.package import (
     source_of,
 )
 from kanister_py.core.revisions.stand_ins import choose_for_package
-from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject, find
-from kanister_py.ports.packages import Packages, RegistryLogin, RegistryUnavailable
+from kanister_py.ports.cluster import KubeObject, find
+from kanister_py.ports.packages import RegistryLogin, RegistryUnavailable
 from kanister_py.values import NamedTuple
 
 Users = Callable[[str, Sequence[FunctionRevision]], Mapping[str, Sequence[str]]]
@@ -122,25 +121,12 @@ class FunctionReconciler:
     """Keeps the revisions of Functions."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        packages: Packages,
-        clock: Clock,
-        tell: Tell,
-        users: Users,
-        *,
-        namespace: str,
-        entries: Registry[FunctionEntry],
-        default_runtime: Runtime = Runtime.DEPLOYMENT,
+        self, part: PartTools, tools: FunctionTools, settings: CompositionSettings, users: Users
     ) -> None:
-        self._entries = entries
-        self._cluster = cluster
-        self._packages = packages
-        self._clock = clock
-        self._tell = tell
+        self._cluster, self._clock, self._tell = part.cluster, part.clock, part.tell
+        self._packages, self._entries = tools.packages, tools.entries
+        self._settings = settings
         self._users = users
-        self._namespace = namespace
-        self._default_runtime = default_runtime
 
     def reconcile(self, name: str) -> float | None:
         """Bring one Function to rest; say after how many seconds to look again, if at all."""
@@ -194,7 +180,7 @@ class FunctionReconciler:
     def _resolve(self, function: KubeObject, revisions: Sequence[KubeObject]) -> _Found:
         spec = spec_of(function)
         reference = parse_package_reference(str(spec.get("package") or ""))
-        if runtime_of(function, self._default_runtime) is Runtime.IN_PROCESS:
+        if runtime_of(function, self._settings.default_runtime) is Runtime.IN_PROCESS:
             return self._built_in(reference, is_ours=says_in_process(function))
         logins = self._logins(spec)
         digest = reference.digest or self._known_digest(function, revisions, reference)
@@ -238,7 +224,7 @@ class FunctionReconciler:
 
     def _logins(self, spec: Mapping[str, Any]) -> list[RegistryLogin]:
         names = [str(each.get("name")) for each in spec.get("packagePullSecrets") or ()]
-        return logins_of(self._cluster, self._namespace, names)
+        return logins_of(self._cluster, self._settings.namespace, names)
 
     # The revision of it
 

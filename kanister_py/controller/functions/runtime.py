@@ -7,10 +7,11 @@ no longer active goes on for a while: calls under way end before its pods do.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import timedelta
 from typing import Any, Final
 
+from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
 from kanister_py.controller.machine.certificates import CertificateKeeper
+from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.writing import (
     condition,
     delete_as_seen,
@@ -32,7 +33,7 @@ from kanister_py.core.objects.resources import (
     SERVICE_ACCOUNTS,
     SERVICES,
 )
-from kanister_py.core.registry.entries import DesiredState, FunctionEntry, Registry
+from kanister_py.core.registry.entries import DesiredState
 from kanister_py.core.revisions.functions import (
     Runtime,
     runtime_of,
@@ -51,10 +52,7 @@ from kanister_py.core.revisions.runtime import (
     why_not_well,
 )
 from kanister_py.core.revisions.stand_ins import choose_for_package
-from kanister_py.ports.certificates import Certificates
-from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject, Propagation, find
-from kanister_py.values import NamedTuple
+from kanister_py.ports.cluster import KubeObject, Propagation, find
 
 ENDPOINT: Final = "kanister-py.io/endpoint"
 """Where a revision answers that somebody else runs."""
@@ -63,42 +61,21 @@ _DEFAULT_CONFIG: Final = "default"
 _LOOKS_AGAIN_SECONDS: Final = 10.0
 
 
-class RuntimeSettings(NamedTuple):
-    """How revisions are run.
-
-    `drains_for` is how long one that is no longer active still answers; `looks_every` how
-    often certificates are looked at; `is_strict` refuses releases of others that no version
-    here is known to stand for.
-    """
-
-    namespace: str
-    authority: str = "crossplane-root-ca"
-    default: Runtime = Runtime.DEPLOYMENT
-    drains_for: timedelta = timedelta(seconds=30)
-    looks_every: timedelta = timedelta(hours=1)
-    is_strict: bool = False
-
-
 class FunctionRuntime:
     """Runs revisions of functions."""
 
     def __init__(
         self,
-        cluster: Cluster,
-        certificates: Certificates,
+        part: PartTools,
+        tools: FunctionTools,
+        settings: CompositionSettings,
         keeper: CertificateKeeper,
-        clock: Clock,
-        settings: RuntimeSettings,
-        *,
-        entries: Registry[FunctionEntry],
         ready_addresses: Callable[[str], Sequence[str]],
     ) -> None:
-        self._cluster = cluster
-        self._certificates = certificates
-        self._keeper = keeper
-        self._clock = clock
+        self._cluster, self._clock = part.cluster, part.clock
+        self._tools = tools
         self._settings = settings
-        self._entries = entries
+        self._keeper = keeper
         self._ready_addresses = ready_addresses
 
     def reconcile(self, name: str) -> float | None:
@@ -108,7 +85,7 @@ class FunctionRuntime:
             return None
         if spec_of(revision).get("desiredState") != DesiredState.ACTIVE:
             return self._stop(revision)
-        runtime = runtime_of(revision, self._settings.default)
+        runtime = runtime_of(revision, self._settings.default_runtime)
         if runtime is Runtime.IN_PROCESS:
             self._run_here(revision)
             return None
@@ -126,7 +103,7 @@ class FunctionRuntime:
         image, tag = str(spec_of(revision).get("image") or ""), tag_of_revision(revision)
         try:
             choice = choose_for_package(
-                *(self._entries, image, tag),
+                *(self._tools.entries, image, tag),
                 is_ours=says_in_process(revision),
                 strict=self._settings.is_strict,
             )
@@ -154,14 +131,14 @@ class FunctionRuntime:
             authority,
             metadata={"ownerReferences": owners},
         )
-        facts = self._certificates.read(pair.certificate)
+        facts = self._tools.certificates.read(pair.certificate)
         fingerprint = facts.fingerprint if facts is not None else ""
         wanted = deployment_of(revision, namespace, config, certificate=fingerprint)
         deployment = ensure(self._cluster, DEPLOYMENTS, wanted)
         why = why_not_well(deployment, len(self._ready_addresses(name)))
         self._say(revision, service_endpoint(name, namespace), why)
         # The watches tell when it is up; should one be cut, nobody waits for long.
-        return _LOOKS_AGAIN_SECONDS if why else self._settings.looks_every.total_seconds()
+        return _LOOKS_AGAIN_SECONDS if why else self._settings.looks_every_seconds
 
     def _stop(self, revision: KubeObject) -> float | None:
         """Take a revision out of service: nobody calls it any more, then its pods go."""

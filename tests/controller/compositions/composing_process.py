@@ -14,8 +14,8 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.controller.compositions.world import CompositionSettings
 from kanister_py.controller.controller import Controller, ControllerSettings
+from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import conditions_of

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from kanister_py.controller.compositions.claims import FINALIZER, ClaimReconciler
-from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.controller.compositions.tasks import Kind
+from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.events import Subject
 from kanister_py.core.compositions.definitions import claim_crd_of, crd_of
 from kanister_py.core.compositions.naming import COMPOSITE_MANAGER
@@ -21,6 +22,7 @@ from kanister_py.core.revisions.policy import Rules
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from tests.controller.compositions.test_kinds import World
+from tests.controller.part_tools import part_tools
 from tests.fake_clock import FakeClock
 
 API = "example.org/v1alpha1"
@@ -88,8 +90,9 @@ class Office:
                 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
             ]
         )
+        kind = Kind(API, "XDatabase", True, Rules())
         self.reconciler = ClaimReconciler(
-            self.cluster, self.clock, self._tell, API, "XDatabase", "Database", Rules()
+            part_tools(self.cluster, self.clock, self._tell), kind, "Database"
         )
 
     def _tell(self, _subject: Subject, _kind: str, reason: str, message: str) -> None:

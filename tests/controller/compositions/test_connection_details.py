@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.core.objects.parts import status_of
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.ports.cluster import KubeObject

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.core.revisions.functions import Runtime
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS, FUNCTIONS
 from kanister_py.core.versions.deprecation import Listing

@@ -16,7 +16,7 @@ from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.controller.compositions.part import Compositions
-from kanister_py.controller.compositions.world import CompositionSettings, FunctionTools
+from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
 from kanister_py.controller.machine.events import Subject
 from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.memory import MemoryGate

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.core.objects.parts import conditions_of
 from kanister_py.core.objects.resources import GroupVersionResource
 from tests.controller.compositions.test_kinds import World, composition, definition

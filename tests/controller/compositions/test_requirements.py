@@ -12,7 +12,7 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.compositions.requirements import ClusterSource, ExtraResourcesDisabled
-from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.core.errors import Invalid
 from kanister_py.core.objects.resources import CONFIG_MAPS

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
 from tests.controller.compositions.test_kinds import World, bucket, composition, definition
 

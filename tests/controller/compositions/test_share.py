@@ -257,7 +257,7 @@ def test_who_came_to_depend_on_what_another_replica_composes_hears_of_its_end(
             return self
 
     heard: Any = Heard()
-    changes = Changes(*[heard] * 8)
+    changes = Changes(*[heard] * 7)
     spec = {"claimRef": {"namespace": "shop", "name": "orders"}} if is_claimed else {}
     kept = Slim(metadata={}, spec=spec)
     key = ObjectKey("", "theirs")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.resources import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, SECRETS
 from kanister_py.core.revisions.kinds import (

@@ -10,7 +10,7 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.compositions.tasks import Role, Task
-from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.compositions.messages import FunctionResponse

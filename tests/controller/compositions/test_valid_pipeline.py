@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kanister_py.controller.compositions.tasks import Role, Task
-from kanister_py.controller.compositions.world import CompositionSettings
+from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import FAILED
 from kanister_py.core.compositions.endpoints import builtin_endpoint

@@ -13,6 +13,7 @@ import pytest
 from kanister_py.adapters.packages_oci.images import build_image, package_layer
 from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.controller.functions.packages import FunctionReconciler
+from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.events import Subject
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.resources import SECRETS
@@ -25,6 +26,7 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.packages import RegistryUnavailable
 from tests.controller.functions.test_runtime import ENTRIES
+from tests.controller.part_tools import function_tools, part_tools
 from tests.fake_clock import FakeClock
 from tests.oci_registry import RunningRegistry, running_registry
 
@@ -135,15 +137,9 @@ def world(registry: RunningRegistry, tmp_path: Path) -> World:
     def users(_name: str, facts: Sequence[FunctionRevision]) -> dict[str, tuple[str, ...]]:
         return {each.name: used[str(each.version)] for each in facts if str(each.version) in used}
 
-    reconciler = FunctionReconciler(
-        cluster,
-        OciPackages(tmp_path / "cache"),
-        clock,
-        tell,
-        users,
-        namespace=SYSTEM,
-        entries=ENTRIES,
-    )
+    tools = function_tools(ENTRIES, OciPackages(tmp_path / "cache"))
+    part = part_tools(cluster, clock, tell)
+    reconciler = FunctionReconciler(part, tools, CompositionSettings(SYSTEM), users)
     return World(cluster, registry, reconciler, told, used)
 
 
@@ -412,10 +408,10 @@ def test_a_version_of_ours_that_was_removed_is_not_installed(world: World) -> No
 
 def test_who_runs_functions_unless_they_say_counts_for_their_packages_too(world: World) -> None:
     reconciler = FunctionReconciler(
-        *(world.cluster, OciPackages(), FakeClock(), lambda *_told: None, lambda *_asked: {}),
-        namespace=SYSTEM,
-        entries=ENTRIES,
-        default_runtime=Runtime.IN_PROCESS,
+        part_tools(world.cluster, FakeClock()),
+        function_tools(ENTRIES, OciPackages()),
+        CompositionSettings(SYSTEM, default_runtime=Runtime.IN_PROCESS),
+        lambda *_asked: {},
     )
     world.function("v1.0.0")
     found = world.cluster.get(FUNCTIONS, "function-x")

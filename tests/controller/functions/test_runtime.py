@@ -9,10 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from kanister_py.adapters.certificates_x509 import X509Certificates
-from kanister_py.controller.functions.runtime import (
-    FunctionRuntime,
-    RuntimeSettings,
-)
+from kanister_py.controller.functions.runtime import FunctionRuntime
+from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.documents import parse_documents
@@ -31,6 +29,7 @@ from kanister_py.core.versions.deprecation import Listing
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
+from tests.controller.part_tools import function_tools, part_tools
 from tests.fake_clock import FakeClock
 
 CRDS = Path(__file__).parents[3] / "kanister_py" / "crds"
@@ -139,13 +138,11 @@ def world() -> World:
     certificates = X509Certificates(clock)
     addresses: dict[str, list[str]] = {}
     runtime = FunctionRuntime(
-        cluster,
-        certificates,
+        part_tools(cluster, clock),
+        function_tools(ENTRIES, certificates=certificates),
+        CompositionSettings(SYSTEM, drains_for=timedelta(seconds=30)),
         CertificateKeeper(cluster, certificates, clock),
-        clock,
-        RuntimeSettings(SYSTEM, drains_for=timedelta(seconds=30)),
-        entries=ENTRIES,
-        ready_addresses=lambda name: addresses.get(name, []),
+        lambda name: addresses.get(name, []),
     )
     return World(cluster, clock, runtime, addresses)
 

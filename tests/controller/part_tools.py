@@ -1,0 +1,34 @@
+"""What a part of a controller is handed, for tests of what it consists of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kanister_py.controller.functions.settings import FunctionTools
+from kanister_py.controller.machine.events import Tell
+from kanister_py.controller.machine.last_passes import LastPasses
+from kanister_py.controller.machine.memory import MemoryGate
+from kanister_py.controller.machine.metrics import ControllerMetrics
+from kanister_py.controller.machine.part import PartTools
+from kanister_py.controller.machine.shards import Shards
+from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.executor.alarms import Alarms
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster
+
+
+def part_tools(cluster: Cluster, clock: Clock, tell: Tell = lambda *_told: None) -> PartTools:
+    return PartTools(
+        *(cluster, clock, Alarms(clock), tell, lambda _error: None, ControllerMetrics()),
+        MemoryGate(clock),
+        Shards(cluster, clock, "one", namespace="default"),
+        LastPasses(clock),
+    )
+
+
+def function_tools(
+    entries: Registry[FunctionEntry], packages: Any = None, certificates: Any = None
+) -> FunctionTools:
+    """Give what installs and runs functions, none of which is called."""
+    runner: Any = None
+    return FunctionTools(runner, entries, packages, certificates)
