@@ -23,16 +23,14 @@ from math import inf
 from threading import Condition, Event, Thread
 from typing import Final
 
-from kanister_py.controller.actionsets.concurrency import Limit
 from kanister_py.controller.actionsets.draining import Drain
 from kanister_py.controller.actionsets.failure_notices import FailureNotices
-from kanister_py.controller.actionsets.part import ActionSets, ActionSetSettings
+from kanister_py.controller.actionsets.part import ActionSets
 from kanister_py.controller.machine.cluster_clock import ClusterClock
 from kanister_py.controller.machine.events import EventPoster
 from kanister_py.controller.machine.fencing import FencedCluster
 from kanister_py.controller.machine.handover import ACTS_ON, await_composer
 from kanister_py.controller.machine.last_passes import LastPasses
-from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
@@ -46,6 +44,7 @@ from kanister_py.controller.machine.shards import (
     ShardTerms,
 )
 from kanister_py.controller.schedules.part import Schedules
+from kanister_py.controller.settings import ControllerSettings as ControllerSettings  # noqa: PLC0414 # who embeds it finds it here
 from kanister_py.core.errors import KanisterError, LeadershipLost, TransientError
 from kanister_py.core.objects.resources import NAMESPACES
 from kanister_py.executor.alarms import Alarms
@@ -53,52 +52,12 @@ from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.gotemplate import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, find
-from kanister_py.ports.notice_receivers import NoticeReceivers
 from kanister_py.ports.object_store import ObjectStores
 from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
 _FLUSH_SECONDS: Final = 5.0
-
-
-class ControllerSettings(NamedTuple):
-    """What a controller watches, and how much it does at once.
-
-    Without `namespaces` it watches all. `home` is where its Lease is. `keep_newest`
-    bounds how many ActionSets that ended are kept for each Blueprint; None for all.
-    """
-
-    namespaces: tuple[str, ...] = ()
-    home: str = "default"
-    identity: str = "kanister-py"
-    allows_other_namespaces: bool = False
-    stands_by: bool = False
-    """Whether to wait while another replica acts; without it, one that acts is refused."""
-    shards: int = 1
-    """Into how many the work is divided, for as many replicas; of one, all others stand by."""
-    workers: int = 32
-    workers_per_namespace: int = 0
-    passes: int = 4
-    keep_newest: int | None = None
-    limits: tuple[Limit, ...] = ()
-    runs_actionsets: bool = True
-    """Without them, what `parts` make is all that it does, under a Lease of its own."""
-    composes: bool = False
-    """Whether one of `parts` composes, which one process of a cluster does at a time."""
-    is_paused: bool = False
-    """Whether nothing new begins: runs that are under way go on, composing rests."""
-    drain_seconds: float = 20.0
-    checks_access: bool = False
-    """Whether the cluster is asked for the rights of all phases before the first one acts."""
-    terms: LeaseTerms = LeaseTerms()
-    refuses_neighbours: bool = True
-    neighbours_every_seconds: float = 300.0
-    """How often is looked whether somebody else's controller has come meanwhile."""
-    receivers: NoticeReceivers | None = None
-    """Where notices of failures may go; without it nobody gets any."""
-    memory: MemoryGate | None = None
-    """What says whether there is memory for new work; without it there always is."""
 
 
 class _Parts(NamedTuple):
@@ -145,11 +104,10 @@ class Controller:
         settings: ControllerSettings | None = None,
         effects: Effects = NO_EFFECTS,
         stores: ObjectStores | None = None,
-        metrics: ControllerMetrics | None = None,
         parts: Sequence[PartMaker] = (),
     ) -> None:
         self.settings = settings or ControllerSettings()
-        self.metrics = metrics or ControllerMetrics()
+        self.metrics = ControllerMetrics()
         self.lines = PhaseLines(clock)
         self.passes = LastPasses(clock)
         self._outer = cluster
@@ -294,23 +252,7 @@ class Controller:
         if settings.receivers is not None:
             notices = FailureNotices(tools, settings.receivers)
         return ActionSets(
-            tools,
-            self._functions,
-            self._effects,
-            ActionSetSettings(
-                settings.namespaces,
-                settings.allows_other_namespaces,
-                settings.workers,
-                settings.workers_per_namespace,
-                settings.passes,
-                settings.keep_newest,
-                settings.limits,
-                settings.is_paused,
-                settings.checks_access,
-            ),
-            self.lines,
-            self._stores,
-            notices,
+            *(tools, self._functions, self._effects, settings, self.lines, self._stores, notices)
         )
 
     def _refuse_neighbours(self) -> None:

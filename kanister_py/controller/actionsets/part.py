@@ -9,13 +9,12 @@ from typing import Final
 from weakref import WeakValueDictionary
 
 from kanister_py.controller.actionsets.collection import parents_in_need, surplus
-from kanister_py.controller.actionsets.concurrency import Concurrency, Limit
+from kanister_py.controller.actionsets.concurrency import Concurrency
 from kanister_py.controller.actionsets.failure_notices import FailureNotices
 from kanister_py.controller.actionsets.planner import Planner
 from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep, note_end
 from kanister_py.controller.actionsets.reconcile import ActionSetReconciler, Equipment
 from kanister_py.controller.actionsets.reporting import Tellers
-from kanister_py.controller.actionsets.status import form_of
 from kanister_py.controller.actionsets.tidying import Tidying
 from kanister_py.controller.actionsets.watched_namespaces import WatchedNamespaces
 from kanister_py.controller.machine.events import NORMAL, Subject, subject_of
@@ -25,6 +24,7 @@ from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import WorkLoop
+from kanister_py.controller.settings import ControllerSettings
 from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.actions import FunctionSource
@@ -33,29 +33,9 @@ from kanister_py.executor.working import Workers
 from kanister_py.gotemplate import Effects
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.object_store import ObjectStores
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 _COLLECT_SECONDS: Final = 30.0
-
-
-class ActionSetSettings(NamedTuple):
-    """Which ActionSets are run, and how many at once.
-
-    Without `namespaces` all are watched. Without `workers_per_namespace` one of several
-    namespaces gets three quarters of the workers at the most. `keep_newest` bounds how
-    many ActionSets that ended are kept for each Blueprint; None for all.
-    """
-
-    namespaces: tuple[str, ...] = ()
-    allows_other_namespaces: bool = False
-    workers: int = 32
-    workers_per_namespace: int = 0
-    passes: int = 4
-    keep_newest: int | None = None
-    limits: tuple[Limit, ...] = ()
-    is_paused: bool = False
-    checks_access: bool = False
 
 
 class ActionSets:
@@ -66,7 +46,7 @@ class ActionSets:
         tools: PartTools,
         functions: FunctionSource,
         effects: Effects,
-        settings: ActionSetSettings,
+        settings: ControllerSettings,
         lines: PhaseLines,
         stores: ObjectStores | None = None,
         notices: FailureNotices | None = None,
@@ -105,8 +85,8 @@ class ActionSets:
             namespaces=watched,
             on_error=tools.on_error,
         )
-        form = form_of(cluster)
-        if not form.has_subresource:
+        has_subresource = cluster.describe(ACTION_SETS).has_status
+        if not has_subresource:
             _LOG.warning(
                 "These definitions are Kanister's own: additions to the status go into the "
                 "annotation kanister-py.io/status, and funcVersion, if, timeout and retry of "
@@ -116,11 +96,11 @@ class ActionSets:
             *("ActionSet", clock, tools.alarms, tools.metrics), threads=settings.passes
         )
         self._chores: WorkLoop[ObjectKey] = WorkLoop(*("Chore", clock, tools.alarms, tools.metrics))
-        self.tidying = Tidying(cluster, clock, form, self.store, self._chores.queue, tools.shards)
+        self.tidying = Tidying(tools, has_subresource, self.store, self._chores.queue)
         self.reconciler = ActionSetReconciler(
             Equipment(
-                *(cluster, clock, form, self.store, self._passes.queue, self.tidying),
-                *(tools.alarms, Concurrency(), settings.limits, settings.is_paused),
+                *(tools, settings, has_subresource, self.store, self._passes.queue, self.tidying),
+                Concurrency(),
                 Planner(
                     *(cluster, clock, functions),
                     allows_other_namespaces=settings.allows_other_namespaces,
@@ -128,8 +108,6 @@ class ActionSets:
                 functions,
                 Tellers(tools.tell, tools.metrics, lines, functions.registry),
                 self._surroundings,
-                tools.shards,
-                tools.memory,
             )
         )
         self.tidying.is_active = self.reconciler.is_active

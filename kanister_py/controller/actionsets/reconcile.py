@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Any, Final
 
 from kanister_py.controller.actionsets.active_run import ActiveRun, Host
-from kanister_py.controller.actionsets.concurrency import Concurrency, Limit, Lines, lines_of
+from kanister_py.controller.actionsets.concurrency import Concurrency, Lines, lines_of
 from kanister_py.controller.actionsets.planner import Planned, Planner
 from kanister_py.controller.actionsets.projection import (
     Ended,
@@ -32,23 +32,19 @@ from kanister_py.controller.actionsets.projection import (
     keep,
 )
 from kanister_py.controller.actionsets.reporting import RunTeller, Tellers
-from kanister_py.controller.actionsets.status import StatusForm, StatusWriter
+from kanister_py.controller.actionsets.status import StatusWriter
 from kanister_py.controller.actionsets.tidying import Tidying
 from kanister_py.controller.machine.events import NORMAL, subject_of
 from kanister_py.controller.machine.fencing import Fence
 from kanister_py.controller.machine.logs import fields_of
-from kanister_py.controller.machine.memory import LOOK_AGAIN_SECONDS, MemoryGate
+from kanister_py.controller.machine.memory import LOOK_AGAIN_SECONDS
+from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.queue import WorkQueue
-from kanister_py.controller.machine.shards import Shards
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
+from kanister_py.controller.settings import ControllerSettings
 from kanister_py.core.actionsets.creation import RETRY_FROM, RETRY_OF
 from kanister_py.core.actionsets.progress import record_phase
-from kanister_py.core.actionsets.status import (
-    Condition,
-    PhaseError,
-    State,
-    Status,
-)
+from kanister_py.core.actionsets.status import Condition, PhaseError, State, Status
 from kanister_py.core.actionsets.stored_status import known_status
 from kanister_py.core.actionsets.transitions import refused_status
 from kanister_py.core.errors import (
@@ -62,12 +58,10 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.objects.parts import annotations_of
 from kanister_py.core.objects.resources import ACTION_SETS
-from kanister_py.executor.alarms import Alarms
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.executor.run.run import ActionSetRun, AtWork
-from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject, find
+from kanister_py.ports.cluster import KubeObject, find
 from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
@@ -80,24 +74,19 @@ _PATIENCE_SECONDS: Final = 0.2
 class Equipment(NamedTuple):
     """What all passes over ActionSets share."""
 
-    cluster: Cluster
-    clock: Clock
-    form: StatusForm
+    tools: PartTools
+    settings: ControllerSettings
+    has_subresource: bool
+    """Whether a cluster keeps the status of ActionSets apart."""
     store: Store[Kept]
     queue: WorkQueue[ObjectKey]
     tidying: Tidying
-    alarms: Alarms
     concurrency: Concurrency
-    limits: tuple[Limit, ...]
-    is_paused: bool
-    """Whether nothing begins that has not begun yet."""
     planner: Planner
     functions: FunctionSource
     tellers: Tellers
     surroundings: Callable[[str, Fence], Surroundings]
     """What runs of a namespace find around them, behind their fence."""
-    shards: Shards
-    memory: MemoryGate
 
 
 class ActionSetReconciler:
@@ -158,7 +147,7 @@ class ActionSetReconciler:
 
     def _leaves(self, key: ObjectKey) -> bool:
         """Say whether nothing more of an ActionSet may begin here."""
-        return self._is_draining or not self._equipment.shards.owns(key.namespace)
+        return self._is_draining or not self._equipment.tools.shards.owns(key.namespace)
 
     # Runs that are under way
 
@@ -272,13 +261,13 @@ class ActionSetReconciler:
 
     def _begin(self, key: ObjectKey, kept: Live) -> None:
         obj = kept.obj
-        if kept.is_pending and self._equipment.is_paused and not kept.is_deleted:
+        if kept.is_pending and self._equipment.settings.is_paused and not kept.is_deleted:
             message = "The controller is paused: this begins when it goes on"
             self._equipment.tellers.tell(subject_of(obj), NORMAL, "Paused", message)
             return
         if not kept.is_pending:
             # Others may have brought it further than our copy says.
-            found = find(self._equipment.cluster, ACTION_SETS, key.name, key.namespace)
+            found = find(self._equipment.tools.cluster, ACTION_SETS, key.name, key.namespace)
             if found is None or found["metadata"]["uid"] != kept.uid:
                 return
             if isinstance(keep(found), Ended):
@@ -352,7 +341,7 @@ class ActionSetReconciler:
             # It holds nobody up, and is put in line when it goes on.
             return False
         equipment = self._equipment
-        if why := equipment.memory.why_refused():
+        if why := equipment.tools.memory.why_refused():
             self._tell_waiting(writer, planned, "MemoryShort", why)
             equipment.queue.add_later(key, LOOK_AGAIN_SECONDS)
             return True
@@ -381,11 +370,7 @@ class ActionSetReconciler:
             writer.put(planned.status._replace(conditions=(*others, waiting)))
 
     def _set_out(
-        self,
-        key: ObjectKey,
-        obj: KubeObject,
-        writer: StatusWriter,
-        planned: Planned,
+        self, key: ObjectKey, obj: KubeObject, writer: StatusWriter, planned: Planned
     ) -> None:
         equipment = self._equipment
         metadata = obj["metadata"]
@@ -397,18 +382,12 @@ class ActionSetReconciler:
         if not planned.is_taken_up:
             status = _without(status, WAITING)
         writer.needs_finalizer = partial(equipment.planner.leaves_traces, course)
-        fence = Fence(equipment.shards.check_of(key.namespace))
+        fence = Fence(equipment.tools.shards.check_of(key.namespace))
         acts = acts_of(obj)
-        host = Host(key, equipment.queue, equipment.alarms, equipment.clock)
+        host = Host(key, equipment.queue, equipment.tools.alarms, equipment.tools.clock)
         subject = subject_of(obj)
         teller = RunTeller(
-            equipment.tellers,
-            key,
-            subject,
-            course,
-            planned.blueprints,
-            acts,
-            lambda: run,
+            equipment.tellers, key, subject, course, planned.blueprints, acts, lambda: run
         )
         run = ActionSetRun(
             course,
@@ -421,14 +400,7 @@ class ActionSetReconciler:
         )
         spec_now = course.actionset.spec
         active = ActiveRun(
-            metadata["uid"],
-            subject,
-            run,
-            writer,
-            host,
-            acts,
-            planned.is_taken_up,
-            fence,
+            *(metadata["uid"], subject, run, writer, host, acts, planned.is_taken_up, fence),
             is_suspended=spec_now.suspend,
             is_cancelled=spec_now.cancel,
         )
@@ -487,16 +459,16 @@ class ActionSetReconciler:
             return any(each.run.status.is_final for each in self._active.values())
 
     def _now(self) -> datetime:
-        return self._equipment.clock.now()
+        return self._equipment.tools.clock.now()
 
 
 def _writer(equipment: Equipment, key: ObjectKey, obj: KubeObject) -> StatusWriter:
     return StatusWriter(
-        equipment.cluster,
-        equipment.clock,
-        equipment.form,
+        equipment.tools.cluster,
+        equipment.tools.clock,
+        equipment.has_subresource,
         obj,
-        check=equipment.shards.check_of(key.namespace),
+        check=equipment.tools.shards.check_of(key.namespace),
         when_late=lambda seconds: equipment.queue.add_later(key, seconds),
     )
 
@@ -515,7 +487,7 @@ def _has_gone(equipment: Equipment, key: ObjectKey, kept: Live) -> bool:
 
 
 def _lines_of(equipment: Equipment, key: ObjectKey, kept: Live) -> Lines:
-    limits = equipment.limits
+    limits = equipment.settings.limits
     if not limits and not kept.concurrency_key:
         return ()
     return lines_of(key, kept.concurrency_key, limits, actions_of(kept) if limits else ())

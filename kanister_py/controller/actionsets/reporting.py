@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
@@ -51,24 +52,18 @@ from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.executor.run.run import ActionSetRun
+from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger("kanister_py.controller")
 
 
-class Tellers:
+class Tellers(NamedTuple):
     """All that hear of runs, together."""
 
-    def __init__(
-        self,
-        tell: Tell,
-        metrics: ControllerMetrics,
-        lines: PhaseLines,
-        registry: Registry[FunctionEntry],
-    ) -> None:
-        self.tell = tell
-        self.metrics = metrics
-        self.lines = lines
-        self.registry = registry
+    tell: Tell
+    metrics: ControllerMetrics
+    lines: PhaseLines
+    registry: Registry[FunctionEntry]
 
     def tell_refused(self, subject: Subject, status: Status, acts: Iterable[Act]) -> None:
         """Tell of an ActionSet that could not even begin."""
@@ -104,6 +99,7 @@ class Tellers:
         return ""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class RunTeller:
     """Tells of one run. It is called in order, and must not hold the run up.
 
@@ -111,31 +107,22 @@ class RunTeller:
     the end of the last phase and of the ActionSet.
     """
 
-    def __init__(
-        self,
-        tellers: Tellers,
-        key: ObjectKey,
-        subject: Subject,
-        course: Course,
-        blueprints: Sequence[Subject | None],
-        acts: Sequence[Act],
-        run: Callable[[], ActionSetRun],
-    ) -> None:
-        self._tellers = tellers
-        self._key = key
-        self._subject = subject
-        self._course = course
-        self._blueprints = blueprints
-        self._acts = acts
-        self._run = run
-        self._trace: str | None = None
-        self._places: dict[tuple[str, str], PhasePlace] = {}
-        """Where the lines of phases belong, by the names of the action and the phase."""
-        self._resolved: set[int] = set()
-        self._launched: set[int] = set()
-        """Actions whose start is told with that of their first phase."""
-        self._ended = ("", "")
-        """The end of the last phase, which is told with that of the ActionSet."""
+    _tellers: Tellers
+    _key: ObjectKey
+    _subject: Subject
+    _course: Course
+    _blueprints: Sequence[Subject]
+    """One for each action."""
+    _acts: Sequence[Act]
+    _run: Callable[[], ActionSetRun]
+    _trace: str | None = None
+    _places: dict[tuple[str, str], PhasePlace] = field(default_factory=dict)
+    """Where the lines of phases belong, by the names of the action and the phase."""
+    _resolved: set[int] = field(default_factory=set)
+    _launched: set[int] = field(default_factory=set)
+    """Actions whose start is told with that of their first phase."""
+    _ended: tuple[str, str] = ("", "")
+    """The end of the last phase, which is told with that of the ActionSet."""
 
     # Lines of phases
 
@@ -261,9 +248,7 @@ class RunTeller:
         self._tell_ended()
         reason = f"ActionSetFailed Action: {self._course.actions[action].spec.name}"
         self._post(WARNING, reason, message)
-        blueprint = self._blueprints[action] if action < len(self._blueprints) else None
-        if blueprint is not None:
-            self._tellers.tell(blueprint, WARNING, reason, message)
+        self._tellers.tell(self._blueprints[action], WARNING, reason, message)
 
     def _warn(self, warned: Warned) -> None:
         self._post(WARNING, warned.reason, warned.message)

@@ -41,7 +41,6 @@ from kanister_py.core.retries import NO_END, RetryRule
 from kanister_py.executor.insist import insist
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType, find
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -50,17 +49,6 @@ PROGRESS_SECONDS: Final = 5.0
 """How often at most a phase's progress alone is worth a write."""
 
 _RETRY: Final = RetryRule(NO_END, 0.1, 2.0, 10.0)
-
-
-class StatusForm(NamedTuple):
-    """Where a cluster keeps the status of ActionSets."""
-
-    has_subresource: bool
-
-
-def form_of(cluster: Cluster) -> StatusForm:
-    """Ask a cluster where it keeps the status of ActionSets."""
-    return StatusForm(cluster.describe(ACTION_SETS).has_status)
 
 
 class StatusWriter:
@@ -76,7 +64,7 @@ class StatusWriter:
         self,
         cluster: Cluster,
         clock: Clock,
-        form: StatusForm,
+        has_subresource: bool,
         obj: KubeObject,
         *,
         check: Callable[[], None],
@@ -84,7 +72,7 @@ class StatusWriter:
     ) -> None:
         self._cluster = cluster
         self._clock = clock
-        self._form = form
+        self._has_subresource = has_subresource
         self._check = check
         self.needs_finalizer: Callable[[Begun], bool] = lambda _: False
         self._when_late = when_late
@@ -165,9 +153,9 @@ class StatusWriter:
         if status is None or self.is_gone:
             return
         # Without a subresource every write of ours is a generation of its own.
-        generation = self._metadata.get("generation") if self._form.has_subresource else 0
+        generation = self._metadata.get("generation") if self._has_subresource else 0
         data = status_as_dict(status, int(generation or 0))
-        if self._wants_finalizer and not status.is_final and self._form.has_subresource:
+        if self._wants_finalizer and not status.is_final and self._has_subresource:
             self._insist(partial(self._write_finalizers, has_ours=True), None)
         self._insist(partial(self._write_status, data, status), data)
         self._late = None
@@ -257,7 +245,7 @@ class StatusWriter:
     # The requests
 
     def _write_status(self, data: dict[str, Any], status: Status) -> KubeObject:
-        if self._form.has_subresource:
+        if self._has_subresource:
             return self._cluster.replace_status(
                 {
                     "apiVersion": self._api_version,

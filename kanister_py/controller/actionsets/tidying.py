@@ -8,9 +8,9 @@ from typing import Final
 
 from kanister_py.controller.actionsets.collection import expiry_of, parents_in_need
 from kanister_py.controller.actionsets.projection import Ended, Kept
-from kanister_py.controller.actionsets.status import FINALIZER, StatusForm, StatusWriter
+from kanister_py.controller.actionsets.status import FINALIZER, StatusWriter
+from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.queue import WorkQueue
-from kanister_py.controller.machine.shards import Shards
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.actionsets.status import Place, Status
 from kanister_py.core.actionsets.stored_status import known_status
@@ -20,7 +20,6 @@ from kanister_py.core.objects.resources import ACTION_SETS, PODS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.status import has_noted
 from kanister_py.executor.phase_context import ATTEMPT_LABEL, RUN_LABEL
-from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, find
 
 _LOG: Final = logging.getLogger(__name__)
@@ -33,19 +32,15 @@ class Tidying:
 
     def __init__(
         self,
-        cluster: Cluster,
-        clock: Clock,
-        form: StatusForm,
+        tools: PartTools,
+        has_subresource: bool,
         store: Store[Kept],
         chores: WorkQueue[ObjectKey],
-        shards: Shards,
     ) -> None:
-        self._cluster = cluster
-        self._clock = clock
-        self._form = form
+        self._cluster, self._clock, self._shards = tools.cluster, tools.clock, tools.shards
+        self._has_subresource = has_subresource
         self._store = store
         self._chores = chores
-        self._shards = shards
         self.is_active: Callable[[ObjectKey], bool] = lambda _key: False
         """Whether a run of an ActionSet is under way in this process."""
 
@@ -115,7 +110,8 @@ class Tidying:
         if status is not None:
             self.sweep(key, kept.uid, status)
         writer = StatusWriter(
-            self._cluster, self._clock, self._form, obj, check=self._shards.check_of(key.namespace)
+            *(self._cluster, self._clock, self._has_subresource, obj),
+            check=self._shards.check_of(key.namespace),
         )
         writer.remove_finalizer()
 

@@ -57,130 +57,60 @@ class ActPhase(NamedTuple):
 
 
 _ACT: Final = Act._fields[:-1]
+_Metric = TypeVar("_Metric", bound=MetricWrapperBase)
 
 
 class ControllerMetrics:
     """Counts what the controller does. Nothing here has labels without end."""
 
-    def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        self.registry = registry or CollectorRegistry()
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
         self._gauges: dict[str, _Gauge] = {}
         # The first controller's, under its name: it counts actions.
-        self.resolutions = Counter(
-            "kanister_action_set_resolutions",
-            "Total number of action set resolutions",
-            ("resolution",),
-            registry=self.registry,
-        )
+        self.resolutions = self._counter("kanister_action_set_resolutions", "resolution")
         for each in (SUCCESS, FAILURE):
             self.resolutions.labels(each)
-        self.action_sets = Counter(
-            "kanister_py_action_sets",
-            "ActionSets that came to their end, by how",
-            ("state", "reason"),
-            registry=self.registry,
+        self.action_sets = self._counter("kanister_py_action_sets", "state", "reason")
+        self._runs = self._capped(self._counter("kanister_py_runs", *_ACT, "outcome"))
+        self._run_seconds = self._capped(
+            self._histogram("kanister_py_run_duration_seconds", _RUN_SECONDS, *_ACT)
         )
-        self._runs = _Capped(
-            Counter(
-                "kanister_py_runs",
-                "Actions of ActionSets that ended, by how",
-                (*_ACT, "outcome"),
-                registry=self.registry,
-            ),
-            self._note_other,
+        self._phases = self._capped(
+            self._counter("kanister_py_phases", *ActPhase._fields, "outcome")
         )
-        self._run_seconds = _Capped(
-            Histogram(
-                "kanister_py_run_duration_seconds",
-                "Time from the start of an action of an ActionSet to its end",
-                _ACT,
-                buckets=_RUN_SECONDS,
-                registry=self.registry,
-            ),
-            self._note_other,
+        self._times = self._capped(
+            self._counter("kanister_py_schedule_times", "namespace", "schedule", "outcome")
         )
-        self._phases = _Capped(
-            Counter(
-                "kanister_py_phases",
-                "Attempts at phases that ended, by how",
-                (*ActPhase._fields, "outcome"),
-                registry=self.registry,
-            ),
-            self._note_other,
-        )
-        self._times = _Capped(
-            Counter(
-                "kanister_py_schedule_times",
-                "Times of schedules, by what became of them",
-                ("namespace", "schedule", "outcome"),
-                registry=self.registry,
-            ),
-            self._note_other,
-        )
-        self._notices = Counter(
-            "kanister_py_notices",
-            "Notices of failures and of the first success after, by what became of them",
-            ("outcome",),
-            registry=self.registry,
-        )
+        self._notices = self._counter("kanister_py_notices", "outcome")
         for each in ("sent", "refused", "dropped"):
             self._notices.labels(each)
-        self.phase_failures = Counter(
-            "kanister_py_phase_failures",
-            "Attempts at phases that failed, by why",
-            ("function", "version", "reason"),
-            registry=self.registry,
-        )
+        of_function = ("function", "version")
+        self.phase_failures = self._counter("kanister_py_phase_failures", *of_function, "reason")
         self._last = _LastEnds()
         self.registry.register(self._last)
-        self._others = Counter(
-            "kanister_py_counted_as_other",
-            "Runs and phases that are counted as `other`, as there are too many to tell apart",
-            registry=self.registry,
+        self._others = self._counter("kanister_py_counted_as_other")
+        self.phase_seconds = self._histogram(
+            "kanister_py_phase_duration_seconds", _PHASE_SECONDS, *of_function
         )
-        self.phase_seconds = Histogram(
-            "kanister_py_phase_duration_seconds",
-            "Time from the start of an attempt at a phase to its end",
-            ("function", "version"),
-            buckets=_PHASE_SECONDS,
-            registry=self.registry,
+        self.deprecated_uses = self._counter(
+            "kanister_py_deprecated_function_uses", *of_function, "removed_in"
         )
-        self.deprecated_uses = Counter(
-            "kanister_py_deprecated_function_uses",
-            "Phases and composite resources with a version of a function that is on its way out",
-            ("function", "version", "removed_in"),
-            registry=self.registry,
+        self.rewrites_stopped = self._counter("kanister_py_rewrites_stopped", "kind", "loop")
+        self.passes = self._counter("kanister_py_reconcile_passes", "kind", "outcome")
+        self.pass_seconds = self._histogram(
+            "kanister_py_reconcile_duration_seconds", _PASS_SECONDS, "kind"
         )
-        self.rewrites_stopped = Counter(
-            "kanister_py_rewrites_stopped",
-            "Objects that two of our loops rewrote in turn, by the one that was stopped",
-            ("kind", "loop"),
-            registry=self.registry,
-        )
-        self.passes = Counter(
-            "kanister_py_reconcile_passes",
-            "Looks at an object, by how they ended",
-            ("kind", "outcome"),
-            registry=self.registry,
-        )
-        self.pass_seconds = Histogram(
-            "kanister_py_reconcile_duration_seconds",
-            "How long a look at an object took",
-            ("kind",),
-            buckets=_PASS_SECONDS,
-            registry=self.registry,
-        )
-        self.api_errors = Counter(
-            "kanister_py_api_errors",
-            "Answers of the API server that were no answers",
-            ("reason",),
-            registry=self.registry,
-        )
-        self.dropped_events = Counter(
-            "kanister_py_dropped_events",
-            "Events that could not be posted",
-            registry=self.registry,
-        )
+        self.api_errors = self._counter("kanister_py_api_errors", "reason")
+        self.dropped_events = self._counter("kanister_py_dropped_events")
+
+    def _counter(self, name: str, *labels: str) -> Counter:
+        return Counter(name, _TEXTS[name], labels, registry=self.registry)
+
+    def _histogram(self, name: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
+        return Histogram(name, _TEXTS[name], labels, buckets=buckets, registry=self.registry)
+
+    def _capped(self, metric: _Metric) -> _Capped[_Metric]:
+        return _Capped(metric, lambda: self._others.inc())  # noqa: PLW0108 # made below
 
     # Runs
 
@@ -236,9 +166,6 @@ class ControllerMetrics:
             histogram = self.phase_seconds.labels(phase.function, phase.version)
             histogram.observe(seconds, exemplar)
 
-    def _note_other(self) -> None:
-        self._others.inc()
-
     # What is read on request
 
     def count_deprecated(self, function: str, version: str, removed_in: str) -> None:
@@ -256,12 +183,33 @@ class ControllerMetrics:
         """Show one of the numbers below, read on request."""
         gauge = self._gauges.get(name)
         if gauge is None:
-            gauge = self._gauges[name] = _Gauge(name, _GAUGES[name], tuple(labels))
+            gauge = self._gauges[name] = _Gauge(name, _TEXTS[name], tuple(labels))
             self.registry.register(gauge)
         gauge.reads[tuple(labels.values())] = read
 
 
-_GAUGES: Final = {
+_TEXTS: Final = {
+    "kanister_action_set_resolutions": "Total number of action set resolutions",
+    "kanister_py_action_sets": "ActionSets that came to their end, by how",
+    "kanister_py_runs": "Actions of ActionSets that ended, by how",
+    "kanister_py_run_duration_seconds": "Time from the start of an action of an ActionSet to its "
+    "end",
+    "kanister_py_phases": "Attempts at phases that ended, by how",
+    "kanister_py_schedule_times": "Times of schedules, by what became of them",
+    "kanister_py_notices": "Notices of failures and of the first success after, by what became of "
+    "them",
+    "kanister_py_phase_failures": "Attempts at phases that failed, by why",
+    "kanister_py_counted_as_other": "Runs and phases that are counted as `other`, as there are too "
+    "many to tell apart",
+    "kanister_py_phase_duration_seconds": "Time from the start of an attempt at a phase to its end",
+    "kanister_py_deprecated_function_uses": "Phases and composite resources with a version of a "
+    "function that is on its way out",
+    "kanister_py_rewrites_stopped": "Objects that two of our loops rewrote in turn, by the one "
+    "that was stopped",
+    "kanister_py_reconcile_passes": "Looks at an object, by how they ended",
+    "kanister_py_reconcile_duration_seconds": "How long a look at an object took",
+    "kanister_py_api_errors": "Answers of the API server that were no answers",
+    "kanister_py_dropped_events": "Events that could not be posted",
     "kanister_py_is_leader": "Whether this replica acts (1) or stands by (0)",
     "kanister_py_shard_held": "Whether this replica holds a shard of the work (1) or not (0)",
     "kanister_py_paused": "Whether nothing new begins (1), as --paused says",
@@ -295,9 +243,6 @@ class _Gauge(Collector):
         for labels, read in list(self.reads.items()):
             family.add_metric(labels, read())
         yield family
-
-
-_Metric = TypeVar("_Metric", bound=MetricWrapperBase)
 
 
 class _Capped(Generic[_Metric]):

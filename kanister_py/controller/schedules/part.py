@@ -111,10 +111,7 @@ class Schedules:
         self._loop: WorkLoop[ObjectKey] = WorkLoop(
             *("Schedule", clock, tools.alarms, tools.metrics), threads=_THREADS
         )
-        self._reconciler = ScheduleReconciler(
-            *(cluster, clock, tools.tell, self._seen_runs.of, self._seen_deletions.of),
-            tools.metrics,
-        )
+        self._reconciler = ScheduleReconciler(tools, self._seen_runs.of, self._seen_deletions.of)
         self._beginning = Repeating(
             *(clock, "the look for schedules", self._begin),
             every_seconds=_LOOK_FOR_KIND_SECONDS,

@@ -12,8 +12,9 @@ from datetime import datetime
 from threading import Lock
 from typing import Any, Final
 
-from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
-from kanister_py.controller.machine.metrics import REFUSED, SKIPPED, STARTED, ControllerMetrics
+from kanister_py.controller.machine.events import NORMAL, WARNING, subject_of
+from kanister_py.controller.machine.metrics import REFUSED, SKIPPED, STARTED
+from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import DONE, FAILED, Look
 from kanister_py.controller.machine.writing import condition, write_status
@@ -40,8 +41,7 @@ from kanister_py.core.schedules.deletions import Plan, plan_deletions
 from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
 from kanister_py.core.schedules.runs import Run, name_of_run, run_of, surplus_runs
 from kanister_py.core.schedules.status import Account, situation_of, status_after
-from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject, find
+from kanister_py.ports.cluster import KubeObject, find
 from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
@@ -64,19 +64,14 @@ class ScheduleReconciler:
 
     def __init__(
         self,
-        cluster: Cluster,
-        clock: Clock,
-        tell: Tell,
+        tools: PartTools,
         runs_of: Callable[[ObjectKey], Sequence[Run]],
         deletions_of: Callable[[ObjectKey], Sequence[Run]],
-        metrics: ControllerMetrics,
     ) -> None:
-        self._cluster = cluster
-        self._clock = clock
-        self._tell = tell
+        self._cluster, self._clock = tools.cluster, tools.clock
+        self._tell, self._metrics = tools.tell, tools.metrics
         self._runs_of = runs_of
         self._deletions_of = deletions_of
-        self._metrics = metrics
         self._lock = Lock()
         self._made: dict[ObjectKey, Made] = {}
 

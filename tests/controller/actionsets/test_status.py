@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.controller.actionsets.status import StatusWriter, form_of
+from kanister_py.controller.actionsets.status import StatusWriter
 from kanister_py.core.actionsets.outcomes import PhaseProgressed
 from kanister_py.core.actionsets.status import Place, State, Status, parse_status
 from kanister_py.core.actionsets.stored_status import (
@@ -80,7 +80,9 @@ def test_nothing_is_lost_by_parting_a_status() -> None:
     cluster = MemoryCluster(clock=SystemClock())
     cluster.create(kanisters_definition())
     obj = cluster.create(actionset())
-    writer = StatusWriter(cluster, FakeClock(), form_of(cluster), obj, check=lambda: None)
+    writer = StatusWriter(
+        cluster, FakeClock(), cluster.describe(ACTION_SETS).has_status, obj, check=lambda: None
+    )
     writer.put(parse_status(FULL))
     stored = cluster.get(ACTION_SETS, "one", namespace="default")
     assert "warnings" not in stored["status"]
@@ -100,7 +102,12 @@ def cluster() -> MemoryCluster:
 def writer_of(cluster: MemoryCluster, clock: FakeClock | None = None, **more: Any) -> StatusWriter:
     obj = cluster.get(ACTION_SETS, "one", namespace="default")
     return StatusWriter(
-        cluster, clock or FakeClock(), form_of(cluster), obj, check=lambda: None, **more
+        cluster,
+        clock or FakeClock(),
+        cluster.describe(ACTION_SETS).has_status,
+        obj,
+        check=lambda: None,
+        **more,
     )
 
 

@@ -20,6 +20,7 @@ from kanister_py.core.schedules.runs import RETENTION_LABEL, read_run
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from tests.controller.conftest import Mortal, definitions
+from tests.controller.part_tools import part_tools
 from tests.core.schedules.schedules import CREATED, at, schedule
 from tests.fake_clock import FakeClock
 
@@ -45,10 +46,9 @@ class Place:
             self.events.append((reason, message))
 
         return ScheduleReconciler(
-            *(cluster or self.cluster, self.clock, tell),
+            part_tools(cluster or self.cluster, self.clock, tell)._replace(metrics=self.metrics),
             lambda _key: list(map(read_run, self.actionsets())),
             lambda _key: list(map(read_run, self.deletions())),
-            self.metrics,
         )
 
     def actionsets(self) -> list[KubeObject]:
@@ -282,8 +282,7 @@ def test_one_run_waits_for_the_one_under_way(there: Place) -> None:
 def test_a_run_that_no_watch_has_told_of_yet_is_under_way(there: Place) -> None:
     there.create(schedule="*/10 * * * *")
     blind = ScheduleReconciler(
-        *(there.cluster, there.clock, lambda *_told: None, lambda _key: (), lambda _key: ()),
-        ControllerMetrics(),
+        part_tools(there.cluster, there.clock), lambda _key: (), lambda _key: ()
     )
     there.go_to("2026-11-19T02:00")
     blind.reconcile(KEY)
