@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING
+
+from kanister_py.adapters.clock_system import SystemClock
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kanister_py.core.objects.locations import Location
-    from kanister_py.ports.object_store import ObjectStore, ObjectStores
+    from kanister_py.ports.object_store import ObjectStore
 
 
 class LazyStores:
@@ -18,18 +19,15 @@ class LazyStores:
     def __init__(self, locations: Path | None = None) -> None:
         self._folder = "" if locations is None else str(locations.absolute())
 
-    @cached_property
-    def _stores(self) -> ObjectStores:
-        from kanister_py.adapters.clock_system import SystemClock
-        from kanister_py.adapters.object_store_obstore import LibraryStores
-
-        return LibraryStores(SystemClock().now)
-
     def open(self, location: Location) -> ObjectStore:
-        return self._stores.open(self.place_of(location))
+        from kanister_py.adapters.object_store_obstore import open_store
+
+        return open_store(self.place_of(location), SystemClock.now)
 
     def with_keys(self, location: Location) -> Location:
-        return self._stores.with_keys(self.place_of(location))
+        from kanister_py.adapters.object_store_obstore import with_keys
+
+        return with_keys(self.place_of(location), SystemClock.now)
 
     def place_of(self, location: Location) -> Location:
         return location.in_folder(self._folder) if self._folder else location

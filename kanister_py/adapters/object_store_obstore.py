@@ -50,23 +50,8 @@ class _Client(Protocol):
     def put(self, key: str, chunks: Iterable[bytes]) -> int: ...
 
 
-class LibraryStores:
-    """Where the stores that Profiles name are opened."""
-
-    def __init__(self, now: Now) -> None:
-        self._now = now
-
-    def open(self, location: Location) -> ObjectStore:
-        return open_store(location, self._now)
-
-    def place_of(self, location: Location) -> Location:
-        return location
-
-    def with_keys(self, location: Location) -> Location:
-        return _with_keys(location, self._now)
-
-
-def _with_keys(location: Location, now: Now) -> Location:
+def with_keys(location: Location, now: Now) -> Location:
+    """Give a location with keys that open it by themselves."""
     if not location.credential.role or location.kind is not StoreKind.S3:
         return location
     from kanister_py.adapters.object_store_role import taken_role
@@ -92,26 +77,27 @@ def open_store(location: Location, now: Now) -> ObjectStore:
             )
 
 
-def _client_options(location: Location, endpoint: str) -> Any:
+def _patience(location: Location, endpoint: str) -> Any:
+    """Say how a store is spoken with, and how often."""
     return {
-        "allow_http": endpoint.startswith("http://"),
-        "allow_invalid_certificates": location.skip_tls_verify,
-        "connect_timeout": timedelta(seconds=10),
-        # Of a whole request: a long object may take as long as it takes.
-        "timeout": timedelta(days=7),
-        "read_timeout": timedelta(seconds=120),
+        "client_options": {
+            "allow_http": endpoint.startswith("http://"),
+            "allow_invalid_certificates": location.skip_tls_verify,
+            "connect_timeout": timedelta(seconds=10),
+            # Of a whole request: a long object may take as long as it takes.
+            "timeout": timedelta(days=7),
+            "read_timeout": timedelta(seconds=120),
+        },
+        "retry_config": {
+            "max_retries": 5,
+            "retry_timeout": timedelta(seconds=90),
+            "backoff": {
+                "init_backoff": timedelta(milliseconds=200),
+                "max_backoff": timedelta(seconds=10),
+                "base": 2,
+            },
+        },
     }
-
-
-_RETRY: Final[Any] = {
-    "max_retries": 5,
-    "retry_timeout": timedelta(seconds=90),
-    "backoff": {
-        "init_backoff": timedelta(milliseconds=200),
-        "max_backoff": timedelta(seconds=10),
-        "base": 2,
-    },
-}
 
 
 def _with_scheme(endpoint: str) -> str:
@@ -123,7 +109,7 @@ def _open_s3(location: Location, now: Now) -> ObjectStore:
     _check_credential(location)
     region = location.region or DEFAULT_REGION
     endpoint = _with_scheme(location.endpoint) or f"https://s3.{region}.amazonaws.com"
-    location = _with_keys(location, now)
+    location = with_keys(location, now)
     credential = location.credential
     signer = Signer(credential.id, credential.secret, region, credential.token)
     config: Any = {
@@ -138,12 +124,7 @@ def _open_s3(location: Location, now: Now) -> ObjectStore:
     def store() -> S3Store:
         from obstore.store import S3Store
 
-        return S3Store(
-            location.bucket,
-            config=config,
-            client_options=_client_options(location, endpoint),
-            retry_config=_RETRY,
-        )
+        return S3Store(location.bucket, config=config, **_patience(location, endpoint))
 
     return LibraryStore(location, store, S3Parts(location, endpoint, signer, now))
 
@@ -157,8 +138,7 @@ def _open_gcs(location: Location, now: Now) -> ObjectStore:
         store = GCSStore(
             location.bucket,
             config={"service_account_key": location.credential.secret, "base_url": endpoint},
-            client_options=_client_options(location, endpoint),
-            retry_config=_RETRY,
+            **_patience(location, endpoint),
         )
     return LibraryStore(location, lambda: store, GcsUploads(location, now))
 
@@ -183,12 +163,7 @@ def _open_azure(location: Location) -> ObjectStore:
     )
     config: Any = {"account_name": credential.id, "endpoint": endpoint, **key}
     with _in_our_words(location):
-        store = AzureStore(
-            location.bucket,
-            config=config,
-            client_options=_client_options(location, endpoint),
-            retry_config=_RETRY,
-        )
+        store = AzureStore(location.bucket, config=config, **_patience(location, endpoint))
     return LibraryStore(location, lambda: store, None)
 
 
@@ -250,14 +225,12 @@ class LibraryStore:
         return self._open_store()
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
-        import obstore
-
         folder = prefix.rpartition("/")[0]
         # Keys come in order, but those of a folder: nothing before the prefix is asked for.
         is_ordered = self._location.kind is not StoreKind.FILE and bool(prefix)
         before = f"{prefix[:-1]}{chr(ord(prefix[-1]) - 1)}{_LAST}" if is_ordered else None
         with _in_our_words(self._location):
-            pages = obstore.list(self._store, folder or None, offset=before, chunk_size=_LIST_CHUNK)
+            pages = self._store.list(folder or None, offset=before, chunk_size=_LIST_CHUNK)
         while True:
             with _in_our_words(self._location):
                 page = next(pages, None)
@@ -270,10 +243,8 @@ class LibraryStore:
                     return
 
     def head(self, key: str) -> StoredObject:
-        import obstore
-
         with _in_our_words(self._location, key):
-            found = obstore.head(self._store, key)
+            found = self._store.head(key)
         return StoredObject(key, found["size"], found["last_modified"])
 
     def get(self, key: str) -> Iterator[bytes]:
@@ -294,10 +265,8 @@ class LibraryStore:
             checksum.close()
 
     def _open(self, key: str) -> Opened:
-        import obstore
-
         with _in_our_words(self._location, key):
-            result = obstore.get(self._store, key)
+            result = self._store.get(key)
             pieces = result.stream(min_chunk_size=_GET_CHUNK)
         if isinstance(self._client, GcsUploads):
             checksum = self._client.checksum_of(key)
@@ -316,8 +285,6 @@ class LibraryStore:
     def put(self, key: str, chunks: Iterable[bytes]) -> int:
         if self._client is not None:
             return self._client.put(key, chunks)
-        import obstore
-
         source = _Source(chunks)
         pieces = cut(source, lambda _: _AZURE_BLOCK)
         first = next(pieces)
@@ -326,8 +293,7 @@ class LibraryStore:
                 if len(first) < _AZURE_BLOCK:
                     self._put_short(key, first)
                 else:
-                    obstore.put(
-                        self._store,
+                    self._store.put(
                         key,
                         chain((first,), pieces),
                         chunk_size=_AZURE_BLOCK,
@@ -340,12 +306,10 @@ class LibraryStore:
         return source.size
 
     def _put_short(self, key: str, data: bytes) -> None:
-        import obstore
-
         digest = hashlib.md5(data, usedforsecurity=False).hexdigest()
         is_file = self._location.kind is StoreKind.FILE
         attributes = None if is_file else {_AZURE_MARK: digest}
-        obstore.put(self._store, key, data, use_multipart=False, attributes=attributes)
+        self._store.put(key, data, use_multipart=False, attributes=attributes)
 
     def delete(self, keys: Iterable[str]) -> int:
         removed, left = 0, iter(keys)
@@ -360,11 +324,9 @@ class LibraryStore:
         return removed
 
     def _delete_batch(self, batch: Sequence[str]) -> int:
-        import obstore
-
         try:
             with _in_our_words(self._location, batch[0]):
-                obstore.delete(self._store, batch)
+                self._store.delete(batch)
         except (ObjectMissing, TransientError):
             # One of them was gone already, and the library stopped there; or a connection broke,
             # after which it asks again for one, and not for many.
@@ -373,16 +335,12 @@ class LibraryStore:
         return len(batch)
 
     def _delete_one(self, key: str) -> None:
-        import obstore
-
         with suppress(ObjectMissing), _in_our_words(self._location, key):
-            obstore.delete(self._store, key)
+            self._store.delete(key)
 
     def check(self) -> None:
-        import obstore
-
         with _in_our_words(self._location):
-            next(iter(obstore.list(self._store, chunk_size=1)), None)
+            next(iter(self._store.list(chunk_size=1)), None)
 
 
 class Folder:

@@ -13,7 +13,6 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
 
 from kanister_py.core.compositions.endpoints import command_of
 from kanister_py.core.compositions.messages import FunctionResponse
@@ -35,6 +34,7 @@ from kanister_py.ports.tracing import VARIABLE, traceparent
 from kanister_py.proto.encoding import NotEncodable, check_message
 from kanister_py.values import NamedTuple
 
+_TIMEOUT_SECONDS = 60.0
 _STDERR_BYTES = 16 * 1024
 _SHOWN_LINES = 10
 _PIECE = 256 * 1024
@@ -50,27 +50,14 @@ class Ended(NamedTuple):
 
 
 class ProcessRunner:
-    """Starts a program for each call, in a group of its own that ends with the call.
+    """Starts a program for each call, in a group of its own that ends with the call."""
 
-    `command` is what runs, whatever the revision's endpoint says; without it, that is it.
-    """
-
-    def __init__(
-        self,
-        command: Sequence[str] = (),
-        *,
-        environment: Mapping[str, str] | None = None,
-        limit_bytes: int = 0,
-        timeout_seconds: float = 60.0,
-    ) -> None:
-        self._command = list(command)
-        self._environment = environment
+    def __init__(self, *, limit_bytes: int = 0) -> None:
         self._limit_bytes = limit_bytes or ANSWER_LIMIT_BYTES
-        self._timeout_seconds = timeout_seconds
 
     def run(self, call: FunctionCall) -> FunctionResponse:
         where = (call.step, call.revision.function, call.revision.name)
-        seconds = call.timeout_seconds or self._timeout_seconds
+        seconds = call.timeout_seconds or _TIMEOUT_SECONDS
         try:
             text = json.dumps(call.request.as_data(), ensure_ascii=False, allow_nan=False)
             given = text.encode()
@@ -78,7 +65,7 @@ class ProcessRunner:
             raise FunctionRequestInvalid(*where, f"it cannot be told: {error}") from None
         program = "its program"
         try:
-            command = self._command or command_of(call.revision.endpoint)
+            command = command_of(call.revision.endpoint)
             if not command:
                 raise ValueError("it names no program")
             program = f"its program {command[0]}"
@@ -115,16 +102,14 @@ class ProcessRunner:
     def _carry_out(
         self, command: list[str], given: bytes, limit_bytes: int, seconds: float
     ) -> Ended:
-        environment = None if self._environment is None else dict(self._environment)
-        if named := traceparent():
-            environment = {**(os.environ if environment is None else environment), VARIABLE: named}
+        named = traceparent()
         with subprocess.Popen(  # noqa: S603 - running it is what was asked for
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             bufsize=0,
-            env=environment,
+            env={**os.environ, VARIABLE: named} if named else None,
             start_new_session=True,
         ) as process:
             try:

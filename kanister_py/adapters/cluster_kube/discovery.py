@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -50,28 +50,31 @@ class Discovery:
     def of_kind(self, api_version: str, kind: str) -> ResourceKind:
         """Find the resource of a kind; `NoMatch` if the cluster knows none."""
         known = _BUILTIN_KINDS.get((api_version, kind))
-        if known is not None:
-            return known
-        for is_fresh in (False, True):
-            for each in self._kinds(api_version, is_fresh=is_fresh):
-                if each.kind == kind:
-                    return each
-        raise NoMatch(f'no matches for kind "{kind}" in version "{api_version}"')
+        found = known or self._found(api_version, lambda each: each.kind == kind)
+        if found is None:
+            raise NoMatch(f'no matches for kind "{kind}" in version "{api_version}"')
+        return found
 
     def of_resource(self, resource: GroupVersionResource) -> ResourceKind:
         """Find out about a resource; `NoMatch` if the cluster knows none."""
         known = _BUILTIN.get(resource)
-        if known is not None:
-            return known
-        for is_fresh in (False, True):
-            for each in self._kinds(resource.api_version, is_fresh=is_fresh):
-                if each.gvr == resource:
-                    return each
-        raise NoMatch(f'no matches for resource "{resource}"', resource=resource.group_resource)
+        found = known or self._found(resource.api_version, lambda each: each.gvr == resource)
+        if found is None:
+            raise NoMatch(f'no matches for resource "{resource}"', resource=resource.group_resource)
+        return found
 
     def addressing(self, resource: GroupVersionResource) -> ResourceKind:
         """Say how a resource is addressed, from what is known anyway, if it is."""
         return _BUILTIN.get(resource) or _CUSTOM.get(resource) or self.of_resource(resource)
+
+    def _found(
+        self, api_version: str, is_meant: Callable[[ResourceKind], bool]
+    ) -> ResourceKind | None:
+        for is_fresh in (False, True):
+            found = next(filter(is_meant, self._kinds(api_version, is_fresh=is_fresh)), None)
+            if found is not None:
+                return found
+        return None
 
     def _kinds(self, api_version: str, *, is_fresh: bool) -> tuple[ResourceKind, ...]:
         now = self._requests.clock.monotonic()

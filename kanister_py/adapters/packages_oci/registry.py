@@ -266,22 +266,28 @@ class _Session:
         query = urlencode({"service": asked.get("service", ""), "scope": scope})
         realm = asked.get("realm", "")
         if not realm.startswith(("https://", "http://")):
-            raise PackageNotFound(str(self._reference), "the registry says not where to log in")
+            raise self._refused("the registry says not where to log in")
         headers = {}
         if self._login is not None:
             refusal = refusal_of(realm, self._origin, self._trusted)
             if refusal:
-                raise PackageNotFound(str(self._reference), refusal)
+                raise self._refused(refusal)
             headers["Authorization"] = self._basic()
         elif realm.startswith("http://") and self._origin.startswith("https://"):
-            raise PackageNotFound(str(self._reference), f"it sends us to {realm}, without TLS")
+            raise self._refused(f"it sends us to {realm}, without TLS")
         response = self._exchange.send("GET", f"{realm}?{query}", headers)
         self._refuse(response, ())
         answer = mapping_of(self._json(self._exchange.read(response, _MAX_JSON_BYTES), "token"))
         token = answer.get("token") or answer.get("access_token")
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-            raise InvalidPackage(str(self._reference), "its registry gives a token that is none")
+            raise self._invalid("its registry gives a token that is none")
         return token
+
+    def _invalid(self, why: str) -> InvalidPackage:
+        return InvalidPackage(str(self._reference), why)
+
+    def _refused(self, why: str) -> PackageNotFound:
+        return PackageNotFound(str(self._reference), why)
 
     def _refuse(self, response: BaseHTTPResponse, allowed: Sequence[int]) -> None:
         status = response.status
@@ -290,12 +296,12 @@ class _Session:
         response.close()
         if status in (401, 403):
             who = f"as {self._login.username}" if self._login else "without a login"
-            raise PackageNotFound(str(self._reference), f"the registry refuses us {who}")
+            raise self._refused(f"the registry refuses us {who}")
         if status == 404:
-            raise PackageNotFound(str(self._reference), "the registry does not have it")
+            raise self._refused("the registry does not have it")
         if status == 429 or status >= 500:
             raise self._exchange.unavailable(f"it answers {status}")
-        raise PackageNotFound(str(self._reference), f"the registry answers {status}")
+        raise self._refused(f"the registry answers {status}")
 
     def claimed_digest(self) -> str:
         """Ask what a tag means; empty if the registry does not say."""
@@ -328,17 +334,17 @@ class _Session:
         response = self.ask("GET", f"manifests/{reference}", accept=_ALL_MANIFESTS)
         body = self._exchange.read(response, _MAX_JSON_BYTES)
         if reference.startswith("sha256:") and digest_of(body) != reference:
-            raise InvalidPackage(str(self._reference), "its manifest is not what its digest says")
+            raise self._invalid("its manifest is not what its digest says")
         read = self._json(body, "manifest")
         if not isinstance(read, dict):
-            raise InvalidPackage(str(self._reference), "its manifest is no object")
+            raise self._invalid("its manifest is no object")
         return read, body
 
     def _json(self, body: bytes, what: str) -> Any:
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise InvalidPackage(str(self._reference), f"its {what} is no JSON") from error
+            raise self._invalid(f"its {what} is no JSON") from error
 
     def image_manifest(self, reference: str) -> Mapping[str, Any]:
         """Give the manifest of the one platform where there are several."""
@@ -349,18 +355,18 @@ class _Session:
             if not fitting:
                 have = ", ".join(sorted("/".join(_platform_of(each)) for each in described[:10]))
                 wanted = "/".join(PLATFORM)
-                raise InvalidPackage(str(self._reference), f"it is for {have}, not for {wanted}")
+                raise self._invalid(f"it is for {have}, not for {wanted}")
             chosen = checked_digest(fitting[0].get("digest"), str(self._reference))
             found, _body = self.manifest(chosen)
         if not isinstance(found.get("config"), dict):
-            raise InvalidPackage(str(self._reference), "its manifest describes no image")
+            raise self._invalid("its manifest describes no image")
         self._objects(found.get("layers"))
         return found
 
     def _objects(self, listed: Any) -> list[Mapping[str, Any]]:
         is_fine = isinstance(listed, list) and all(isinstance(each, dict) for each in listed)
         if not is_fine or len(listed) > _MAX_LAYERS:
-            raise InvalidPackage(str(self._reference), "its manifest describes no image")
+            raise self._invalid("its manifest describes no image")
         return list(listed)
 
     def blob(self, described: Mapping[str, Any], limit: int) -> bytes:
@@ -375,7 +381,7 @@ class _Session:
             hashed.update(piece)
             yield piece
         if f"sha256:{hashed.hexdigest()}" != digest:
-            raise InvalidPackage(str(self._reference), f"{digest} is not what its digest says")
+            raise self._invalid(f"{digest} is not what its digest says")
 
     def package_file(self, digest: str) -> bytes:
         """Find `package.yaml`: in the layer that is marked, else in the topmost that has it."""
@@ -395,7 +401,7 @@ class _Session:
         archives = [each for each in reversed(layers) if not _title_of(each)]
         if not archives:
             there = ", ".join(sorted(named)) or "nothing"
-            raise InvalidPackage(str(self._reference), f"it has no {path or 'one file'}: {there}")
+            raise self._invalid(f"it has no {path or 'one file'}: {there}")
         return self._file_in(archives, path or _DEFAULT_FILE, _MAX_FILE_BYTES)
 
     def _file_in(self, layers: Iterable[Mapping[str, Any]], name: str, most_bytes: int) -> bytes:
@@ -406,10 +412,10 @@ class _Session:
                 found = find_file(pieces, name, allowance, most_bytes)
             except UnreadableLayer as error:
                 why = f"a layer of it cannot be read: {error}"
-                raise InvalidPackage(str(self._reference), why) from error
+                raise self._invalid(why) from error
             if found is not None:
                 return found
-        raise InvalidPackage(str(self._reference), f"it has no {name}")
+        raise self._invalid(f"it has no {name}")
 
     def upload(self, blob: Blob) -> None:
         response = self.ask("HEAD", f"blobs/{blob.digest}", allowed=(404,))
@@ -420,9 +426,7 @@ class _Session:
         begun.close()
         where = self._exchange.target(begun, self._root)
         if self._origin.startswith("https://") and not where.startswith("https://"):
-            raise InvalidPackage(
-                str(self._reference), "its registry sends us from TLS to plain HTTP"
-            )
+            raise self._invalid("its registry sends us from TLS to plain HTTP")
         joint = "&" if "?" in where else "?"
         self.ask(
             "PUT",
