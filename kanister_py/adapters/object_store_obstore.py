@@ -17,7 +17,7 @@ from kanister_py.adapters.object_store_errors import refusal_of, unreachable
 from kanister_py.adapters.object_store_gcs_upload import GOOGLE, GcsUploads, service_account_of
 from kanister_py.adapters.object_store_http import Now
 from kanister_py.adapters.object_store_pieces import Checksum, Opened, cut
-from kanister_py.adapters.object_store_s3_parts import DEFAULT_REGION, S3Parts, Signer
+from kanister_py.adapters.object_store_s3_parts import DEFAULT_REGION, S3Parts, Signer, taken_role
 from kanister_py.core.errors import KanisterError, TransientError, UsageError
 from kanister_py.core.objects.locations import InvalidProfile, Location, StoreKind
 from kanister_py.ports.object_store import ObjectMissing, ObjectStore, StoredObject
@@ -54,8 +54,6 @@ def with_keys(location: Location, now: Now) -> Location:
     """Give a location with keys that open it by themselves."""
     if not location.credential.role or location.kind is not StoreKind.S3:
         return location
-    from kanister_py.adapters.object_store_role import taken_role
-
     return taken_role(location, now)
 
 

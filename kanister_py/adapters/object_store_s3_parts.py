@@ -2,7 +2,8 @@
 
 The library that reads, lists and deletes cuts every upload into parts of one size:
 what is small enough to be held would end after some gigabytes. Requests are signed
-here (AWS signature version 4).
+here (AWS signature version 4), and so is what takes on a role: keys that expire, for what
+the role may do.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,7 +19,7 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import chain
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 from kanister_py.adapters.object_store_errors import refusal_of
 from kanister_py.adapters.object_store_http import Answer, Now, StoreHttp
@@ -33,13 +35,14 @@ from kanister_py.adapters.object_store_pieces import (
     tag_of_parts,
 )
 from kanister_py.core.errors import KanisterError, UsageError
-from kanister_py.core.objects.locations import Location
+from kanister_py.core.objects.locations import Credential, Location
 from kanister_py.values import NamedTuple
 
 DEFAULT_REGION: Final = "us-east-1"
 _IN_FLIGHT_BYTES: Final = 8 * 1024 * 1024
 _MOST_PARTS: Final = 10_000
 _WORKERS: Final = 2
+_ROLE_SECONDS: Final = 12 * 3600
 _UNSIGNED: Final = "UNSIGNED-PAYLOAD"
 _EMPTY: Final = hashlib.sha256(b"").hexdigest()
 MD5_MARK: Final = "kanister-py-md5"
@@ -244,3 +247,40 @@ def _is_encrypted(headers: Mapping[str, str]) -> bool:
 def _text_of(body: bytes, name: str) -> str:
     found = re.search(rf"<{name}>(.*?)</{name}>", body.decode("utf-8", "replace"), re.DOTALL)
     return found[1] if found else ""
+
+
+def taken_role(location: Location, now: Now) -> Location:
+    """Take on the role that a Profile's Secret names, and give the location with its keys.
+
+    Asked is the service of the region, or what AWS' own variable names in its place.
+    """
+    credential, region = location.credential, location.region or DEFAULT_REGION
+    given = os.environ.get("AWS_ENDPOINT_URL_STS", "").rstrip("/")
+    url = given or f"https://sts.{region}.amazonaws.com"
+    body = urlencode(
+        {
+            "Action": "AssumeRole",
+            "Version": "2011-06-15",
+            "RoleArn": credential.role,
+            "RoleSessionName": "kanister-py",
+            "DurationSeconds": str(_ROLE_SECONDS),
+        }
+    ).encode()
+    signer = Signer(credential.id, credential.secret, region, service="sts")
+    headers = signer.headers(
+        "POST",
+        f"{url}/",
+        {"content-type": "application/x-www-form-urlencoded"},
+        hashlib.sha256(body).hexdigest(),
+        now(),
+    )
+    answer = StoreHttp(location, 1).send("POST", f"{url}/", "", headers, body).body.decode()
+    found = [
+        match[1]
+        for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")
+        if (match := re.search(f"<{name}>(.*?)</{name}>", answer))
+    ]
+    if len(found) != 3:
+        raise refusal_of("CredentialRefused", location, "the role gives no keys")
+    identity, secret, token = found
+    return location._replace(credential=Credential(identity, secret, token=token))

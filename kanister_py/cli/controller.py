@@ -448,8 +448,7 @@ def seen_of(
 
     Each is read only where the controller may: revisions of functions if it composes.
     """
-    from kanister_py.controller.actionsets.usage_census import UsageCensus
-    from kanister_py.controller.functions.revision_census import RevisionCensus
+    from kanister_py.controller.censuses import RevisionCensus, UsageCensus
     from kanister_py.executor.review_access import AccessReviewer
 
     where = (namespaces or ("",)) if has_actionsets else ()

@@ -12,7 +12,7 @@ import pytest
 from starlette.applications import Starlette
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.controller.functions.revision_census import RevisionCensus
+from kanister_py.controller.censuses import RevisionCensus
 from kanister_py.core.errors import ClusterUnavailable
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster

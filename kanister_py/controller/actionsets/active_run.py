@@ -11,8 +11,8 @@ from kanister_py.controller.actionsets.status import StatusWriter
 from kanister_py.controller.machine.events import Subject
 from kanister_py.controller.machine.fencing import Fence
 from kanister_py.controller.machine.metrics import Act
-from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey
+from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.executor.alarms import Alarm, Alarms

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime
 from threading import Lock
 from typing import Final
 from weakref import WeakValueDictionary
 
-from kanister_py.controller.actionsets.collection import parents_in_need, surplus
 from kanister_py.controller.actionsets.concurrency import Concurrency
 from kanister_py.controller.actionsets.failure_notices import FailureNotices
 from kanister_py.controller.actionsets.planner import Planner
 from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep, note_end
 from kanister_py.controller.actionsets.reconcile import ActionSetReconciler, Equipment
 from kanister_py.controller.actionsets.reporting import Tellers
-from kanister_py.controller.actionsets.tidying import Tidying
+from kanister_py.controller.actionsets.tidying import Tidying, parents_in_need, surplus
 from kanister_py.controller.actionsets.watched_namespaces import WatchedNamespaces
 from kanister_py.controller.machine.events import NORMAL, Subject, subject_of
 from kanister_py.controller.machine.fencing import Fence, FencedCluster
@@ -78,7 +76,9 @@ class ActionSets:
             on_error=tools.on_error,
             leaves_out=tools.shards.foreign if not self._spans_namespaces else None,
         )
-        self.store.tell_by_age(_age_of)
+        self.store.tell_by_age(
+            lambda kept: kept.created_at if isinstance(kept, Live) else kept.ended_at
+        )
         self._blueprints: Store[Subject] = Store(
             *(cluster, clock, BLUEPRINTS),
             *(subject_of, self._on_blueprint),
@@ -246,7 +246,3 @@ class ActionSets:
         self.store.close()
         self._blueprints.close()
         self._namespaces.close()
-
-
-def _age_of(kept: Kept) -> datetime:
-    return kept.created_at if isinstance(kept, Live) else kept.ended_at

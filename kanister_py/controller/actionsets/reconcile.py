@@ -39,8 +39,8 @@ from kanister_py.controller.machine.fencing import Fence
 from kanister_py.controller.machine.logs import fields_of
 from kanister_py.controller.machine.memory import LOOK_AGAIN_SECONDS
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
+from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.controller.settings import ControllerSettings
 from kanister_py.core.actionsets.creation import RETRY_FROM, RETRY_OF
 from kanister_py.core.actionsets.progress import record_phase

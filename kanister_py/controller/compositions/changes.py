@@ -13,8 +13,8 @@ from kanister_py.controller.compositions.world import World, revision_facts
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.breakers import Breakers
 from kanister_py.controller.machine.known_objects import Slim
-from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
+from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.compositions.model import called_functions
 from kanister_py.core.objects.parts import name_of, spec_of, status_of
 from kanister_py.core.objects.resources import (

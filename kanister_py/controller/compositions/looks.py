@@ -16,9 +16,8 @@ from kanister_py.controller.machine.breakers import Breakers
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.memory import LOOK_AGAIN_SECONDS
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.queue import Groups, WorkQueue
 from kanister_py.controller.machine.watch_cache import ObjectKey
-from kanister_py.controller.machine.work_loop import DONE, FAILED, Look
+from kanister_py.controller.machine.work_loop import DONE, FAILED, Groups, Look, WorkQueue
 from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import called_functions

@@ -27,11 +27,10 @@ from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.neighbours import CROSSPLANE, find_neighbour
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.queue import WorkQueue
 from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.controller.machine.rewrites import RewriteGuard
 from kanister_py.controller.machine.watch_cache import ObjectKey
-from kanister_py.controller.machine.work_loop import DONE, FAILED, Look, WorkLoop
+from kanister_py.controller.machine.work_loop import DONE, FAILED, Look, WorkLoop, WorkQueue
 from kanister_py.core.errors import AnotherController
 from kanister_py.core.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -132,8 +131,11 @@ class Compositions:
 
     def start(self) -> None:
         """Watch what is always watched, and begin to look."""
-        if not self._replaces_crossplane:
-            self._refuse_crossplane()
+        found = "" if self._replaces_crossplane else find_neighbour(self._part.cluster, CROSSPLANE)
+        if found:
+            raise AnotherController(
+                found, "scale it to 0, or start this one with --replace-crossplane"
+            )
         self._collects = self._part.shards.owns_whole
         if self._certificate is not None:
             self._certificate.start(at_once=True)
@@ -145,13 +147,6 @@ class Compositions:
             for resource in (ENDPOINT_SLICES, DEPLOYMENTS):
                 self.seen.watch(resource, self._settings.namespace)
         self._loop.start(self.look)
-
-    def _refuse_crossplane(self) -> None:
-        found = find_neighbour(self._part.cluster, CROSSPLANE)
-        if found:
-            raise AnotherController(
-                found, "scale it to 0, or start this one with --replace-crossplane"
-            )
 
     def _always(self) -> list[GroupVersionResource]:
         kinds = [CUSTOM_RESOURCE_DEFINITIONS, DEFINITIONS, *self._composed_with()]

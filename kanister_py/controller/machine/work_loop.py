@@ -1,22 +1,200 @@
-"""Work loop: a queue, the threads that look at what comes out of it, and what becomes of a look."""
+"""Work loop: a queue, the threads that look at what comes out of it, and what becomes of a look.
+
+A queue gives out keys in order, each once, each in one pair of hands, and a share for every group.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable
-from threading import Thread
-from typing import Final, Generic, TypeVar
+from collections import defaultdict, deque
+from collections.abc import Callable, Hashable, Sequence
+from threading import Condition, Thread
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from kanister_py.controller.machine.metrics import ControllerMetrics
-from kanister_py.controller.machine.queue import GroupsOf, WorkQueue
 from kanister_py.core.errors import KanisterError, LeadershipLost, TransientError
-from kanister_py.executor.alarms import Alarms
+from kanister_py.core.retries import NO_END, RetryRule
+from kanister_py.executor.alarms import Alarm, Alarms
 from kanister_py.ports.clock import Clock
 from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
+LOOKS_AGAIN: Final = RetryRule(NO_END, 0.5, 2.0, 60.0)
+Groups: TypeAlias = Sequence[tuple[Hashable, int]]
+"""The groups of a key, and of how many of a group's keys may be in hand at a time."""
+GroupsOf: TypeAlias = Callable[[Key], Groups]
+
+
+class WorkQueue(Generic[Key]):
+    """Keys that are to be looked at, whatever kind of object they name.
+
+    A key that is added while it is looked at comes again when that is done,
+    so that no change goes unseen and no two look at one thing at once. A key may
+    belong to groups, of each of which only so many keys are in hand at a time:
+    what keeps those busy keeps nobody else waiting.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        alarms: Alarms,
+        *,
+        groups_of: GroupsOf[Key] | None = None,
+    ) -> None:
+        self._clock = clock
+        self._alarms = alarms
+        self._groups_of = groups_of
+        self._changed = Condition()
+        self._line: deque[Key] = deque()
+        self._waiting: dict[Key, float] = {}
+        """All that wait, in line or behind their group, and since when."""
+        self._parked: dict[Hashable, deque[Key]] = defaultdict(deque)
+        self._in_hand: dict[Key, Groups] = {}
+        self._busy: dict[Hashable, int] = defaultdict(int)
+        self._failures: dict[Key, int] = {}
+        self._later: dict[Key, Alarm] = {}
+        self._is_closed = False
+
+    def add(self, key: Key) -> None:
+        """Have a key looked at as soon as a worker has time."""
+        with self._changed:
+            if self._is_closed or key in self._waiting:
+                return
+            self._waiting[key] = self._clock.monotonic()
+            if key not in self._in_hand:
+                self._line.append(key)
+                self._changed.notify()
+
+    def add_later(self, key: Key, seconds: float) -> None:
+        """Have a key looked at after some time; the earliest of several times counts."""
+        with self._changed:
+            if self._is_closed:
+                return
+            due = self._clock.monotonic() + seconds
+            before = self._later.get(key)
+            if before is not None and before.act is not None and before.due <= due:
+                return
+            if before is not None:
+                before.call_off()
+            self._later[key] = self._alarms.set(seconds, lambda: self._come_due(key))
+
+    def _come_due(self, key: Key) -> None:
+        with self._changed:
+            self._later.pop(key, None)
+        self.add(key)
+
+    def add_failed(self, key: Key) -> float:
+        """Have a key looked at again after a while that grows with each failure; say how long."""
+        with self._changed:
+            failures = self._failures[key] = self._failures.get(key, 0) + 1
+        seconds = LOOKS_AGAIN.delay_after(failures)
+        self.add_later(key, seconds)
+        return seconds
+
+    def forget(self, key: Key) -> None:
+        """Let the next failure be the first again."""
+        with self._changed:
+            self._failures.pop(key, None)
+
+    def drop(self, key: Key) -> None:
+        """Forget a key whose object is gone; one that waits in line is still looked at."""
+        with self._changed:
+            self._failures.pop(key, None)
+            later = self._later.pop(key, None)
+        if later is not None:
+            later.call_off()
+
+    def take(self) -> Key | None:
+        """Wait for a key, and take it in hand; None once the queue is closed."""
+        with self._changed:
+            while not self._is_closed:
+                while self._line:
+                    key = self._line.popleft()
+                    groups = () if self._groups_of is None else self._groups_of(key)
+                    if groups and self._park(key, groups):
+                        # Its other groups may have room that it came back for.
+                        for group, most in groups:
+                            self._let_up(group, most)
+                        continue
+                    del self._waiting[key]
+                    self._in_hand[key] = groups
+                    for group, _ in groups:
+                        self._busy[group] += 1
+                    return key
+                self._clock.wait(self._changed)
+        return None
+
+    def _park(self, key: Key, groups: Groups) -> bool:
+        """Put a key aside if one of its groups is busy enough."""
+        for group, most in groups:
+            if self._busy.get(group, 0) >= most:
+                self._parked[group].append(key)
+                return True
+        return False
+
+    def done(self, key: Key) -> None:
+        """Put a key down again."""
+        with self._changed:
+            for group, most in self._in_hand.pop(key):
+                self._busy[group] -= 1
+                if not self._busy[group]:
+                    del self._busy[group]
+                self._let_up(group, most)
+            if key in self._waiting and not self._is_closed:
+                self._line.append(key)
+                self._changed.notify()
+
+    def _let_up(self, group: Hashable, most: int) -> None:
+        """Put the first that waits for a group back in line, unless another group holds it up."""
+        if self._busy.get(group, 0) >= most:
+            return
+        parked = self._parked.pop(group, None)
+        while parked and self._groups_of is not None:
+            key = parked.popleft()
+            others = [each for each in self._groups_of(key) if each[0] != group]
+            if not self._park(key, others):
+                self._line.appendleft(key)
+                self._changed.notify()
+                break
+        if parked:
+            self._parked[group] = parked
+
+    def close(self) -> None:
+        """Give out nothing any more."""
+        with self._changed:
+            self._is_closed = True
+            self._line.clear()
+            self._parked.clear()
+            self._waiting.clear()
+            for alarm in self._later.values():
+                alarm.call_off()
+            self._changed.notify_all()
+
+    @property
+    def depth(self) -> int:
+        """Say how many keys wait."""
+        with self._changed:
+            return len(self._waiting)
+
+    @property
+    def oldest_seconds(self) -> float:
+        """Say how long the key has waited that waits for longest."""
+        with self._changed:
+            since = next(iter(self._waiting.values()), None)
+        return 0.0 if since is None else self._clock.monotonic() - since
+
+    def has_in_hand(self, is_meant: Callable[[Key], bool]) -> bool:
+        """Say whether any of the keys that are meant is looked at."""
+        with self._changed:
+            return any(map(is_meant, self._in_hand))
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody looks at anything, and nothing waits."""
+        with self._changed:
+            return not self._waiting and not self._in_hand
 
 
 class Look(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.object_store_role import taken_role
+from kanister_py.adapters.object_store_s3_parts import taken_role
 from kanister_py.core.objects.locations import Credential, Location, StoreKind
 from kanister_py.wiring import object_stores
 from tests.blueprints.rds.test_rds import location, make_instance, output, run, snapshots

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from kanister_py.controller.actionsets.collection import parents_in_need, surplus
 from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep
+from kanister_py.controller.actionsets.tidying import parents_in_need, surplus
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from tests.controller.conftest import actionset
 

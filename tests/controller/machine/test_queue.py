@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.controller.machine.queue import WorkQueue
+from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.executor.alarms import Alarms
 from tests.fake_clock import FakeClock
 

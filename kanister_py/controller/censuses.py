@@ -1,0 +1,53 @@
+"""Censuses: versions and revisions of functions in use on the cluster, as of a moment ago."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kanister_py.controller.machine.repeating import Repeating
+from kanister_py.core.actionsets.uses import Uses
+from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.executor.find_uses import tally_uses
+from kanister_py.executor.revision_inventory import read_inventory
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.cluster import Cluster
+
+
+class UsageCensus:
+    """Versions in use, counted page by page, so that it never holds what it counts."""
+
+    def __init__(
+        self, cluster: Cluster, registry: Registry[FunctionEntry], namespaces: Sequence[str]
+    ) -> None:
+        self._cluster = cluster
+        self._registry = registry
+        self._namespaces = namespaces
+        self.uses: Uses | None = None
+        """The last count, None while there is none."""
+
+    def count(self) -> None:
+        self.uses = tally_uses(self._cluster, self._registry, self._namespaces).counts()
+
+    def every_now_and_then(self, clock: Clock) -> Repeating:
+        what = "the census of versions in use"
+        return Repeating(clock, what, self.count, first_seconds=10.0, every_seconds=300.0)
+
+
+class RevisionCensus:
+    """Revisions and who uses each, the same list for as long as it says the same."""
+
+    def __init__(self, cluster: Cluster, entries: Registry[FunctionEntry]) -> None:
+        self._cluster = cluster
+        self._entries = entries
+        self.revisions: list[dict[str, Any]] | None = None
+
+    def count(self) -> None:
+        inventory = read_inventory(self._cluster, self._entries, composed=False)
+        found = [each.as_data() for each in inventory.revisions if each.function is not None]
+        if found != self.revisions:
+            self.revisions = found
+
+    def every_now_and_then(self, clock: Clock) -> Repeating:
+        what = "the census of revisions"
+        return Repeating(clock, what, self.count, first_seconds=5.0, every_seconds=60.0)
