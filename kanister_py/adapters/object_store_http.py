@@ -62,35 +62,30 @@ class StoreHttp:
         self, method: str, url: str, key: str, headers: Mapping[str, str], body: bytes = b""
     ) -> Answer:
         """Send a request; an answer above 399 is raised."""
-        import urllib3
-
-        try:
-            answer = self._pool.request(method, url, body=body, headers=headers)
-        except urllib3.exceptions.HTTPError as error:
-            raise unreachable(self._location, str(error)) from error
-        if answer.status >= 400:
-            message = f"status code: {answer.status}: {answer.data.decode('utf-8', 'replace')}"
-            raise refusal_of("", self._location, message, key)
-        named = {name.lower(): value for name, value in answer.headers.items()}
-        return Answer(answer.status, named, answer.data)
+        answer = self._asked(method, url, key, headers, body=body)
+        return Answer(answer.status, _named(answer), answer.data)
 
     def open(
         self, url: str, key: str, headers: Mapping[str, str]
     ) -> tuple[Mapping[str, str], Iterator[bytes]]:
         """Ask for an object: its headers are there at once, its bytes come as they are read."""
+        unread = {"preload_content": False, "decode_content": False}
+        answer = self._asked("GET", url, key, headers, **unread)
+        return _named(answer), self._pieces(answer)
+
+    def _asked(
+        self, method: str, url: str, key: str, headers: Mapping[str, str], **how: Any
+    ) -> urllib3.BaseHTTPResponse:
         import urllib3
 
         try:
-            answer = self._pool.request(
-                "GET", url, headers=headers, preload_content=False, decode_content=False
-            )
+            answer = self._pool.request(method, url, headers=headers, **how)
             refusal = "" if answer.status < 400 else answer.data.decode("utf-8", "replace")
         except urllib3.exceptions.HTTPError as error:
             raise unreachable(self._location, str(error)) from error
         if answer.status >= 400:
             raise refusal_of("", self._location, f"status code: {answer.status}: {refusal}", key)
-        named = {name.lower(): value for name, value in answer.headers.items()}
-        return named, self._pieces(answer)
+        return answer
 
     def _pieces(self, answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
         import urllib3
@@ -103,3 +98,7 @@ class StoreHttp:
         finally:
             # What was not read to its end cannot be asked anything else.
             answer.close()
+
+
+def _named(answer: urllib3.BaseHTTPResponse) -> dict[str, str]:
+    return {name.lower(): value for name, value in answer.headers.items()}

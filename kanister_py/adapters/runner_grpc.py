@@ -152,7 +152,7 @@ class GrpcRunner:
     def _error_of(
         self, error: Any, where: tuple[str, str, str], connection: _Connection
     ) -> FunctionCallError:
-        code, details = error.code(), _one_line(error.details() or "")
+        code, details = error.code(), " ".join((error.details() or "").split())
         at = f" at {connection.endpoint}"
         if code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
             refused = connection.why_refused()
@@ -405,7 +405,3 @@ def _was_never_reached(error: Any) -> bool:
     return _is(error, grpc.StatusCode.UNAVAILABLE) and (
         "failed to connect" in details or "backends failing" in details or "resolution" in details
     )
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

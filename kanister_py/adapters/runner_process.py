@@ -91,7 +91,8 @@ class ProcessRunner:
         try:
             answer = json.loads(ended.out, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
-            found = "nothing" if not ended.out.strip() else f"no JSON ({_one_line(str(error))})"
+            words = " ".join(str(error).split())
+            found = f"no JSON ({words})" if ended.out.strip() else "nothing"
             why = f"{program} wrote {found} on stdout{_stderr_of(ended.err)}"
             raise FunctionAnswerInvalid(*where, why) from None
         try:
@@ -197,7 +198,3 @@ def _ending(code: int) -> str:
 def _stderr_of(err: bytes) -> str:
     lines = [line for line in err.decode(errors="replace").splitlines() if line.strip()]
     return f"; stderr: {' | '.join(lines[-_SHOWN_LINES:])}" if lines else ""
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from threading import Condition
 from typing import Protocol
@@ -25,3 +26,11 @@ class Clock(Protocol):
         As with any condition, look again at what was waited for: the answer
         only says whether time is left. Without a timeout it waits for ever.
         """
+
+
+def pause(clock: Clock, changed: Condition, seconds: float, is_over: Callable[[], bool]) -> None:
+    """Let time pass, unless something is over, of which a condition tells."""
+    until = clock.monotonic() + seconds
+    with changed:
+        while not is_over() and (left := until - clock.monotonic()) > 0:
+            clock.wait(changed, left)

@@ -204,7 +204,9 @@ class KubeCluster:
             Asked(resource.group_resource, name, subresource),
             body=patch,
             content_type=str(patch_type),
-            is_repeatable=_is_idempotent(patch),
+            # Done twice it does what it does once; a list of operations may append or test
+            # what it has changed itself.
+            is_repeatable=isinstance(patch, Mapping),
         )
         return self._write(request, field_manager)
 
@@ -368,14 +370,6 @@ def _remains_of(
 def _place_of(obj: KubeObject) -> tuple[str, str]:
     metadata = obj["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
-
-
-def _is_idempotent(patch: Patch) -> bool:
-    """Say whether a patch that is done twice does what it does once.
-
-    A list of operations may append or test what it has changed itself.
-    """
-    return isinstance(patch, Mapping)
 
 
 def _all_pages(requests: Requests, watched: Watched) -> ObjectList:

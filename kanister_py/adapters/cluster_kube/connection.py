@@ -82,7 +82,8 @@ class Connection:
         self._expires = found.expires
         # Held while new credentials are made: others go on with the old ones.
         self._renewing = threading.Lock()
-        self._pools = _pools_of(self._configuration)
+        self.pools = _pools_of(self._configuration)
+        """Pools of sockets, as urllib3 knows them."""
         self._exchange: Exchange | None = None
         self._is_closed = False
         self._authorization = ""
@@ -93,11 +94,6 @@ class Connection:
     def server(self) -> str:
         """Say under which address the API server is reached."""
         return str(self._configuration.host).rstrip("/")
-
-    @property
-    def pools(self) -> Any:
-        """Give the pools of sockets, as urllib3 knows them."""
-        return self._pools
 
     @property
     def exchange(self) -> Exchange | None:
@@ -154,8 +150,10 @@ class Connection:
             is_another = _identity_of(before) != _identity_of(found.configuration)
             if is_another:
                 # Old sockets carry the old certificate; those in use end by themselves.
-                self._pools = _pools_of(found.configuration)
-                self._drop_exchange()
+                self.pools = _pools_of(found.configuration)
+                exchange, self._exchange = self._exchange, None
+                if exchange is not None:
+                    exchange.close()
         return is_another
 
     def renew(self, refused: Mapping[str, str]) -> bool:
@@ -208,18 +206,12 @@ class Connection:
         return found
 
     def close(self) -> None:
-        self._pools.clear()
+        self.pools.clear()
         with self._lock:
             self._is_closed = True
             if self._exchange is not None:
                 # Who asks on must not need what it was made of: files may be gone by then.
                 self._exchange.close()
-
-    def _drop_exchange(self) -> None:
-        """Have the next request set out anew. The lock is held."""
-        exchange, self._exchange = self._exchange, None
-        if exchange is not None:
-            exchange.close()
 
 
 class _Found(NamedTuple):

@@ -48,7 +48,8 @@ def run_plugin(plugin: Any, cluster: Any, folder: str | None, seconds: float = 0
     try:
         answer = json.loads(printed)
         status, version = answer["status"], answer["apiVersion"]
-        expires = _time_of(status.get("expirationTimestamp"))
+        end = status.get("expirationTimestamp")
+        expires = datetime.fromisoformat(end) if end else None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ConfigException(f"the credential plugin {name} printed no ExecCredential") from None
     if version != provider.api_version:
@@ -110,7 +111,3 @@ def _output_of(
         words = " ".join((complained or b"").decode(errors="replace").split())[-300:]
         return None, f"gave no credentials: it ended with {process.returncode} {words}".rstrip()
     return printed, ""
-
-
-def _time_of(text: Any) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None

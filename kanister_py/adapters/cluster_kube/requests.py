@@ -28,7 +28,7 @@ from kanister_py.core.errors import (
     TooManyRequests,
     UsageError,
 )
-from kanister_py.ports.clock import Clock
+from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Stream
 from kanister_py.values import NamedTuple
 
@@ -132,10 +132,7 @@ class Requests:
 
     def pause(self, seconds: float) -> None:
         """Let time pass, unless the cluster is closed."""
-        with self._pause:
-            until = self.clock.monotonic() + seconds
-            while not self._is_closed and (left := until - self.clock.monotonic()) > 0:
-                self.clock.wait(self._pause, left)
+        pause(self.clock, self._pause, seconds, lambda: self._is_closed)
 
     def close(self) -> None:
         with self._pause:
@@ -195,6 +192,7 @@ class Requests:
             raise _Lost(str(error), was_heard=True) from error
 
     def _send(self, request: Request, credentials: Mapping[str, str]) -> Any:
+        from urllib3 import Timeout
         from urllib3.exceptions import (
             ConnectTimeoutError,
             HTTPError,
@@ -210,7 +208,7 @@ class Requests:
                 self._server + target,
                 body=body,
                 headers=headers,
-                timeout=self._timeout(request),
+                timeout=Timeout(connect=self.timing.connect, read=self._silence(request)),
                 retries=False,
                 redirect=False,
                 preload_content=False,
@@ -224,11 +222,6 @@ class Requests:
             raise _Lost(_why(error), was_heard=True) from error
         except (HTTPError, OSError) as error:
             raise _Lost(_why(error), was_heard=True) from error
-
-    def _timeout(self, request: Request) -> Any:
-        from urllib3 import Timeout
-
-        return Timeout(connect=self.timing.connect, read=self._silence(request))
 
     def _silence(self, request: Request) -> float:
         if request.silence is not None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 from heapq import nsmallest
+from operator import itemgetter
 from threading import Lock
 from typing import Final, TypeAlias
 
@@ -166,10 +167,6 @@ class Concurrency:
             following = min(behind, key=places.__getitem__, default=None)
             if following is not None:
                 moved[following] = None
-            first = nsmallest(line.at_once, places.items(), key=_place_in)
+            first = nsmallest(line.at_once, places.items(), key=itemgetter(1))
             moved |= {other: None for other, place in first if place.is_waiting}
         return list(moved)
-
-
-def _place_in(item: tuple[ObjectKey, _Place]) -> _Place:
-    return item[1]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import timedelta
 from heapq import heappop, heappush
 from threading import Condition, Thread
@@ -181,24 +182,18 @@ class FailureNotices:
         self._tools.metrics.count_notice(outcome)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class _Lane:
     """Notices that wait, and the thread that takes up one after the other when it is due."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        name: str,
-        act: Callable[[_Waiting], bool],
-        count: Callable[[str], None],
-    ) -> None:
-        self._clock = clock
-        self._name = name
-        self._act = act
-        self._count = count
-        self._changed = Condition()
-        self._waiting: list[_Waiting] = []
-        self._number = 0
-        self._is_closed = False
+    _clock: Clock
+    _name: str
+    _act: Callable[[_Waiting], bool]
+    _count: Callable[[str], None]
+    _changed: Condition = field(default_factory=Condition)
+    _waiting: list[_Waiting] = field(default_factory=list)
+    _number: int = 0
+    _is_closed: bool = False
 
     def start(self) -> None:
         Thread(target=self._work, name=self._name, daemon=True).start()

@@ -39,7 +39,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.retries import NO_END, RetryRule
 from kanister_py.executor.insist import insist
-from kanister_py.ports.clock import Clock
+from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType, find
 
 _LOG: Final = logging.getLogger(__name__)
@@ -197,9 +197,7 @@ class StatusWriter:
             return False
         self._fail_unless_leader(error)
         _LOG.warning("Cannot write the status of %s: %s", self.name, error.message)
-        until = self._clock.monotonic() + seconds
-        while (left := until - self._clock.monotonic()) > 0:
-            self._clock.wait(self._pause, left)
+        pause(self._clock, self._pause, seconds, lambda: False)
         return True
 
     def _fail_unless_leader(self, error: KanisterError) -> None:

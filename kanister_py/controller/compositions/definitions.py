@@ -93,8 +93,7 @@ def reconcile_definition(
     if write_status(cluster, clock, definition, conditions) is not definition:
         message = f"Serves {definition['spec']['names']['kind']}"
         tell(subject_of(definition), NORMAL, "EstablishComposite", message)
-    claim_kind = claim["spec"]["names"]["kind"] if claim is not None else ""
-    return DefinitionOutcome(Offered(_kind_of(definition), claim_kind))
+    return DefinitionOutcome(_offered(definition, claim))
 
 
 def observe_definition(cluster: Cluster, name: str) -> DefinitionOutcome:
@@ -103,15 +102,14 @@ def observe_definition(cluster: Cluster, name: str) -> DefinitionOutcome:
     if found is None or any(problems_of_definition(found)):
         return DefinitionOutcome()
     claim = claim_crd_of(found)
-    claim_kind = claim["spec"]["names"]["kind"] if claim is not None else ""
     if not _is_established(cluster, crd_of(found)["metadata"]["name"]):
         # That it is made is heard of by the watch.
         return DefinitionOutcome()
     if claim is not None and not _is_established(cluster, claim["metadata"]["name"]):
         is_ending = bool(found["metadata"].get("deletionTimestamp"))
-        offered = Offered(_kind_of(found)) if is_ending else None
+        offered = _offered(found, None) if is_ending else None
         return DefinitionOutcome(offered, _LOOK_AGAIN_SECONDS)
-    return DefinitionOutcome(Offered(_kind_of(found), claim_kind))
+    return DefinitionOutcome(_offered(found, claim))
 
 
 def _end(cluster: Cluster, definition: KubeObject) -> DefinitionOutcome:
@@ -123,10 +121,9 @@ def _end(cluster: Cluster, definition: KubeObject) -> DefinitionOutcome:
     # One after the other, and its resources are let go of one by one by whoever serves the
     # kind: claims need the composite resources that they stand for.
     if claim is not None and _take_away(cluster, claim["metadata"]["name"], definition):
-        offered = Offered(_kind_of(definition), claim["spec"]["names"]["kind"])
-        return DefinitionOutcome(offered, _LOOK_AGAIN_SECONDS)
+        return DefinitionOutcome(_offered(definition, claim), _LOOK_AGAIN_SECONDS)
     if _take_away(cluster, crd_of(definition)["metadata"]["name"], definition):
-        return DefinitionOutcome(Offered(_kind_of(definition)), _LOOK_AGAIN_SECONDS)
+        return DefinitionOutcome(_offered(definition, None), _LOOK_AGAIN_SECONDS)
     let_go(cluster, definition, *_FINALIZERS)
     return DefinitionOutcome()
 
@@ -141,15 +138,16 @@ def _take_away(cluster: Cluster, name: str, definition: KubeObject) -> bool:
     return True
 
 
-def _kind_of(definition: Mapping[str, Any]) -> Kind:
+def _offered(definition: Mapping[str, Any], claim: Mapping[str, Any] | None) -> Offered:
     spec = definition["spec"]
-    return Kind(
+    kind = Kind(
         f"{spec['group']}/{target_version(definition)}",
         spec["names"]["kind"],
         is_legacy(definition),
         rules_of(spec),
         tuple(spec.get("connectionSecretKeys") or ()),
     )
+    return Offered(kind, claim["spec"]["names"]["kind"] if claim is not None else "")
 
 
 def _apply(cluster: Cluster, crd: dict[str, Any], definition: KubeObject) -> str:

@@ -55,7 +55,7 @@ from kanister_py.core.errors import Conflict, KanisterError, NotFound, UsageErro
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.durations import parse_seconds
-from kanister_py.core.objects.parts import annotations_of, controller_reference, spec_of
+from kanister_py.core.objects.parts import annotations_of, controller_reference, labels_of, spec_of
 from kanister_py.core.registry.choose import FunctionRevisionNotFound
 from kanister_py.core.revisions.policy import (
     RevisionFacts,
@@ -423,37 +423,34 @@ class CompositeReconciler:
         Its owner must see what failed, another Composition that comes must not take its
         place, and a resource that follows nobody is held to its first revision.
         """
-        if not run.machinery:
-            return
-        spec = dict(run.machinery)
-        patch = {
-            "metadata": {"resourceVersion": run.metadata["resourceVersion"]},
-            "spec": spec if self._kind.is_legacy else {MACHINERY_KEY: spec},
-        }
-        run.take(self._patch(run.xr, patch))
-        self._world.seen.remember(run.xr)
+        if run.machinery:
+            self._write_machinery(run, dict(run.machinery), {})
 
     def _write_refs(self, run: Pass, composed: Composed) -> None:
         """Write down, in one write, what will be there and what the resource holds."""
-        patch: dict[str, Any] = {}
+        metadata: dict[str, Any] = {}
         finalizers = run.metadata.get("finalizers") or []
-        labels = run.metadata.get("labels") or {}
         if FINALIZER not in finalizers:
-            patch.setdefault("metadata", {})["finalizers"] = [*finalizers, FINALIZER]
-        if COMPOSITE not in labels:
-            wanted = {COMPOSITE: run.metadata["name"]}
-            patch.setdefault("metadata", {})["labels"] = wanted
+            metadata["finalizers"] = [*finalizers, FINALIZER]
+        if COMPOSITE not in labels_of(run.xr):
+            metadata["labels"] = {COMPOSITE: run.metadata["name"]}
         machinery = machinery_of(run.xr, legacy=self._kind.is_legacy)
         changed = dict(run.machinery)
         if list(composed.refs) != list(machinery.get("resourceRefs") or ()):
             changed["resourceRefs"] = list(composed.refs)
+        if changed or metadata:
+            self._write_machinery(run, changed, metadata)
+            run.machinery.clear()
+
+    def _write_machinery(
+        self, run: Pass, changed: dict[str, Any], metadata: dict[str, Any]
+    ) -> None:
+        patch: dict[str, Any] = {
+            "metadata": {**metadata, "resourceVersion": run.metadata["resourceVersion"]}
+        }
         if changed:
             patch["spec"] = changed if self._kind.is_legacy else {MACHINERY_KEY: changed}
-        if not patch:
-            return
-        patch.setdefault("metadata", {})["resourceVersion"] = run.metadata["resourceVersion"]
         run.take(self._patch(run.xr, patch))
-        run.machinery.clear()
         self._world.seen.remember(run.xr)
 
     def _publish(self, run: Pass, composed: Composed) -> None:

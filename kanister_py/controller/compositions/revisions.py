@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from kanister_py.controller.machine.events import NORMAL, WARNING, Subject, Tell, subject_of
 from kanister_py.core.errors import AlreadyExists, Conflict
 from kanister_py.core.objects.names import MAX_LABEL
 from kanister_py.core.objects.parts import (
+    annotations_of,
     controller_of,
     controller_reference,
     is_controlled_by,
@@ -143,7 +143,8 @@ def _create(
 def _revision_of(composition: KubeObject, name: str, identity: str, number: int) -> dict[str, Any]:
     metadata = composition["metadata"]
     spec = spec_of(composition)
-    annotations = _without(metadata.get("annotations"), _LAST_APPLIED)
+    annotations = {**annotations_of(composition)}
+    annotations.pop(_LAST_APPLIED, None)
     made: dict[str, Any] = {
         "apiVersion": COMPOSITION_REVISIONS.api_version,
         "kind": "CompositionRevision",
@@ -162,7 +163,3 @@ def _revision_of(composition: KubeObject, name: str, identity: str, number: int)
     if annotations:
         made["metadata"]["annotations"] = annotations
     return made
-
-
-def _without(texts: Mapping[str, str] | None, key: str) -> dict[str, str]:
-    return {each: value for each, value in (texts or {}).items() if each != key}

@@ -227,8 +227,9 @@ class World:
             self._composed_with[revision] = used
             digests = {each.name: each.digest for family in self.functions() for each in family}
         composed_with = [
-            {"step": step, "functionRevision": name, **_digest_of(digests.get(name, ""))}
+            {"step": step, "functionRevision": name, **({"digest": found} if found else {})}
             for step, name in used
+            for found in (digests.get(name),)
         ]
         found = self.seen.get(COMPOSITION_REVISIONS, ObjectKey("", revision))
         if found is None or status_of(found).get("composedWith") == composed_with:
@@ -330,7 +331,3 @@ def _ready_addresses(slices: KubeObject) -> list[str]:
         if (endpoint.get("conditions") or {}).get("ready") is not False
         for address in endpoint.get("addresses") or ()
     ]
-
-
-def _digest_of(digest: str) -> dict[str, str]:
-    return {"digest": digest} if digest else {}

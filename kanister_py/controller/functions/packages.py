@@ -231,7 +231,8 @@ class FunctionReconciler:
     def _number(
         self, function: KubeObject, revisions: list[KubeObject], found: _Found
     ) -> list[KubeObject]:
-        labels = _labels_of_revision(function, found.package)
+        # By its package, and over that by whoever installed it.
+        labels = labels_that_count({**found.package.labels, **labels_of(function)})
         identity = function_identity(found.digest, labels)
         existing = {each["metadata"]["name"]: _numbered(each, function) for each in revisions}
         plan = number_revision(identity, list(existing.values()))
@@ -490,11 +491,6 @@ _RUNTIME_ANNOTATIONS: Final = (RUNTIME, ANSWER_LIMIT)
 def _runtime_annotations(function: KubeObject) -> dict[str, str]:
     annotations = annotations_of(function)
     return {key: annotations[key] for key in _RUNTIME_ANNOTATIONS if annotations.get(key)}
-
-
-def _labels_of_revision(function: KubeObject, package: FunctionPackage) -> dict[str, str]:
-    """Say how a revision is labelled: by its package, and over that by whoever installed it."""
-    return labels_that_count({**package.labels, **labels_of(function)})
 
 
 def _numbered(revision: KubeObject, function: KubeObject) -> Numbered:

@@ -49,12 +49,10 @@ class Subject(NamedTuple):
             "kind": self.kind,
             "name": self.name,
             "uid": self.uid,
+            "namespace": self.namespace,
+            "resourceVersion": self.resource_version,
         }
-        if self.namespace:
-            pairs["namespace"] = self.namespace
-        if self.resource_version:
-            pairs["resourceVersion"] = self.resource_version
-        return pairs
+        return {key: value for key, value in pairs.items() if value}
 
 
 Tell = Callable[[Subject, str, str, str], None]
@@ -224,7 +222,8 @@ class EventPoster:
                 pass
             else:
                 return
-        happening.name = _name_of(happening.subject, news, happening.first)
+        mark = short_hash(*news, happening.first, length=16)
+        happening.name = f"{happening.subject.name[:200]}.{mark}"
         self._cluster.create(self._event_of(happening))
         with self._due:
             self._known[news] = happening
@@ -250,7 +249,3 @@ class EventPoster:
             "lastTimestamp": happening.last,
             "count": happening.count,
         }
-
-
-def _name_of(subject: Subject, news: _News, first: str) -> str:
-    return f"{subject.name[:200]}.{short_hash(*news, first, length=16)}"

@@ -11,25 +11,18 @@ from collections.abc import Callable
 from threading import Condition
 from typing import Final
 
+from kanister_py.controller.machine.lease import LeaseTerms, Sighting
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.objects.parts import annotations_of, name_of, spec_of
 from kanister_py.core.objects.resources import LEASES
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
 ACTS_ON: Final = "kanister-py.io/acts-on"
 COMPOSITIONS: Final = "compositions"
 _LOOK_SECONDS: Final = 1.5
-
-
-class _Sighting(NamedTuple):
-    """A Lease as it was seen, and when it was first seen so."""
-
-    state: tuple[str, str]
-    at: float
 
 
 def await_composer(
@@ -41,7 +34,7 @@ def await_composer(
     is_stopping: Callable[[], bool],
 ) -> None:
     """Wait for as long as anybody composes under another Lease, or its shards', and renews it."""
-    seen: dict[str, _Sighting] = {}
+    seen: dict[str, Sighting] = {}
     logged = ""
     while not is_stopping():
         try:
@@ -66,17 +59,10 @@ def await_composer(
                 clock.wait(changed, _LOOK_SECONDS)
 
 
-def _composer(lease: KubeObject, seen: dict[str, _Sighting], clock: Clock) -> str:
+def _composer(lease: KubeObject, seen: dict[str, Sighting], clock: Clock) -> str:
     """Say who composes under a Lease; empty if nobody does, or it is not renewed any more."""
-    spec = spec_of(lease)
-    holder = str(spec.get("holderIdentity") or "")
     notes = annotations_of(lease).get(ACTS_ON, COMPOSITIONS)
-    if not holder or COMPOSITIONS not in notes.split(","):
+    if COMPOSITIONS not in notes.split(","):
         return ""
-    state = (holder, str(spec.get("renewTime") or ""))
-    before = seen.get(name_of(lease))
-    if before is None or before.state != state:
-        seen[name_of(lease)] = _Sighting(state, clock.monotonic())
-        return holder
-    term = float(spec.get("leaseDurationSeconds") or 0)
-    return holder if clock.monotonic() - before.at < term else ""
+    sighting = seen.setdefault(name_of(lease), Sighting(clock, LeaseTerms().term_seconds))
+    return sighting.note(spec_of(lease))

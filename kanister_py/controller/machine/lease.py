@@ -25,7 +25,7 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.objects.parts import annotations_of, spec_of
 from kanister_py.core.objects.resources import LEASES
-from kanister_py.ports.clock import Clock
+from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Cluster, KubeObject, find
 from kanister_py.values import NamedTuple
 
@@ -319,7 +319,7 @@ class Leadership:
             _LOG.info("The lease %s could not be given back: %s", self._name, error.message)
 
     def _lease_of(self, found: KubeObject | None) -> KubeObject:
-        now = _micro_time(self._clock.now())
+        now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         before = spec_of(found or {})
         is_new = before.get("holderIdentity") != self._identity
         changes = int(before.get("leaseTransitions") or 0) + (is_new and found is not None)
@@ -342,11 +342,4 @@ class Leadership:
         }
 
     def _sleep(self, seconds: float) -> None:
-        until = self._clock.monotonic() + seconds
-        with self._changed:
-            while not self._is_closed and (left := until - self._clock.monotonic()) > 0:
-                self._clock.wait(self._changed, left)
-
-
-def _micro_time(time: datetime) -> str:
-    return time.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        pause(self._clock, self._changed, seconds, lambda: self._is_closed)

@@ -154,11 +154,7 @@ class PhaseLine(NamedTuple):
         return {
             "number": self.number,
             "time": self.time,
-            "action": self.place.action,
-            "phase": self.place.phase,
-            "function": self.place.function,
-            "version": self.place.version,
-            "attempt": self.place.attempt,
+            **self.place._asdict(),
             "line": self.text,
         }
 
@@ -197,15 +193,8 @@ class PhaseLines:
     def write(self, key: ObjectKey, uid: str, place: PhasePlace, text: str) -> None:
         """Keep a line, and log it."""
         if self._log.isEnabledFor(logging.INFO):
-            fields = fields_of(
-                namespace=key.namespace,
-                actionSet=key.name,
-                action=place.action,
-                phase=place.phase,
-                function=place.function,
-                version=place.version,
-                attempt=place.attempt or None,
-            )
+            of_phase = {**place._asdict(), "attempt": place.attempt or None}
+            fields = fields_of(namespace=key.namespace, actionSet=key.name, **of_phase)
             self._log.info("%s", text, extra=fields)
         time = text_of_moment(self._clock.now())
         with self._lock:

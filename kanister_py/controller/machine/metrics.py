@@ -104,10 +104,10 @@ class ControllerMetrics:
         self.dropped_events = self._counter("kanister_py_dropped_events")
 
     def _counter(self, name: str, *labels: str) -> Counter:
-        return Counter(name, _TEXTS[name], labels, registry=self.registry)
+        return Counter(name, _COUNTED[name], labels, registry=self.registry)
 
     def _histogram(self, name: str, buckets: tuple[float, ...], *labels: str) -> Histogram:
-        return Histogram(name, _TEXTS[name], labels, buckets=buckets, registry=self.registry)
+        return Histogram(name, _COUNTED[name], labels, buckets=buckets, registry=self.registry)
 
     def _capped(self, metric: _Metric) -> _Capped[_Metric]:
         return _Capped(metric, lambda: self._others.inc())  # noqa: PLW0108 # made below
@@ -183,12 +183,12 @@ class ControllerMetrics:
         """Show one of the numbers below, read on request."""
         gauge = self._gauges.get(name)
         if gauge is None:
-            gauge = self._gauges[name] = _Gauge(name, _TEXTS[name], tuple(labels))
+            gauge = self._gauges[name] = _Gauge(name, _GAUGES[name], tuple(labels))
             self.registry.register(gauge)
         gauge.reads[tuple(labels.values())] = read
 
 
-_TEXTS: Final = {
+_COUNTED: Final = {
     "kanister_action_set_resolutions": "Total number of action set resolutions",
     "kanister_py_action_sets": "ActionSets that came to their end, by how",
     "kanister_py_runs": "Actions of ActionSets that ended, by how",
@@ -210,6 +210,8 @@ _TEXTS: Final = {
     "kanister_py_reconcile_duration_seconds": "How long a look at an object took",
     "kanister_py_api_errors": "Answers of the API server that were no answers",
     "kanister_py_dropped_events": "Events that could not be posted",
+}
+_GAUGES: Final = {
     "kanister_py_is_leader": "Whether this replica acts (1) or stands by (0)",
     "kanister_py_shard_held": "Whether this replica holds a shard of the work (1) or not (0)",
     "kanister_py_paused": "Whether nothing new begins (1), as --paused says",

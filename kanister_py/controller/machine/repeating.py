@@ -8,7 +8,7 @@ from threading import Condition, Thread
 from typing import Final
 
 from kanister_py.core.errors import KanisterError, LeadershipLost
-from kanister_py.ports.clock import Clock
+from kanister_py.ports.clock import Clock, pause
 
 _LOG: Final = logging.getLogger(__name__)
 
@@ -72,7 +72,4 @@ class Repeating:
         return self._every_seconds if again is None else again
 
     def _wait(self, seconds: float) -> None:
-        until = self._clock.monotonic() + seconds
-        with self._changed:
-            while not self._is_closed and (left := until - self._clock.monotonic()) > 0:
-                self._clock.wait(self._changed, left)
+        pause(self._clock, self._changed, seconds, lambda: self._is_closed)

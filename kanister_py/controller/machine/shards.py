@@ -23,7 +23,7 @@ from kanister_py.controller.machine.lease import Division, Leadership, LeaseTerm
 from kanister_py.controller.machine.shard_leases import ShardLeases, View
 from kanister_py.core.errors import KanisterError, LeadershipLost
 from kanister_py.core.shards import spread
-from kanister_py.ports.clock import Clock
+from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Cluster
 from kanister_py.values import NamedTuple
 
@@ -179,7 +179,8 @@ class Shards(HeldShards):
                 self._take(shard)
             elif shard in self._held and now >= self._stays.get(shard, now):
                 self._leaving.setdefault(shard, now + self._patience_seconds)
-        self._tell(f"Holds shards {_listed(self.held)} of {self.count} as {self._identity}, "
+        held = ", ".join(map(str, self.held)) or "none"
+        self._tell(f"Holds shards {held} of {self.count} as {self._identity}, "
                    f"one of {len(members)} replicas")  # fmt: skip
         return first is not None or 0 in self._held
 
@@ -250,11 +251,4 @@ class Shards(HeldShards):
             each.abandon()
 
     def _sleep(self, seconds: float) -> None:
-        until = self._clock.monotonic() + seconds
-        with self._changed:
-            while not self._is_closed and (left := until - self._clock.monotonic()) > 0:
-                self._clock.wait(self._changed, left)
-
-
-def _listed(shards: tuple[int, ...]) -> str:
-    return ", ".join(map(str, shards)) or "none"
+        pause(self._clock, self._changed, seconds, lambda: self._is_closed)

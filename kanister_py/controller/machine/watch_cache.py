@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Condition, RLock, Thread
 from typing import Final, Generic, TypeVar
 
 from kanister_py.core.errors import ApiError, Expired, KanisterError, TransientError
 from kanister_py.core.objects.resources import GroupVersionResource
-from kanister_py.ports.clock import Clock
+from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Cluster, EventType, KubeObject, ObjectList, Watch
 from kanister_py.values import NamedTuple
 
@@ -256,36 +257,26 @@ class _Selection(NamedTuple):
         )
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class _Feed:
     """One list and one watch after the other, until it is closed."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        clock: Clock,
-        resource: GroupVersionResource,
-        selection: _Selection,
-        take_all: Callable[[str, Iterator[ObjectList]], str],
-        take: Callable[[EventType, KubeObject], None],
-        on_error: Callable[[KanisterError], None] | None,
-    ) -> None:
-        self.selection = selection
-        self.has_listed = False
-        self.is_watching = False
-        self.trouble = ""
-        self._cluster = cluster
-        self._clock = clock
-        self._resource = resource
-        self._namespace = selection.namespace
-        self._take_all = take_all
-        self._take = take
-        self._on_error = on_error
-        self._changed = Condition()
-        self._watch: Watch | None = None
-        self._is_closed = False
-        self._is_stale = False
-        self._failures = 0
-        self._version = ""
+    _cluster: Cluster
+    _clock: Clock
+    _resource: GroupVersionResource
+    selection: _Selection
+    _take_all: Callable[[str, Iterator[ObjectList]], str]
+    _take: Callable[[EventType, KubeObject], None]
+    _on_error: Callable[[KanisterError], None] | None
+    has_listed: bool = False
+    is_watching: bool = False
+    trouble: str = ""
+    _changed: Condition = field(default_factory=Condition)
+    _watch: Watch | None = None
+    _is_closed: bool = False
+    _is_stale: bool = False
+    _failures: int = 0
+    _version: str = ""
 
     def start(self) -> None:
         Thread(target=self._follow, name=f"watch {self._resource.resource}", daemon=True).start()
@@ -317,7 +308,7 @@ class _Feed:
                     self._version = ""
                     rests = self.selection.is_left_out
                     pages = iter(()) if rests else self._pages()
-                    self._version = self._take_all(self._namespace, pages)
+                    self._version = self._take_all(self.selection.namespace, pages)
                     with self._changed:
                         self.has_listed = not self._is_stale
                 if rests:
@@ -340,7 +331,7 @@ class _Feed:
         while True:
             page = self._cluster.list(
                 self._resource,
-                namespace=self._namespace,
+                namespace=self.selection.namespace,
                 label_selector=self.selection.label_selector,
                 limit=_PAGE,
                 continue_token=token,
@@ -359,13 +350,13 @@ class _Feed:
     def _follow_watch(self) -> None:
         watch = self._cluster.watch(
             self._resource,
-            namespace=self._namespace,
+            namespace=self.selection.namespace,
             label_selector=self.selection.label_selector,
             resource_version=self._version,
             timeout_seconds=_WATCH_SECONDS,
             bookmarks=True,
             # One namespace is watched if all of it is to be heard.
-            leaves_out=None if self._namespace else self.selection.leaves_out,
+            leaves_out=None if self.selection.namespace else self.selection.leaves_out,
         )
         with self._changed:
             self._watch = watch
@@ -388,7 +379,7 @@ class _Feed:
     def _pause(self, error: KanisterError | None) -> None:
         self._failures += 1
         if error is not None:
-            where = f" in {self._namespace}" if self._namespace else ""
+            where = f" in {self.selection.namespace}" if self.selection.namespace else ""
             message = f"Cannot watch {self._resource.group_resource}{where}: {error.message}"
             if message != self.trouble and not self._is_closed:
                 level = logging.INFO if self._failures < 3 else logging.WARNING
@@ -404,7 +395,4 @@ class _Feed:
         if isinstance(error, ApiError) and not isinstance(error, TransientError):
             # A right has to be granted first.
             seconds = max(seconds, 5.0)
-        until = self._clock.monotonic() + seconds
-        with self._changed:
-            while not self._is_closed and (left := until - self._clock.monotonic()) > 0:
-                self._clock.wait(self._changed, left)
+        pause(self._clock, self._changed, seconds, lambda: self._is_closed)

@@ -133,9 +133,9 @@ class WebhookTrust:
 
 
 def _stale(webhooks: Sequence[dict[str, object]], wanted: str) -> list[int]:
-    found = []
-    for index, each in enumerate(webhooks):
-        client = each.get("clientConfig")
-        if isinstance(client, dict) and client.get("caBundle") != wanted:
-            found.append(index)
-    return found
+    clients = [each.get("clientConfig") for each in webhooks]
+    return [
+        index
+        for index, each in enumerate(clients)
+        if isinstance(each, dict) and each.get("caBundle") != wanted
+    ]
