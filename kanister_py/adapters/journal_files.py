@@ -55,13 +55,6 @@ class StateFolder:
         self._lock = -1
 
     def __enter__(self) -> Self:
-        self.open()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
-
-    def open(self) -> None:
         """Take the folder for this process, and make it if it is not there."""
         try:
             # Of folders that are made on the way, only the last gets the mode that is asked for.
@@ -90,6 +83,10 @@ class StateFolder:
         except UsageError:
             self.close()
             raise
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Let the next process have the folder."""

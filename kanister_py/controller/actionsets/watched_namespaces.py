@@ -55,15 +55,12 @@ class WatchedNamespaces:
                 except KanisterError:
                     return None
                 else:
-                    self._store = self._watched()
+                    self._store = Store(
+                        *(self._cluster, self._clock, NAMESPACES),
+                        *(lambda obj: obj, lambda _key, _old, _new: None),
+                    )
+                    self._store.start()
             return self._store
-
-    def _watched(self) -> Store[KubeObject]:
-        store: Store[KubeObject] = Store(
-            self._cluster, self._clock, NAMESPACES, lambda obj: obj, lambda _key, _old, _new: None
-        )
-        store.start()
-        return store
 
     def close(self) -> None:
         with self._lock:

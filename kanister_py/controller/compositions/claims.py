@@ -11,11 +11,11 @@ from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.rewrites import RewrittenInTurn
 from kanister_py.controller.machine.writing import (
     FIELD_MANAGER,
-    condition,
     delete_as_seen,
     ensure,
     hold,
     is_true,
+    judgement,
     let_go,
     write_status,
 )
@@ -155,16 +155,11 @@ class ClaimReconciler:
         let_go(self._cluster, claim, FINALIZER)
 
     def _write_status(self, claim: KubeObject, composite: KubeObject | None, failure: str) -> None:
-        if failure:
-            conditions = [condition("Synced", "False", RECONCILE_ERROR, failure)]
-        else:
-            conditions = [condition("Synced", "True", "ReconcileSuccess")]
+        conditions = [judgement("Synced", failure, "ReconcileSuccess", RECONCILE_ERROR)]
         status: Mapping[str, Any] | None = None
         if composite is not None:
             status = claim_status_after(claim, composite)
-            if is_true(composite, "Ready"):
-                conditions.append(condition("Ready", "True", "Available"))
-            else:
-                waits = "Composite resource is not yet ready"
-                conditions.append(condition("Ready", "False", "Waiting", waits))
+            is_ready = is_true(composite, "Ready")
+            waits = "" if is_ready else "Composite resource is not yet ready"
+            conditions.append(judgement("Ready", waits, "Available", "Waiting"))
         write_status(self._cluster, self._clock, claim, conditions, status)

@@ -15,7 +15,12 @@ from kanister_py.controller.functions.pull_secrets import logins_of
 from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
 from kanister_py.controller.machine.events import NORMAL, WARNING, subject_of
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.writing import condition, delete_as_seen, write_status
+from kanister_py.controller.machine.writing import (
+    condition,
+    delete_as_seen,
+    judgement,
+    write_status,
+)
 from kanister_py.core.errors import (
     AlreadyExists,
     Conflict,
@@ -131,12 +136,9 @@ class FunctionReconciler:
     def reconcile(self, name: str) -> float | None:
         """Bring one Function to rest; say after how many seconds to look again, if at all."""
         function = find(self._cluster, FUNCTIONS, name)
-        if function is None:
+        if function is None or function["metadata"].get("deletionTimestamp"):
             return None
-        metadata = function["metadata"]
-        if metadata.get("deletionTimestamp"):
-            return None
-        if (metadata.get("annotations") or {}).get(_PAUSED) == "true":
+        if annotations_of(function).get(_PAUSED) == "true":
             paused = condition("Synced", "False", "ReconcilePaused", "Paused by an annotation")
             write_status(self._cluster, self._clock, function, [paused])
             return None
@@ -154,14 +156,12 @@ class FunctionReconciler:
         revisions = self._revisions_of(function)
         try:
             found = self._resolve(function, revisions)
-        except RegistryUnavailable as error:
-            # What runs keeps running; only what is new has to wait.
-            self._settle(function, revisions, None)
-            self._say_trouble(function, revisions, error)
-            raise
         except KanisterError as error:
             self._settle(function, revisions, None)
             self._say_trouble(function, revisions, error)
+            if isinstance(error, RegistryUnavailable):
+                # What runs keeps running; only what is new has to wait.
+                raise
             return _PULL_ALWAYS_SECONDS
         revisions = self._number(function, revisions, found)
         self._settle(function, revisions, found)
@@ -433,30 +433,21 @@ class FunctionReconciler:
         found: _Found,
     ) -> None:
         newest = max(facts, key=lambda each: each.rank)
-        is_active = newest.desired_state is DesiredState.ACTIVE
-        installed = condition(
-            "Installed",
-            "True" if is_active else "False",
-            "ActivePackageRevision" if is_active else "InactivePackageRevision",
-            "" if is_active else "Package is inactive",
-        )
-        is_healthy = newest.is_healthy
-        message = _health_message(by_name[newest.name])
-        if plan.held:
-            message = f"{message}; {', '.join(plan.held)} serves until then".lstrip("; ")
-        healthy = condition(
-            "Healthy",
-            "True" if is_healthy else "False",
-            "HealthyPackageRevision" if is_healthy else "UnhealthyPackageRevision",
-            "" if is_healthy else message,
-        )
+        inactive = "" if newest.desired_state is DesiredState.ACTIVE else "Package is inactive"
+        message = "" if newest.is_healthy else _health_message(by_name[newest.name])
+        if message and plan.held:
+            message = f"{message}; {', '.join(plan.held)} serves until then"
+        conditions = [
+            judgement("Installed", inactive, "ActivePackageRevision", "InactivePackageRevision"),
+            judgement("Healthy", message, "HealthyPackageRevision", "UnhealthyPackageRevision"),
+        ]
         fields = {
             "currentRevision": newest.name,
             "currentIdentifier": str(found.reference),
             "resolvedPackage": found.reference.pinned(found.digest),
         }
         status = {**status_of(function), **fields}
-        write_status(self._cluster, self._clock, function, [installed, healthy], status)
+        write_status(self._cluster, self._clock, function, conditions, status)
 
     def _say_trouble(
         self, function: KubeObject, revisions: Sequence[KubeObject], error: KanisterError

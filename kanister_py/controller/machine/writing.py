@@ -79,6 +79,11 @@ def condition(kind: str, status: str, reason: str, message: str = "") -> dict[st
     return {**made, "message": message} if message else made
 
 
+def judgement(kind: str, why_not: str, good: str, bad: str) -> dict[str, Any]:
+    """Say whether something is so: not if there is a reason against it."""
+    return condition(kind, "False", bad, why_not) if why_not else condition(kind, "True", good)
+
+
 def with_conditions(
     status: Mapping[str, Any],
     conditions: Iterable[Mapping[str, Any]],
