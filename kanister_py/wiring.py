@@ -538,10 +538,7 @@ class FunctionAccess(NamedTuple):
 
 
 def composing_part(
-    functions: Functions,
-    settings: CompositionSettings,
-    access: FunctionAccess,
-    stack: ExitStack,
+    functions: Functions, settings: CompositionSettings, access: FunctionAccess, stack: ExitStack
 ) -> PartMaker:
     """Make the part of a controller that composes. What it opens ends with the stack."""
     from pathlib import Path

@@ -41,12 +41,7 @@ class X509Certificates:
         return _signed(builder, key, key)
 
     def issue(
-        self,
-        authority: KeyPair,
-        names: Sequence[str],
-        life: timedelta,
-        *,
-        is_client: bool = False,
+        self, authority: KeyPair, names: Sequence[str], life: timedelta, *, is_client: bool = False
     ) -> KeyPair:
         signer = x509.load_pem_x509_certificate(authority.certificate.encode())
         signing_key = serialization.load_pem_private_key(authority.key.encode(), None)
@@ -143,9 +138,7 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
 def _signed(builder: x509.CertificateBuilder, key: Any, signing_key: Any) -> KeyPair:
     certificate = builder.sign(signing_key, hashes.SHA256())
     private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
     return KeyPair(certificate.public_bytes(serialization.Encoding.PEM).decode(), private.decode())
 

@@ -171,10 +171,7 @@ class S3Parts:
     def _put_part(self, key: str, query: str, part: bytes, digest: bytes) -> tuple[str, str]:
         """Write a part, and give its tag and its CRC."""
         crc = _encoded_crc(crc32(part))
-        given = {
-            "content-md5": base64.b64encode(digest).decode(),
-            "x-amz-checksum-crc32": crc,
-        }
+        given = {"content-md5": base64.b64encode(digest).decode(), "x-amz-checksum-crc32": crc}
         return self._send("PUT", key, query, part, given).headers.get("etag", ""), crc
 
     def _complete(
@@ -210,12 +207,7 @@ class S3Parts:
         )
 
     def _send(
-        self,
-        method: str,
-        key: str,
-        query: str,
-        body: bytes,
-        given: Mapping[str, str] | None = None,
+        self, method: str, key: str, query: str, body: bytes, given: Mapping[str, str] | None = None
     ) -> Answer:
         url = self._url_of(key, query)
         payload_hash = _UNSIGNED if body else _EMPTY

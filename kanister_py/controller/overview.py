@@ -75,8 +75,7 @@ class ClusterOverview:
         self._listeners = Listeners()
         self._from_pods: dict[ObjectKey, tuple[float, Sequence[Mapping[str, Any]]]] = {}
         self._store: Store[RunRow] = Store(
-            *(cluster, clock, ACTION_SETS, row_of, self._on_change),
-            namespaces=self._namespaces,
+            *(cluster, clock, ACTION_SETS, row_of, self._on_change), namespaces=self._namespaces
         )
         lines.listen(self._tell)
 

@@ -398,7 +398,5 @@ def _page(requests: Requests, watched: Watched, limit: int, continue_token: str)
         item.setdefault("kind", kind)
     metadata = metadata_of(answer)
     return ObjectList(
-        items,
-        str(metadata.get("resourceVersion") or ""),
-        str(metadata.get("continue") or ""),
+        items, str(metadata.get("resourceVersion") or ""), str(metadata.get("continue") or "")
     )

@@ -497,9 +497,7 @@ def _interrupted(status: Status, message: str, error: KanisterError, now: dateti
     """Say how the phases stand of a run that nobody can go on with."""
     for place in status.totals.running:
         failed = status.phase_at(place)._replace(
-            state=State.FAILED,
-            error=PhaseError(message, error.reason),
-            completion_time=now,
+            state=State.FAILED, error=PhaseError(message, error.reason), completion_time=now
         )
         status = record_phase(status, place, failed)
     return status

@@ -73,11 +73,7 @@ class Changes:
         }
 
     def take(
-        self,
-        resource: GroupVersionResource,
-        key: ObjectKey,
-        old: _Maybe,
-        new: _Maybe,
+        self, resource: GroupVersionResource, key: ObjectKey, old: _Maybe, new: _Maybe
     ) -> None:
         """Hear that an object is another than before."""
         on_change = self._on.get(resource)

@@ -84,10 +84,7 @@ class Tracker(Generic[Who]):
                 del self._wanted[want.resource]
 
     def who_depends_on(
-        self,
-        resource: GroupVersionResource,
-        key: ObjectKey,
-        *labels: Mapping[str, str] | None,
+        self, resource: GroupVersionResource, key: ObjectKey, *labels: Mapping[str, str] | None
     ) -> set[Who]:
         """Find the keys that must hear of a change; the labels before and after it both count."""
         with self._lock:

@@ -48,11 +48,7 @@ class Pass:
     """What one pass knows and gathers."""
 
     def __init__(
-        self,
-        xr: KubeObject,
-        clock: Clock,
-        flooded_by: str,
-        track: Callable[[Dependencies], None],
+        self, xr: KubeObject, clock: Clock, flooded_by: str, track: Callable[[Dependencies], None]
     ) -> None:
         self.xr = xr
         self.track = track

@@ -81,8 +81,7 @@ class Compositions:
         )
         shares = part.shards.count > 1
         self.seen = Seen(
-            *(cluster, clock, self._on_change, part.on_error),
-            keep=self._keep if shares else None,
+            *(cluster, clock, self._on_change, part.on_error), keep=self._keep if shares else None
         )
         breakers: Breakers[Task] = Breakers(clock, part.alarms, self.queue.add)
         part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_ones))

@@ -14,11 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from kanister_py.controller.compositions.children import (
-    ADOPT,
-    Children,
-    is_somebodys,
-)
+from kanister_py.controller.compositions.children import ADOPT, Children, is_somebodys
 from kanister_py.controller.compositions.one_pass import (
     Dependencies,
     Pass,
@@ -32,17 +28,10 @@ from kanister_py.controller.machine.events import NORMAL, WARNING
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.compositions.definitions import MACHINERY_KEY, machinery_of
-from kanister_py.core.compositions.desired import (
-    Composed,
-    connection_secret_of,
-    observed_resources,
-)
+from kanister_py.core.compositions.desired import Composed, connection_secret_of, observed_resources
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition
-from kanister_py.core.compositions.naming import (
-    COMPOSITE,
-    COMPOSITE_MANAGER,
-)
+from kanister_py.core.compositions.naming import COMPOSITE, COMPOSITE_MANAGER
 from kanister_py.core.compositions.pipeline import Observed
 from kanister_py.core.compositions.results import (
     COMPOSE,
@@ -163,9 +152,7 @@ class CompositeReconciler:
                 self._refuse_emptiness(chosen.composition, composed, observed)
             elif is_patient and self._is_passing(composed.error) and was_synced(xr):
                 return Outcome(
-                    is_failed=True,
-                    is_postponed=True,
-                    unavailable=_unavailable(composed.error),
+                    is_failed=True, is_postponed=True, unavailable=_unavailable(composed.error)
                 )
             return self._carry_out(run, chosen, observed, composed)
         except Conflict:
@@ -353,10 +340,7 @@ class CompositeReconciler:
         self._write_status(run, composed.status)
         self._world.note_composed(chosen.revision, composed.outcomes)
         return Outcome(
-            self._again(run, composed),
-            bool(unsynced),
-            composed.requirements,
-            run.changed,
+            self._again(run, composed), bool(unsynced), composed.requirements, run.changed
         )
 
     def _tell_results(self, run: Pass, composed: Composed) -> None:

@@ -57,11 +57,7 @@ class World:
     """The cluster as a pass sees it, and the means to call functions."""
 
     def __init__(
-        self,
-        part: PartTools,
-        seen: Seen,
-        tools: FunctionTools,
-        settings: CompositionSettings,
+        self, part: PartTools, seen: Seen, tools: FunctionTools, settings: CompositionSettings
     ) -> None:
         self.seen = seen
         self._part = part

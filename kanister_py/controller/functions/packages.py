@@ -41,10 +41,7 @@ from kanister_py.core.objects.parts import (
     with_controller,
 )
 from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
-from kanister_py.core.registry.entries import (
-    DesiredState,
-    FunctionRevision,
-)
+from kanister_py.core.registry.entries import DesiredState, FunctionRevision
 from kanister_py.core.revisions.activation import (
     DEFAULT_ACTIVE_LIMIT,
     Activation,

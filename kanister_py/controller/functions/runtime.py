@@ -12,12 +12,7 @@ from typing import Any, Final
 from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
 from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.writing import (
-    condition,
-    delete_as_seen,
-    ensure,
-    write_status,
-)
+from kanister_py.controller.machine.writing import condition, delete_as_seen, ensure, write_status
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.compositions.endpoints import builtin_endpoint
 from kanister_py.core.errors import KanisterError, NotFound
@@ -28,11 +23,7 @@ from kanister_py.core.objects.parts import (
     spec_of,
     status_of,
 )
-from kanister_py.core.objects.resources import (
-    DEPLOYMENTS,
-    SERVICE_ACCOUNTS,
-    SERVICES,
-)
+from kanister_py.core.objects.resources import DEPLOYMENTS, SERVICE_ACCOUNTS, SERVICES
 from kanister_py.core.registry.entries import DesiredState
 from kanister_py.core.revisions.functions import (
     Runtime,

@@ -151,12 +151,7 @@ class PhaseLine(NamedTuple):
     text: str
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "number": self.number,
-            "time": self.time,
-            **self.place._asdict(),
-            "line": self.text,
-        }
+        return {"number": self.number, "time": self.time, **self.place._asdict(), "line": self.text}
 
 
 @dataclass(slots=True, eq=False, repr=False)

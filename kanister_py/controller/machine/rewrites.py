@@ -165,12 +165,7 @@ class RewriteGuard:
 
 
 def _place_of_patch(
-    resource: GroupVersionResource,
-    name: str,
-    _patch: Any,
-    *,
-    namespace: str = "",
-    **_options: Any,
+    resource: GroupVersionResource, name: str, _patch: Any, *, namespace: str = "", **_options: Any
 ) -> _Place:
     return _Place(resource, namespace, name, is_status=False)
 

@@ -37,11 +37,7 @@ class WorkQueue(Generic[Key]):
     """
 
     def __init__(
-        self,
-        clock: Clock,
-        alarms: Alarms,
-        *,
-        groups_of: GroupsOf[Key] | None = None,
+        self, clock: Clock, alarms: Alarms, *, groups_of: GroupsOf[Key] | None = None
     ) -> None:
         self._clock = clock
         self._alarms = alarms

@@ -30,13 +30,7 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.objects.parts import namespace_of, status_of
 from kanister_py.core.objects.resources import ACTION_SETS
-from kanister_py.core.schedules.decisions import (
-    Act,
-    Decision,
-    Reason,
-    decide,
-    earliest,
-)
+from kanister_py.core.schedules.decisions import Act, Decision, Reason, decide, earliest
 from kanister_py.core.schedules.deletions import Plan, plan_deletions
 from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
 from kanister_py.core.schedules.runs import Run, name_of_run, run_of, surplus_runs
@@ -191,10 +185,7 @@ class ScheduleReconciler:
         why = "; ".join(f"{each.path}: {each.message}" for each in error.problems)
         if status_of(obj).get("observedGeneration") != obj["metadata"].get("generation"):
             self._tell(subject_of(obj), WARNING, "Invalid", why)
-        status = {
-            **status_of(obj),
-            "observedGeneration": obj["metadata"].get("generation", 0),
-        }
+        status = {**status_of(obj), "observedGeneration": obj["metadata"].get("generation", 0)}
         status.pop("nextTimes", None)
         refused = condition("Ready", "False", "Invalid", why)
         write_status(self._cluster, self._clock, obj, [refused], status)
