@@ -31,6 +31,7 @@ from kanister_py.controller.machine.events import EventPoster
 from kanister_py.controller.machine.fencing import FencedCluster
 from kanister_py.controller.machine.handover import ACTS_ON, await_composer
 from kanister_py.controller.machine.last_passes import LastPasses
+from kanister_py.controller.machine.lease import Candidate
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
@@ -119,18 +120,16 @@ class Controller:
         self._part_makers = tuple(parts)
         self._memory = memory = self.settings.memory or MemoryGate(clock)
         self._shards = Shards(
-            cluster,
-            clock,
-            self.settings.identity,
+            Candidate(
+                *(cluster, clock, self.settings.identity, self.settings.home),
+                *(self.settings.terms, shared.note),
+            ),
             ShardTerms(
                 self.settings.shards,
                 LEASE_NAME if self.settings.runs_actionsets else COMPOSING_LEASE_NAME,
                 {ACTS_ON: _acts_on(self.settings)},
                 self.settings.drain_seconds,
             ),
-            namespace=self.settings.home,
-            terms=self.settings.terms,
-            on_time=shared.note,
         )
         self._cluster = FencedCluster(cluster, self._shards.fence).as_cluster()
         self._changed = Condition()

@@ -7,6 +7,7 @@ from typing import Any
 from kanister_py.controller.functions.settings import FunctionTools
 from kanister_py.controller.machine.events import Tell
 from kanister_py.controller.machine.last_passes import LastPasses
+from kanister_py.controller.machine.lease import Candidate
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.part import PartTools
@@ -21,7 +22,7 @@ def part_tools(cluster: Cluster, clock: Clock, tell: Tell = lambda *_told: None)
     return PartTools(
         *(cluster, clock, Alarms(clock), tell, lambda _error: None, ControllerMetrics()),
         MemoryGate(clock),
-        Shards(cluster, clock, "one", namespace="default"),
+        Shards(Candidate(cluster, clock, "one", "default")),
         LastPasses(clock),
     )
 

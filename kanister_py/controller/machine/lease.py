@@ -50,6 +50,18 @@ class LeaseTerms(NamedTuple):
     renews_every_seconds: float = 1.5
 
 
+class Candidate(NamedTuple):
+    """A replica that wants Leases: who it is, where they lie, and how they are kept."""
+
+    cluster: Cluster
+    clock: Clock
+    identity: str
+    namespace: str
+    terms: LeaseTerms = LeaseTerms()
+    on_time: Callable[[datetime], None] = lambda _: None
+    """Hears at each renewal what time it is at the API server."""
+
+
 def shards_of(lease: KubeObject) -> int:
     """Say into how many shards the holder of a Lease takes the work to be divided."""
     given = annotations_of(lease).get(SHARDS, "")
@@ -99,33 +111,17 @@ class Division(NamedTuple):
 class Leadership:
     """Tries to hold a Lease, and knows at any moment whether it does."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        clock: Clock,
-        identity: str,
-        *,
-        namespace: str,
-        name: str,
-        terms: LeaseTerms | None = None,
-        division: Division | None = None,
-        on_time: Callable[[datetime], None] = lambda _: None,
-    ) -> None:
-        """`on_time` hears at each renewal what time it is at the API server."""
-        self._cluster = cluster
-        self._clock = clock
-        self._identity = identity
-        self._namespace = namespace
+    def __init__(self, who: Candidate, name: str, division: Division | None = None) -> None:
+        self._cluster, self._clock, self._identity, self._namespace = who[:4]
+        self._terms, self._on_time = who.terms, who.on_time
         self._name = name
-        self._terms = terms or LeaseTerms()
-        self._on_time = on_time
         self._changed = Condition()
         self._acts_until = float("-inf")
         self._is_held = False
         self._is_lost = False
         self._is_closed = False
         division = division or Division(
-            1, {}, lambda: True, Sighting(clock, self._terms.term_seconds)
+            1, {}, lambda: True, Sighting(who.clock, who.terms.term_seconds)
         )
         self._shards, notes, self._may_begin, self._sighting = division
         self._notes = {**notes, SHARDS: str(self._shards)}

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import sha256
 
-from kanister_py.controller.machine.lease import LeaseTerms, Sighting, shards_of
+from kanister_py.controller.machine.lease import Candidate, Sighting, shards_of
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import name_of, spec_of
 from kanister_py.core.objects.resources import LEASES
-from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster
 from kanister_py.values import NamedTuple
 
 
@@ -26,13 +24,8 @@ class View(NamedTuple):
 class ShardLeases:
     """Sees the Leases of all replicas that share a name, of whatever number of shards."""
 
-    def __init__(
-        self, cluster: Cluster, clock: Clock, terms: LeaseTerms, namespace: str, name: str
-    ) -> None:
-        self._cluster = cluster
-        self._clock = clock
-        self._terms = terms
-        self._namespace = namespace
+    def __init__(self, who: Candidate, name: str) -> None:
+        self._who = who
         self._name = name
         self._sightings: dict[str, Sighting] = {}
 
@@ -50,7 +43,7 @@ class ShardLeases:
 
     def sighting_of(self, name: str) -> Sighting:
         """Give what is remembered of a Lease, so that nobody begins to count anew."""
-        made = Sighting(self._clock, self._terms.term_seconds)
+        made = Sighting(self._who.clock, self._who.terms.term_seconds)
         return self._sightings.setdefault(name, made)
 
     def view(self) -> View:
@@ -59,7 +52,7 @@ class ShardLeases:
         replicas: dict[str, int] = {}
         gone: list[tuple[str, str]] = []
         silent: set[tuple[str, int]] = set()
-        for lease in self._cluster.list(LEASES, namespace=self._namespace):
+        for lease in self._who.cluster.list(LEASES, namespace=self._who.namespace):
             name = name_of(lease)
             shard = self._shard_of_name(name)
             if shard is None and not name.startswith(f"{self._name}-replica-"):
@@ -82,7 +75,7 @@ class ShardLeases:
         """Delete the Leases of replicas that are gone: they would be there for ever."""
         for name, uid in view.gone:
             try:
-                self._cluster.delete(LEASES, name, namespace=self._namespace, uid=uid)
+                self._who.cluster.delete(LEASES, name, namespace=self._who.namespace, uid=uid)
             except KanisterError:
                 continue
             self._sightings.pop(name, None)

@@ -14,17 +14,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from threading import Condition, Thread
 from typing import Final
 
 from kanister_py.controller.machine.held_shards import HeldShards
-from kanister_py.controller.machine.lease import Division, Leadership, LeaseTerms
+from kanister_py.controller.machine.lease import Candidate, Division, Leadership
 from kanister_py.controller.machine.shard_leases import ShardLeases, View
 from kanister_py.core.errors import KanisterError, LeadershipLost
 from kanister_py.core.shards import spread
-from kanister_py.ports.clock import Clock, pause
-from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.clock import pause
 from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
@@ -63,30 +61,15 @@ class ShardTerms(NamedTuple):
 class Shards(HeldShards):
     """Tries to hold a fair share of all shards."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        clock: Clock,
-        identity: str,
-        shards: ShardTerms | None = None,
-        *,
-        namespace: str,
-        terms: LeaseTerms | None = None,
-        on_time: Callable[[datetime], None] = lambda _: None,
-    ) -> None:
-        """`on_time` hears at each renewal what time it is at the API server."""
+    def __init__(self, who: Candidate, shards: ShardTerms | None = None) -> None:
         self.count, name, self._notes, self._patience_seconds = shards or ShardTerms()
-        self._cluster = cluster
-        self._clock = clock
-        self._identity = identity
-        self._namespace = namespace
-        self._terms = terms or LeaseTerms()
-        self._on_time = on_time
+        self._who = who
+        self._clock, self._identity = who.clock, who.identity
         self._changed = Condition()
-        self._leases = ShardLeases(cluster, clock, self._terms, namespace, name)
+        self._leases = ShardLeases(who, name)
         is_alone = self.count == 1
         own = self._leadership(
-            name if is_alone else self._leases.name_of_replica(identity),
+            name if is_alone else self._leases.name_of_replica(who.identity),
             self._is_free if is_alone else lambda: True,
         )
         super().__init__(self.count, own)
@@ -98,14 +81,9 @@ class Shards(HeldShards):
         self._is_closed = False
 
     def _leadership(self, name: str, may_begin: Callable[[], bool]) -> Leadership:
-        return Leadership(
-            *(self._cluster, self._clock, self._identity),
-            namespace=self._namespace,
-            name=name,
-            terms=self._terms,
-            division=Division(self.count, self._notes, may_begin, self._leases.sighting_of(name)),
-            on_time=self._on_time,
-        )
+        sighting = self._leases.sighting_of(name)
+        division = Division(self.count, self._notes, may_begin, sighting)
+        return Leadership(self._who, name, division)
 
     # Coming to act
 
@@ -119,7 +97,7 @@ class Shards(HeldShards):
         while not self._is_closed:
             if self._look():
                 return True
-            self._sleep(self._terms.renews_every_seconds)
+            self._sleep(self._who.terms.renews_every_seconds)
         return False
 
     def keep(self, on_lost: Callable[[], None]) -> None:
@@ -142,7 +120,7 @@ class Shards(HeldShards):
             self._go_on_leaving(hooks)
             if {*self._held} - {*self._leaving} - before:
                 hooks.take_up()
-            self._sleep(self._terms.renews_every_seconds)
+            self._sleep(self._who.terms.renews_every_seconds)
 
     def _look(self) -> bool:
         """Look at all Leases, and take what is to be ours; say whether we are of one number."""

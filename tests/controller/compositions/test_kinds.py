@@ -19,6 +19,7 @@ from kanister_py.controller.compositions.part import Compositions
 from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
 from kanister_py.controller.machine.events import Subject
 from kanister_py.controller.machine.last_passes import LastPasses
+from kanister_py.controller.machine.lease import Candidate
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.part import PartTools
@@ -217,7 +218,7 @@ class World:
             lambda _error: None,
             self.metrics,
             memory or MemoryGate(self.clock),
-            Shards(self.cluster, self.clock, "one", namespace="default"),
+            Shards(Candidate(self.cluster, self.clock, "one", "default")),
             LastPasses(self.clock),
         )
         self.compositions = Compositions(part, tools, settings)

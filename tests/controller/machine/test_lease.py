@@ -12,7 +12,7 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.machine.fencing import FencedCluster
-from kanister_py.controller.machine.lease import Leadership, LeaseTerms
+from kanister_py.controller.machine.lease import Candidate, Leadership, LeaseTerms
 from kanister_py.controller.machine.writing import delete_as_seen
 from kanister_py.core.errors import (
     AnotherController,
@@ -54,14 +54,8 @@ class Replica:
         self.lost = Event()
         self.leads = Event()
         self.refused: list[str] = []
-        self.leadership = Leadership(
-            self.cluster,
-            self.clock,
-            name,
-            namespace="default",
-            name="lease",
-            terms=TERMS,
-        )
+        who = Candidate(self.cluster, self.clock, name, "default", TERMS)
+        self.leadership = Leadership(who, "lease")
 
     def start(self, *, is_patient: bool = True) -> None:
         Thread(target=self._run, args=(is_patient,), daemon=True).start()

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.controller.machine.lease import Leadership, LeaseTerms
+from kanister_py.controller.machine.lease import Candidate, Leadership
 from kanister_py.controller.machine.shards import LEASE_NAME, Hooks, Shards, ShardTerms
 from kanister_py.core.errors import ClusterUnavailable, LeadershipLost
 from kanister_py.core.objects.parts import name_of
@@ -45,11 +45,8 @@ class Replica:
         self.is_frozen = self.is_gone = False
         self.may_leave = True
         self.taken_up = self.forgotten = 0
-        self.shards: Shards = Shards(
-            *(self.way, self.clock, name, ShardTerms(count)),
-            namespace="default",
-            terms=LeaseTerms(),
-        )
+        who = Candidate(self.way, self.clock, name, "default")
+        self.shards: Shards = Shards(who, ShardTerms(count))
 
     def start(self) -> Replica:
         Thread(target=self._run, daemon=True).start()
@@ -292,7 +289,7 @@ def test_they_stand_by_while_one_leads_that_knows_of_no_shards(
     cluster: MemoryCluster, start: Callable[..., Replica]
 ) -> None:
     clock = FakeClock()
-    old = Leadership(cluster, clock, "old", namespace="default", name=LEASE_NAME)
+    old = Leadership(Candidate(cluster, clock, "old", "default"), LEASE_NAME)
     assert old.acquire()
     new = [start(name) for name in ("one", "two")]
     for _ in range(12):
