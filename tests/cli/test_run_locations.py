@@ -122,10 +122,25 @@ def test_a_folder_stands_in_for_a_profile_of_a_folder_whose_objects_stay(
     (tmp_path / "objects.yaml").write_text(objects % "file")
     words = ("--profile", "default/store", "--locations", str(stores))
     assert main(command("backup", *words)) == 0, capsys.readouterr().err
-    assert (stores / "file" / "backups" / "a" / "b").read_text() == "kept\n"
+    kept = stores / "file" / str(real).lstrip("/") / "a" / "b"
+    assert kept.read_text() == "kept\n"
     assert main(command("delete", *words)) == 0, capsys.readouterr().err
-    assert not (stores / "file" / "backups" / "a" / "b").exists()
+    assert not kept.exists()
     assert (real / "a" / "b").read_text() == "real"
+
+
+def test_two_profiles_of_folders_with_one_bucket_name_do_not_share_what_stands_in(
+    command: Command, tmp_path: Path, folder_of_profile: Callable[[Path], None]
+) -> None:
+    words = ("--profile", "default/store", "--locations", str(tmp_path / "stores"))
+    for name in ("one", "other"):
+        folder_of_profile(tmp_path / name)
+        assert main(command("backup", *words)) == 0
+    assert main(command("delete", *words)) == 0
+    (left,) = (tmp_path / "stores").rglob("b")
+    assert left.relative_to(tmp_path / "stores" / "file" / str(tmp_path).lstrip("/")) == Path(
+        "one/backups/a/b"
+    )
 
 
 @pytest.fixture

@@ -127,8 +127,10 @@ def test_a_kopia_profile_gives_a_snapshot_that_pull_and_delete_take(program: Kan
 @pytest.mark.parametrize(
     ("stands_in", "written", "untouched"),
     [
-        pytest.param(False, "store/b/x", "locations", id="which is written to"),
-        pytest.param(True, "locations/file/b/x", "store", id="and another one stands in for it"),
+        pytest.param(False, "{}/store/b/x", "locations", id="which is written to"),
+        pytest.param(
+            True, "{0}/locations/file{0}/store/b/x", "store", id="and another one stands in for it"
+        ),
     ],
 )
 def test_a_location_may_be_a_folder_itself(
@@ -142,7 +144,7 @@ def test_a_location_may_be_a_folder_itself(
         stands_in=stands_in,
     )
     assert done.returncode == 0
-    assert (tmp_path / written).read_bytes() == b"1"
+    assert Path(written.format(tmp_path)).read_bytes() == b"1"
     assert not (tmp_path / untouched).exists()
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from base64 import b64decode
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
+from posixpath import normpath
 from typing import Any, Final
 
 from kanister_py.core.errors import UsageError
@@ -79,11 +80,17 @@ class Location(NamedTuple):
         return self._replace(bucket="") if self.kind is StoreKind.FILE else self
 
     def in_folder(self, folder: str) -> Location:
-        """Give the folder below `folder` that stands in for the bucket; one that does, stays."""
-        base, _, kind = self.endpoint.rpartition("/")
-        if self.kind is StoreKind.FILE and base == folder and kind in _FOLDERS:
-            return self
-        return self._replace(kind=StoreKind.FILE, endpoint=f"{folder}/{self.kind}")
+        """Give the folder below `folder` that stands in for the bucket; one that does, stays.
+
+        Folders keep their paths there: two with one bucket name stay two.
+        """
+        if self.kind is StoreKind.FILE:
+            below = self.endpoint.removeprefix(f"{folder}/")
+            if below != self.endpoint and below.partition("/")[0] in _FOLDERS:
+                return self
+        own = normpath(f"/{self.folder}").strip("/")
+        endpoint = "/".join(filter(None, (folder, self.kind, own)))
+        return self._replace(kind=StoreKind.FILE, endpoint=endpoint)
 
     def check_repository(self) -> None:
         """Raise unless restic can have a repository here."""

@@ -113,8 +113,25 @@ def test_a_folder_stands_in_for_stores_of_every_kind_and_for_no_folder_that_does
     kind: StoreKind,
 ) -> None:
     placed = Location(kind, "b", "/srv/store", prefix="p").in_folder("/stands/in")
-    assert placed == Location(StoreKind.FILE, "b", f"/stands/in/{kind}", prefix="p")
+    own = "/srv/store" if kind is StoreKind.FILE else ""
+    assert placed == Location(StoreKind.FILE, "b", f"/stands/in/{kind}{own}", prefix="p")
     assert placed.in_folder("/stands/in") == placed
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "place"),
+    [
+        pytest.param("/srv/store/", "/in/file/srv/store", id="of a folder"),
+        pytest.param("file:///srv/store", "/in/file/srv/store", id="of a folder, as a URL"),
+        pytest.param("/../a/../../b", "/in/file/b", id="of one that would lead out"),
+        pytest.param("", "/in/file", id="of none"),
+    ],
+)
+def test_folders_with_one_bucket_name_are_apart_where_another_stands_in(
+    endpoint: str, place: str
+) -> None:
+    placed = Location(StoreKind.FILE, "backups", endpoint).in_folder("/in")
+    assert (placed.endpoint, placed.in_folder("/in")) == (place, placed)
 
 
 def test_no_secret_is_ever_printed() -> None:
