@@ -116,9 +116,9 @@ def _phase_lines(number: int, phase: PlannedPhase) -> Iterator[Line]:
     called = f"{phase.name} " if phase.name else ""
     version = f" {phase.version}" if phase.version else ""
     yield f"{number}. {called}({phase.function}{version}){', always' if phase.is_deferred else ''}"
-    if phase.error:
-        yield ["   ", Tint("error:", "red"), f" {phase.error}"]
-    elif phase.why:
+    for error in phase.errors:
+        yield ["   ", Tint("error:", "red"), f" {error}"]
+    if phase.why and not phase.errors:
         yield f"   {phase.why}"
     if phase.skipped:
         yield f"   skipped: {phase.skipped}"

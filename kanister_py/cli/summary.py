@@ -16,7 +16,7 @@ from kanister_py.cli.frame import (
 )
 from kanister_py.cli.output import Line, Tint
 from kanister_py.cli.remedies import ways_to_give
-from kanister_py.core.actionsets.status import CANCEL_ASKED, RunError, State, Status
+from kanister_py.core.actionsets.status import AFTER_THAT, CANCEL_ASKED, RunError, State, Status
 from kanister_py.core.errors import RunCancelled, RunStopped
 from kanister_py.core.objects.durations import exact_seconds
 from kanister_py.core.templates.render import ORIGINAL
@@ -160,6 +160,7 @@ def _entry(what: str, text: str) -> Line:
 
 
 def _failure(error: RunError, ending: Ending) -> Iterator[Line]:
+    cause, _, afterwards = error.message.partition(AFTER_THAT)
     if error.problems:
         yield [Tint("error:", "red"), f" {_refused(error, ending.status)}"]
         for problem in error.problems:
@@ -168,10 +169,12 @@ def _failure(error: RunError, ending: Ending) -> Iterator[Line]:
             if original:
                 yield _entry("", f"Kanister: {original}")
     else:
-        message, _, original = error.message.partition(ORIGINAL)
+        message, _, original = cause.partition(ORIGINAL)
         yield [Tint("error:", "red"), f" {message}"]
         if original:
             yield _entry("Kanister", original)
+    if afterwards:
+        yield _entry("after that", afterwards)
     where = "/".join(each for each in (error.action, error.phase) if each)
     if where:
         attempt = f", attempt {error.attempt}" if error.attempt else ""
@@ -189,6 +192,8 @@ def _failure(error: RunError, ending: Ending) -> Iterator[Line]:
 
 
 def _refused(error: RunError, status: Status) -> str:
+    if error.attempt:
+        return f"Phase {error.phase} of action {error.action} failed"
     if len(status.actions) == 1:
         return f"Action {error.action} cannot go well, and nothing was touched"
     if status.totals.unlaunched == len(status.actions):

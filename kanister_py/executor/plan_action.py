@@ -63,7 +63,7 @@ class Plan(NamedTuple):
 
     @property
     def has_errors(self) -> bool:
-        return bool(self.errors) or any(each.error for each in self.phases)
+        return bool(self.errors) or any(each.errors for each in self.phases)
 
     @property
     def lacking(self) -> tuple[str, ...]:
@@ -154,7 +154,7 @@ def _with_errors(phase: PlannedPhase, unread: list[str], *, is_real: bool) -> Pl
     if not is_real:
         unread += [each.message for each in phase.obstacles if each.reason == MISSING]
     errors = [each.message for each in phase.obstacles if is_real or each.reason != MISSING]
-    return phase._replace(error="; ".join(errors))
+    return phase._replace(errors=tuple(errors))
 
 
 def _pods_to_come(facts: ActionFacts) -> Mapping[tuple[str, ...], str]:
@@ -185,7 +185,7 @@ def _masked(phase: PlannedPhase, masker: Masker) -> PlannedPhase:
     return phase._replace(
         args=masker.mask_data(dict(phase.args)),
         condition=masker.mask(phase.condition),
-        error=masker.mask(phase.error),
+        errors=tuple(map(masker.mask, phase.errors)),
         unknown=tuple(_masked_unknown(phase.unknown, masker)),
         accesses=tuple(
             each._replace(namespace=masker.mask(each.namespace), name=masker.mask(each.name))

@@ -153,12 +153,15 @@ def phase_error_of(
             line = masker.mask(line)
         return line if len(line) <= most else line[: most - 1] + "…"
 
-    problems: list[str] = []
     if isinstance(error, ActionRefused):
-        shown = error.obstacles[:_MOST_PROBLEMS]
-        problems = [line_of(each.message, _LONGEST_PROBLEM) for each in shown]
-        if len(error.obstacles) > len(shown):
-            problems.append(f"and {len(error.obstacles) - len(shown)} more")
+        found = [each.message for each in error.obstacles]
+    else:
+        found = [str(each) for each in getattr(error, "problems", ())]
+        # One alone is what the message says.
+        found = found if len(found) > 1 else []
+    problems = [line_of(each, _LONGEST_PROBLEM) for each in found[:_MOST_PROBLEMS]]
+    if len(found) > _MOST_PROBLEMS:
+        problems.append(f"and {len(found) - _MOST_PROBLEMS} more")
     return PhaseError(
         message=line_of(error.message),
         reason=error.reason,

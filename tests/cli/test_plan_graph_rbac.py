@@ -53,6 +53,16 @@ class TestPlan:
         assert data["phases"][1]["args"]["to"] == "me"
         assert yaml.safe_load(kanister(*words, "-o", "yaml", stdin=BLUEPRINT).out) == data
 
+    def test_says_all_that_one_phase_lacks_on_a_line_each(self, kanister: CommandLine) -> None:
+        lacking = BLUEPRINT.replace('{to: "{{ .Object.data.to }}"', '{tow: "x", by: "y"')
+        out = kanister(*PLAN, stdin=lacking).out
+        lines = [each for each in out.splitlines() if each.startswith("   error: tell/tell args")]
+        assert [each.rpartition("): ")[2] for each in lines] == [
+            "Required arg missing: to",
+            "argument by is not supported",
+            "argument tow is not supported; did you mean to?",
+        ]
+
     def test_for_a_release_to_come_says_what_could_not_run(self, kanister: CommandLine) -> None:
         described = json.loads(kanister("functions", "describe", "Notify", "-o", "json").out)
         release = f"{described['source']}=1.3.0"

@@ -139,6 +139,30 @@ def test_a_run_that_was_refused_lists_every_problem_and_offers_nothing_to_go_on_
     ]
 
 
+def test_a_phase_that_lacked_several_things_has_each_on_a_line_of_its_own() -> None:
+    problems = ("`one`: found 'maybe'", "`other`: found 'maybe'")
+    message = f"Phase load of action backup failed at attempt 2: {'; '.join(problems)}"
+    error = BROKEN._replace(message=message, problems=problems)
+    told = summary_of(Ending("run-1", FAILED._replace(error=error), 0.1))
+    at = told.index("error: Phase load of action backup failed")
+    assert told[at + 1 : at + 3] == [f"  ✗ {each}" for each in problems]
+    assert told[at + 3] == "  where      backup/load, attempt 2"
+
+
+def test_the_deferred_phase_that_failed_comes_after_the_cause() -> None:
+    why = "Phase load of action backup failed"
+    tidy = "Deferred phase tidy of action backup failed"
+    message = f"{why}; in Kanister's words: it broke; after that: {tidy}"
+    status = FAILED._replace(error=BROKEN._replace(message=message))
+    told = summary_of(Ending("run-1", status, 0.1))
+    at = told.index(f"error: {why}")
+    assert told[at + 1 : at + 4] == [
+        "  Kanister   it broke",
+        f"  after that {tidy}",
+        "  where      backup/load, attempt 2",
+    ]
+
+
 def test_a_refused_run_says_each_problem_once_and_how_what_is_lacking_is_given() -> None:
     why = 'backup/load args.a (b.yaml:3): no "creds" in .Secrets; there is nothing in it'
     phases = (

@@ -226,7 +226,7 @@ class TestAPlan:
     def test_refuses_a_wrong_name_in_what_is_given(self, read: str, why: str) -> None:
         found = plan_of_text(read)
         assert found.has_errors
-        assert why in found.phases[0].error
+        assert why in found.phases[0].errors[0]
 
     @pytest.mark.parametrize(
         "read",
@@ -311,7 +311,7 @@ class TestAPlan:
     ) -> None:
         found = plan_of_text(".Time", objects="{k: {kind: Secret, name: nope}}", is_real=is_real)
         assert found.has_errors is is_real
-        assert ("Secret nope is not there" in found.phases[0].error) is is_real
+        assert ("Secret nope is not there" in "".join(found.phases[0].errors)) is is_real
         assert bool(found.unread) is not is_real
 
     def test_takes_an_action_s_object_that_a_real_cluster_lacks_for_an_error(self) -> None:
@@ -341,8 +341,8 @@ class TestAPlan:
     def test_says_what_could_not_run(self) -> None:
         found = plan()
         assert found.has_errors
-        assert "{Shel} has not been registered; did you mean Shell?" in found.phases[3].error
-        assert "unclosed action" in found.phases[4].error
+        assert "{Shel} has not been registered; did you mean Shell?" in found.phases[3].errors[0]
+        assert "unclosed action" in found.phases[4].errors[0]
 
     def test_goes_on_without_what_is_not_in_the_cluster(self) -> None:
         found = plan(objects=())

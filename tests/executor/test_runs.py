@@ -182,6 +182,36 @@ def test_an_error_says_where_and_why_and_hides_secrets() -> None:
     assert status["actions"][0]["deferPhase"]["state"] == "complete"
 
 
+class Picky(Func):
+    """Takes switches."""
+
+    name = "Picky"
+
+    class Args(Args):
+        one: bool
+        other: bool
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None: ...
+
+
+def test_all_that_one_phase_lacks_stands_apart_and_before_a_deferred_phase_that_fails_too() -> None:
+    said = "{{ .Phases.first.Output.said }}"
+    phase = {"func": "Picky", "name": "pick", "args": {"one": said, "other": said}}
+    tidy = {"func": "Breaks", "name": "tidy"}
+    made = run(
+        blueprint(echo("first", "maybe"), phase, deferred=tidy),
+        "act",
+        functions=[Breaks, Echo, Picky],
+    )
+    error = made.wait().status["error"]
+    assert (error["phase"], error["reason"]) == ("pick", "InvalidArgs")
+    assert ["`one`" in error["problems"][0], "`other`" in error["problems"][1]] == [True, True]
+    cause, _, after = error["message"].partition("; after that: Deferred phase tidy")
+    assert "Phase pick" in cause
+    assert "cannot log in" in after
+    assert "\n" not in error["message"]
+
+
 def test_a_transient_failure_is_retried_until_it_passes() -> None:
     phase = {"func": "Flaky", "name": "f", "retry": {"limit": 2, "backoff": "1ms"}}
     made = run(blueprint(phase), "act", functions=[Flaky]).wait()

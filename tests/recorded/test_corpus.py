@@ -73,7 +73,7 @@ def test_every_action_of_it_can_be_planned_and_drawn(located: LocatedBlueprint) 
     for action in located.blueprint.actions:
         plan = plan_blueprint(located, action)
         assert not plan.errors
-        assert not any(each.error for each in plan.phases), plan
+        assert not any(each.errors for each in plan.phases), plan
         assert not plan.has_errors
     graph = graph_of_blueprint(located.blueprint)
     assert len(list(mermaid_of(graph))) > 4

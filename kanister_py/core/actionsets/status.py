@@ -28,6 +28,9 @@ FAILED: Final = "Failed"
 CANCELLED: Final = "Cancelled"
 """The reason of what was cancelled."""
 
+AFTER_THAT: Final = "; after that: "
+"""Stands in the message of a failed ActionSet before the deferPhase that failed after its cause."""
+
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 

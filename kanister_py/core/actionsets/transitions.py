@@ -36,6 +36,7 @@ from kanister_py.core.actionsets.progress import (
 )
 from kanister_py.core.actionsets.rules import ExecutionMode, Rules
 from kanister_py.core.actionsets.status import (
+    AFTER_THAT,
     CANCEL_ASKED,
     CANCELLED,
     COMPLETE,
@@ -445,8 +446,7 @@ def _first_error(
 ) -> RunError:
     """Say why the ActionSet failed: the first failure counts.
 
-    A deferred phase that fails takes the place of what failed before it in its
-    own action, and names it.
+    That a deferred phase failed, too, is said after what failed before it in its own action.
     """
     error = phase.error
     assert error is not None
@@ -463,7 +463,7 @@ def _first_error(
         how = "did not start"
     message = f"{where} of action {action.name} {how}: {_text_of(error)}"
     if before is not None:
-        message += f"; before that: {before.message}"
+        return before._replace(message=f"{before.message}{AFTER_THAT}{message}")
     return RunError(
         message=message,
         reason=error.reason,
@@ -472,6 +472,7 @@ def _first_error(
         attempt=phase.attempt,
         exit_code=error.exit_code,
         log_tail=error.log_tail,
+        problems=error.problems,
     )
 
 

@@ -63,7 +63,7 @@ class Obstacle(NamedTuple):
 
 
 class PlannedPhase(NamedTuple):
-    """A phase as it would run. `error` says why it could not.
+    """A phase as it would run. `errors` say why it could not.
 
     `is_wanted` is what its `if` says, None where that is not known yet. `may_make` says
     whether Secrets and ConfigMaps may be made or changed by its end.
@@ -79,7 +79,7 @@ class PlannedPhase(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
     accesses: tuple[Access, ...] = ()
     notices: tuple[Notice, ...] = ()
-    error: str = ""
+    errors: tuple[str, ...] = ()
     is_deferred: bool = False
     is_wanted: bool | None = True
     may_make: bool = True
@@ -117,8 +117,8 @@ class PlannedPhase(NamedTuple):
             ],
             "notices": [each.as_dict() for each in self.notices],
         }
-        if self.error:
-            data["error"] = self.error
+        if self.errors:
+            data["error"] = "; ".join(self.errors)
         return data
 
 
@@ -189,7 +189,6 @@ def plan_phase(
             obstacles.append(each)
         elif is_wanted is None:
             unknown.append(Unknown(text_of_path(each.path[len(path) :]), (), each.message))
-    errors = [each.message for each in obstacles]
     return PlannedPhase(
         phase.name,
         phase.func,
@@ -200,7 +199,7 @@ def plan_phase(
         tuple(unknown),
         tuple(merged(certain.accesses or ())) if is_wanted is not False else (),
         certain.notices,
-        "; ".join(errors),
+        tuple([each.message for each in obstacles]),
         path[-1] == "deferPhase",
         is_wanted,
         is_wanted is not False and _may_make(certain.accesses),

@@ -268,7 +268,7 @@ def play(rules: Rules, *outcomes: Outcome) -> Status:
 FIRST, SECOND, LAST = Place(0, 0), Place(0, 1), Place(0, DEFER)
 
 
-def test_a_deferred_phase_runs_after_a_failure_and_its_own_failure_is_told_first() -> None:
+def test_a_deferred_phase_runs_after_a_failure_and_its_own_failure_comes_after_the_cause() -> None:
     rules = rules_of(2, deferred=True)
     status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, BROKEN))
     assert next_steps(rules, status, NOW) == [StartPhase(LAST, 1)]
@@ -276,9 +276,11 @@ def test_a_deferred_phase_runs_after_a_failure_and_its_own_failure_is_told_first
     status = record(rules, status, PhaseFailed(NOW, LAST, PhaseError("worse", "Worse")))
     assert status.state is State.FAILED
     assert status.error is not None
-    assert (status.error.phase, status.error.reason) == ("tidy", "Worse")
-    assert "worse" in status.error.message
-    assert "it broke" in status.error.message
+    assert (status.error.phase, status.error.reason) == ("p0", "Broken")
+    cause, _, after = status.error.message.partition("; after that: ")
+    assert "it broke" in cause
+    assert "Deferred phase tidy" in after
+    assert "worse" in after
 
 
 def test_a_transient_failure_is_tried_again_after_a_growing_wait() -> None:
