@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from threading import Condition, Lock
 from typing import Any, Final
 
 from kanister_py.core.actionsets.masking import Masker
+from kanister_py.core.actionsets.outputs import LogLines, OutputParser
 from kanister_py.core.actionsets.status import NOT_MOVED, Moved, Place
-from kanister_py.core.errors import KanisterError
+from kanister_py.core.errors import KanisterError, PodsNotRun, WaitTimedOut
 from kanister_py.core.objects.names import run_key
+from kanister_py.core.objects.resources import PODS
 from kanister_py.core.templates.render import Renderer
-from kanister_py.executor.phase_log import OutputReader, PhaseLog
-from kanister_py.executor.phase_waits import PhaseWaits
 from kanister_py.executor.stop_signal import StopSignal
-from kanister_py.executor.watching import SharedWatches, TracedCluster
+from kanister_py.executor.watching import Read, SharedWatches, Subscription, TracedCluster
 from kanister_py.executor.working import Workers
 from kanister_py.gotemplate import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
@@ -24,6 +27,15 @@ from kanister_py.values import NamedTuple
 RUN_LABEL: Final = "kanister-py.io/run"
 ATTEMPT_LABEL: Final = "kanister-py.io/attempt"
 """Label of pods whose run key has a part: the key without it."""
+
+_TAIL_LINES: Final = 10
+_TAIL_WIDTH: Final = 400
+_FIRST_POLL_SECONDS: Final = 0.1
+_LONGEST_POLL_SECONDS: Final = 10.0
+# A wait on watches needs no asking. This is for what also depends on the time; the longer
+# a wait, the less a little more matters, and a thousand may wait at once.
+_SAFETY_SECONDS: Final = 30.0
+_LONGEST_SAFETY_SECONDS: Final = 240.0
 
 
 class RunIdentity(NamedTuple):
@@ -72,34 +84,23 @@ class RunningPhase:
         on_log: Callable[[str], None] | None = None,
         owner: Mapping[str, Any] | None = None,
     ) -> None:
-        cluster = TracedCluster(surroundings.cluster)
-        waits = PhaseWaits(
-            cluster,
-            surroundings.clock,
-            surroundings.workers,
-            surroundings.watches,
-            stop,
-            runs_pods=surroundings.cluster.runs_pods,
-        )
         self.run: Final = run
-        self._on_progress = on_progress
-        self.cluster: Final = cluster.as_cluster()
+        self._traced = TracedCluster(surroundings.cluster)
+        self.cluster: Final = self._traced.as_cluster()
         self.renderer = Renderer(effects=surroundings.effects)
         self.is_taken_up = False
         self._surroundings = surroundings
         self._stop = stop
+        self._masker = masker
+        self._learn = learn
+        self._on_progress = on_progress
+        self._on_log = on_log
         self._owner = owner
-        self._log = PhaseLog(masker, learn, on_log)
+        self._last_lines: deque[str] = deque(maxlen=_TAIL_LINES)
         self._cleanups: list[Callable[[], None]] = []
         # These parts of a context are made by others.
-        self.log = self._log.add
-        self.mask = self._log.mask
-        self.conceal = self._log.conceal
-        self.learn_secrets = self._log.learn_secrets
         self.now = surroundings.clock.now
         self.idle = surroundings.workers.idle
-        self.sleep = waits.sleep
-        self.wait = waits.wait
         self.on_cancel = stop.listening
 
     def begin(self, renderer: Renderer, *, is_taken_up: bool) -> None:
@@ -139,19 +140,110 @@ class RunningPhase:
         cleanups, self._cleanups = self._cleanups[::-1], []
         return cleanups
 
+    # Its log
+
+    def log(self, line: str) -> None:
+        for each in line.splitlines():
+            text = each.strip()
+            if text:
+                self._last_lines.append(text)
+            if self._on_log is not None:
+                self._on_log(self.mask(each))
+
+    def mask(self, text: str) -> str:
+        return self._masker.mask(text)
+
+    def conceal(self, secret: str) -> None:
+        raw = secret.encode("utf-8", "surrogateescape")
+        self.learn_secrets([{"data": {"secret": b64encode(raw).decode()}}])
+
+    def learn_secrets(self, secrets: Iterable[Mapping[str, Any]]) -> None:
+        """Mask from now on what these Secrets hold too."""
+        self._masker = self._learn(secrets)
+
     @property
     def log_tail(self) -> tuple[str, ...]:
         """The last lines that say anything, without secrets and cut to fit."""
-        return self._log.tail
+        lines = map(self.mask, self._last_lines)
+        return tuple(
+            [each if len(each) <= _TAIL_WIDTH else f"{each[: _TAIL_WIDTH - 1]}…" for each in lines]
+        )
 
     def read_outputs(self, stream: Iterable[bytes]) -> dict[str, str]:
-        reader = OutputReader(self.log)
+        parser, lines = OutputParser(), LogLines(self.log)
         with self.idle():
             for chunk in stream:
-                reader.feed(chunk)
+                for piece in parser.feed(chunk):
+                    if isinstance(piece, bytes):
+                        lines.feed(piece)
                 self.check_cancelled()
             self.check_cancelled()
-            return reader.finish()
+            for piece in parser.finish():
+                if isinstance(piece, bytes):
+                    lines.feed(piece)
+            lines.finish()
+            if parser.error is not None:
+                raise parser.error
+            return parser.outputs
+
+    # Waiting, without a slot
+
+    def sleep(self, seconds: float) -> None:
+        clock = self._surroundings.clock
+        wakeup = _Wakeup(clock)
+        until = clock.monotonic() + seconds
+        with self.idle(), self._stop.listening(wakeup.wake):
+            while self._stop.why is None and wakeup.wait_until(until):
+                pass
+        self._stop.check()
+
+    def wait(
+        self,
+        until: Callable[[], Any],
+        *,
+        timeout_seconds: float | None = None,
+        what: str = "",
+        every_seconds: float | None = None,
+    ) -> Any:
+        self._stop.check()
+        answer, reads = self._traced.trace(until)
+        if answer:
+            return answer
+        self._refuse_pods(reads)
+        clock, watches = self._surroundings.clock, self._surroundings.watches
+        deadline = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
+        wakeup = _Wakeup(clock)
+        with self.idle(), self._stop.listening(wakeup.wake):
+            subscription = watches.subscribe(reads, wakeup.wake)
+            pause = every_seconds or _FIRST_POLL_SECONDS
+            try:
+                while True:
+                    self._stop.check()
+                    # Between the first look and the watch something may have happened.
+                    answer, now_read = watches.look(lambda: self._traced.trace(until))
+                    if answer:
+                        return answer
+                    if now_read != reads:
+                        reads = now_read
+                        renewed = watches.subscribe(reads, wakeup.wake)
+                        subscription.close()
+                        subscription = renewed
+                        continue
+                    if deadline is not None and clock.monotonic() >= deadline:
+                        raise WaitTimedOut(what, timeout_seconds or 0.0)
+                    next_look, pause = _next_look(subscription, reads, every_seconds, pause)
+                    look_at = clock.monotonic() + next_look
+                    wakeup.wait_until(look_at if deadline is None else min(look_at, deadline))
+            finally:
+                subscription.close()
+
+    def _refuse_pods(self, reads: Iterable[Read]) -> None:
+        """A pod that no node runs never changes: waiting for it would never end."""
+        if self._surroundings.cluster.runs_pods:
+            return
+        for read in sorted(reads, key=lambda each: (each.namespace, each.name)):
+            if read.resource == PODS:
+                raise PodsNotRun(read.name or "(any)", read.namespace)
 
     # What the function makes
 
@@ -162,3 +254,41 @@ class RunningPhase:
         if self._owner is None or self._owner.get("namespace") != namespace:
             return []
         return [{key: each for key, each in self._owner.items() if key != "namespace"}]
+
+
+def _next_look(
+    subscription: Subscription, reads: frozenset[Read], every_seconds: float | None, pause: float
+) -> tuple[float, float]:
+    """Say after how long to look again if nothing wakes the waiter, and how long after that."""
+    if every_seconds is not None:
+        return every_seconds, every_seconds
+    if reads and not subscription.is_blind:
+        pause = max(pause, _SAFETY_SECONDS)
+        return pause, min(pause * 2, _LONGEST_SAFETY_SECONDS)
+    pause = min(pause, _LONGEST_POLL_SECONDS)
+    return pause, min(pause * 2, _LONGEST_POLL_SECONDS)
+
+
+class _Wakeup:
+    """Lets one thread sleep until a time, or until it is woken."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._condition = Condition(Lock())
+        self._is_awake = False
+
+    def wake(self) -> None:
+        with self._condition:
+            self._is_awake = True
+            self._condition.notify_all()
+
+    def wait_until(self, time: float) -> bool:
+        """Sleep; say whether there is time left."""
+        with self._condition:
+            while not self._is_awake:
+                left = time - self._clock.monotonic()
+                if left <= 0:
+                    return False
+                self._clock.wait(self._condition, left)
+            self._is_awake = False
+        return self._clock.monotonic() < time
