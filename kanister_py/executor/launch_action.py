@@ -98,24 +98,30 @@ Choices: TypeAlias = Sequence[Choice[FunctionEntry] | KanisterError]
 """The version of each phase of an action, or why it gets none; the deferred one is last."""
 
 
-def launch_action(
-    course: ActionCourse,
-    index: int,
-    choices: Choices,
-    load: Callable[[FunctionEntry], type[Func]],
-    surroundings: Surroundings,
-    time: datetime,
-    status: ActionStatus,
-    *,
-    secrets: SecretBook,
-) -> ActionWork:
+class Launch(NamedTuple):
+    """An action to launch, and what is at hand for it.
+
+    What is secret stands in `secrets` as soon as it is known: what goes wrong after that
+    may speak of it.
+    """
+
+    course: ActionCourse
+    choices: Choices
+    load: Callable[[FunctionEntry], type[Func]]
+    surroundings: Surroundings
+    time: datetime
+    status: ActionStatus
+    secrets: SecretBook
+
+
+def launch_action(launch: Launch, index: int) -> ActionWork:
     """Read what an action's templates see, and render what its phases refer to.
 
     An action that was launched before is as it was then, and its later phases see what
     the earlier ones gave. One that is sure to fail is refused with everything it would
-    fail for, and with nothing touched. What is secret stands in `secrets` as soon as it
-    is known: what goes wrong after that may speak of it.
+    fail for, and with nothing touched.
     """
+    course, choices, load, surroundings, time, status, secrets = launch
     cluster = surroundings.cluster
     try:
         renderer = renderer_of(course.blueprint, course.spec.name, surroundings.effects)
@@ -130,8 +136,7 @@ def launch_action(
     params = Params(fetched.facts)
     warnings: tuple[Warned, ...] = ()
     if status.start_time is None:
-        known = Known(renderer, Params(fetched.facts), load)
-        warnings = _look_first(course, choices, known, surroundings, fetched, status, secrets)
+        warnings = _look_first(launch, renderer, fetched)
     else:
         secrets.take_in(params.secret_texts())
         if fetched.missing:
@@ -155,43 +160,22 @@ def launch_action(
     return work
 
 
-def look_at_action(
-    course: ActionCourse,
-    choices: Choices,
-    load: Callable[[FunctionEntry], type[Func]],
-    surroundings: Surroundings,
-    time: datetime,
-    status: ActionStatus,
-    *,
-    secrets: SecretBook,
-    is_later: bool,
-) -> None:
+def look_at_action(launch: Launch, *, is_later: bool) -> None:
     """Raise what an action is sure to fail for, without launching it.
 
     `is_later`: other actions run before it, which may change what it finds in the cluster.
     """
-    renderer = renderer_of(course.blueprint, course.spec.name, surroundings.effects)
-    fetched = fetch_facts(surroundings.facts or surroundings.cluster, course.spec, time)
-    known = Known(renderer, Params(fetched.facts), load)
-    _look_first(course, choices, known, surroundings, fetched, status, secrets, is_later=is_later)
+    spec, around = launch.course.spec, launch.surroundings
+    renderer = renderer_of(launch.course.blueprint, spec.name, around.effects)
+    fetched = fetch_facts(around.facts or around.cluster, spec, launch.time)
+    _look_first(launch, renderer, fetched, is_later=is_later)
 
 
 def _look_first(
-    course: ActionCourse,
-    choices: Choices,
-    known: Known,
-    surroundings: Surroundings,
-    fetched: Fetched,
-    status: ActionStatus,
-    secrets: SecretBook,
-    *,
-    is_later: bool = False,
+    launch: Launch, renderer: Renderer, fetched: Fetched, *, is_later: bool = False
 ) -> tuple[Warned, ...]:
-    """Refuse what is sure to fail, and give warnings about the rest.
-
-    `known.params` has no other user: what only a look at later phases shows must not be seen
-    by earlier ones.
-    """
+    """Refuse what is sure to fail, and give warnings about the rest."""
+    course, choices, load, surroundings, _, status, secrets = launch
     name, cluster = course.spec.name, surroundings.cluster
     current = current_phase(status)
     done = len(status.phases) if current is None else current
@@ -200,7 +184,12 @@ def _look_first(
         for phase in status.phases[:done]
         for kind in ("Secrets", "ConfigMaps")
     }
-    known = known._replace(
+    known = Known(
+        renderer,
+        # These have no other user: what only a look at later phases shows must not be seen
+        # by earlier ones.
+        Params(fetched.facts),
+        load,
         open={**(_OF_CLUSTER if is_later else fetched.open), **over},
         is_whole=True,
         preferred=course.spec.preferred_version,
@@ -220,7 +209,7 @@ def _look_first(
     ]
     obstacles += seen.obstacles
     if surroundings.checks_access:
-        obstacles += forbidden(seen, known.renderer.origin, cluster)
+        obstacles += forbidden(seen, renderer.origin, cluster)
     if obstacles:
         raise ActionRefused(obstacles)
     warnings = [("NotChecked", each) for each in seen.unchecked]

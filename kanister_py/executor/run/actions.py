@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from threading import Lock
 from typing import Any, Final
 
@@ -23,6 +23,7 @@ from kanister_py.executor.insist import insist
 from kanister_py.executor.launch_action import (
     ActionWork,
     Choices,
+    Launch,
     SecretBook,
     launch_action,
     look_at_action,
@@ -117,20 +118,23 @@ class Actions:
         """
         work = self._work.get(index)
         if work is None:
-            find = partial(self._find, index, status, status.start_time or now())
+            time = status.start_time or now()
+
+            def find() -> ActionWork:
+                return launch_action(self._launch_of(index, status, time), index)
+
             work = self._work[index] = insist(find, LAUNCH_RETRY, rest)
         return work
 
-    def _find(self, index: int, status: ActionStatus, time: datetime) -> ActionWork:
-        return launch_action(
+    def _launch_of(self, index: int, status: ActionStatus, time: datetime) -> Launch:
+        return Launch(
             self._course.actions[index],
-            index,
             self._choices_of(index, status),
             self._functions.load,
             self._surroundings,
             time,
             status,
-            secrets=self._secrets.setdefault(index, SecretBook()),
+            self._secrets.setdefault(index, SecretBook()),
         )
 
     def refusal(
@@ -156,16 +160,8 @@ class Actions:
                 if index not in self._chosen and status.state is State.PENDING:
                     self.choose_versions(index)
                 try:
-                    look_at_action(
-                        self._course.actions[index],
-                        self._choices_of(index, action),
-                        self._functions.load,
-                        self._surroundings,
-                        now,
-                        action,
-                        secrets=self._secrets.setdefault(index, SecretBook()),
-                        is_later=is_sequential and index > 0,
-                    )
+                    launch = self._launch_of(index, action, now)
+                    look_at_action(launch, is_later=is_sequential and index > 0)
                 except TransientError:
                     continue
                 except KanisterError as error:
