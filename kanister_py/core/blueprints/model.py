@@ -299,14 +299,8 @@ class ResourceReader(Reader):
 
 
 _ACTION_KEYS = (
-    "name",
-    "kind",
-    "configMapNames",
-    "secretNames",
-    "inputArtifactNames",
-    "outputArtifacts",
-    "phases",
-    "deferPhase",
+    *("name", "kind", "configMapNames", "secretNames", "inputArtifactNames"),
+    *("outputArtifacts", "phases", "deferPhase"),
 )
 _PHASE_KEYS = ("func", "name", "objects", "args", "funcVersion", "if", "timeout", "retry")
 

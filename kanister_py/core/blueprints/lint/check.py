@@ -10,9 +10,7 @@ from kanister_py.core.blueprints.lint import (
     arguments,
     pipelines,
     reading,
-    schedules,
     structure,
-    suppressions,
     versions,
 )
 from kanister_py.core.blueprints.lint.context import Context
@@ -42,9 +40,7 @@ def rules() -> Mapping[str, Rule]:
         rule.id: rule
         for rule in (
             *reading.RULES,
-            *suppressions.RULES,
             *action_sets.RULES,
-            *schedules.RULES,
             *pipelines.RULES,
             *versions.RULES,
             *structure.RULES,
@@ -81,7 +77,7 @@ def lint_sources(
         for found in read.pipelines:
             of_file += pipelines.check_pipeline(found, packages, context)
         if read.ignored:
-            of_file += suppressions.check_suppressions(read.text, file, rules(), context.hints)
+            of_file += reading.check_suppressions(read.text, file, rules(), context.hints)
         findings += [each for each in of_file if not _is_ignored(each, read.ignored, ignore)]
     return Report(
         tuple(in_order(findings, [*reads])),
@@ -109,7 +105,7 @@ def _findings_of(
     for found in read.action_sets:
         yield from action_sets.check_action_set(found, blueprints, context)
     for found in read.schedules:
-        yield from schedules.check_schedule(found, blueprints, context)
+        yield from action_sets.check_schedule(found, blueprints, context)
 
 
 def check_actions(located: LocatedBlueprint, context: Context) -> Iterator[Finding]:
@@ -159,4 +155,4 @@ def _is_ignored(
     here = ignored.get(finding.line, frozenset())
     # What cannot be read is no matter of taste.
     is_taste = finding.rule not in (UNREADABLE.id, NOT_A_BLUEPRINT.id)
-    return is_taste and (finding.rule in here or here == suppressions.EVERY_RULE)
+    return is_taste and (finding.rule in here or here == reading.EVERY_RULE)

@@ -18,7 +18,7 @@ from kanister_py.core.errors import InvalidVersion, did_you_mean
 from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
 from kanister_py.core.objects.parts import annotations_of, metadata_of, spec_of
 from kanister_py.core.objects.reading import mapping_of
-from kanister_py.core.registry.choose import Asked
+from kanister_py.core.registry.choose import Asked, Choice
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.revisions.functions import PACKAGE_TAG, RENDER_RUNTIME, RUNTIME, Runtime
 from kanister_py.core.revisions.stand_ins import (
@@ -121,29 +121,55 @@ def packages_of(
 
 
 def _package_of(found: Found, registry: Registry[FunctionEntry]) -> Package:
-    metadata, annotations = metadata_of(found.value), annotations_of(found.value)
-    package = str(spec_of(found.value).get(_key_of(found)) or "")
-    is_ours = annotations.get(RUNTIME) == Runtime.IN_PROCESS
-    name = str(metadata.get("name") or "")
+    package, tag = _image_of(found)
+    is_ours = annotations_of(found.value).get(RUNTIME) == Runtime.IN_PROCESS
+    name = str(metadata_of(found.value).get("name") or "")
     function = own_function(registry, name, repository_of(package), is_ours=is_ours)
-    tag = str(annotations.get(PACKAGE_TAG) or tag_of(package))
     other = None if function else _stood_for(found, registry)
-    is_known = other is not None and not other.doubt(tag)
-    return Package(function, tag, other.entry if other is not None and is_known else None)
+    stand_in = other.entry if other is not None and not other.doubt(tag) else None
+    return Package(function, tag, stand_in)
 
 
-def _stood_for(found: Found, registry: Registry[FunctionEntry]) -> StandIn | None:
-    """Find what `render` puts in for a package of others, unless that runs elsewhere."""
-    annotations = annotations_of(found.value)
-    if annotations.get(RENDER_RUNTIME, Runtime.IN_PROCESS) != Runtime.IN_PROCESS:
-        return None
+def _image_of(found: Found) -> tuple[str, str]:
+    """Give the image of a package, and its tag."""
     package = str(spec_of(found.value).get(_key_of(found)) or "")
-    tag = str(annotations.get(PACKAGE_TAG) or tag_of(package))
-    return stand_in_for(registry, repository_of(package), tag)
+    return package, str(annotations_of(found.value).get(PACKAGE_TAG) or tag_of(package))
 
 
 def _key_of(found: Found) -> str:
     return "package" if found.kind == "Function" else "image"
+
+
+def _stood_for(found: Found, registry: Registry[FunctionEntry]) -> StandIn | None:
+    """Find what `render` puts in for a package of others, unless that runs elsewhere."""
+    runtime = annotations_of(found.value).get(RENDER_RUNTIME, Runtime.IN_PROCESS)
+    if runtime != Runtime.IN_PROCESS:
+        return None
+    package, tag = _image_of(found)
+    return stand_in_for(registry, repository_of(package), tag)
+
+
+class _Step(NamedTuple):
+    """One step of a pipeline, as it is written."""
+
+    found: Found
+    index: int
+    data: Mapping[str, Any]
+
+    @property
+    def function(self) -> Any:
+        return mapping_of(self.data.get("functionRef")).get("name")
+
+    def spot(self, function: str, *path: str | int) -> Spot:
+        at = ("spec", "pipeline", self.index, *path)
+        return Spot(self.found, at, phase=str(self.data.get("step") or ""), function=function)
+
+
+def _steps_of(found: Found) -> Iterator[_Step]:
+    pipeline = spec_of(found.value).get("pipeline")
+    for index, step in enumerate(pipeline if isinstance(pipeline, list) else ()):
+        if isinstance(step, dict):
+            yield _Step(found, index, step)
 
 
 def asks_of(
@@ -151,8 +177,10 @@ def asks_of(
 ) -> Iterator[Ask]:
     """Find where an object asks for versions."""
     if is_pipeline(found):
-        for index, step in _steps_of(found):
-            yield from _asks_of_step(found, index, step, packages, registry)
+        for step in _steps_of(found):
+            ask = _ask_of(step, packages, registry)
+            if ask is not None:
+                yield ask
         return
     package = _package_of(found, registry)
     if package.function:
@@ -163,50 +191,30 @@ def asks_of(
         yield Ask(spot, package.tag, "the tag of spec.package", text, found.kind == "Function")
 
 
-def _steps_of(found: Found) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    pipeline = spec_of(found.value).get("pipeline")
-    for index, step in enumerate(pipeline if isinstance(pipeline, list) else ()):
-        if isinstance(step, dict):
-            yield index, step
-
-
-def _asks_of_step(
-    found: Found,
-    index: int,
-    step: Mapping[str, Any],
-    packages: Mapping[str, Package],
-    registry: Registry[FunctionEntry],
-) -> Iterator[Ask]:
-    reference = mapping_of(step.get("functionRef"))
-    name, version = reference.get("name"), reference.get("version")
-    named = mapping_of(step.get("functionRevisionRef")).get("name")
+def _ask_of(
+    step: _Step, packages: Mapping[str, Package], registry: Registry[FunctionEntry]
+) -> Ask | None:
+    name, version = step.function, mapping_of(step.data.get("functionRef")).get("version")
+    named = mapping_of(step.data.get("functionRevisionRef")).get("name")
     package = packages.get(str(name))
     if package is None:
         package = Package(named_here(registry, str(name).removeprefix(f"{OWNER}-")), "")
     if not package.function:
-        return
-    base = ("spec", "pipeline", index)
-    spot = Spot(found, base, phase=str(step.get("step") or ""), function=package.function)
-    given = mapping_of(step.get("input"))
+        return None
+    spot = step.spot(package.function)
+    given = mapping_of(step.data.get("input"))
     if isinstance(version, str) and version:
         where = spot.at("functionRef", "version")
-        yield Ask(where, version, "functionRef.version", version, input=given)
-    elif named in packages:
-        where = spot.at("functionRevisionRef", "name")
+        return Ask(where, version, "functionRef.version", version, input=given)
+    by_revision = spot.at("functionRevisionRef", "name")
+    if named in packages:
         setting = "functionRevisionRef to a revision of"
-        yield Ask(where, packages[str(named)].tag, setting, str(named), False, given)
-    elif str(name) not in packages and (built_in := _built_in_version(str(named), str(name))):
-        where = spot.at("functionRevisionRef", "name")
+        return Ask(by_revision, packages[str(named)].tag, setting, str(named), False, given)
+    if str(name) not in packages and (built_in := _built_in_version(str(named), str(name))):
         setting = "the version in functionRevisionRef.name"
-        yield Ask(where, built_in, setting, str(named), input=given)
-    else:
-        yield Ask(
-            spot.at("functionRef", "name"),
-            package.tag,
-            "functionRef.version",
-            is_own=not package.tag,
-            input=given,
-        )
+        return Ask(by_revision, built_in, setting, str(named), input=given)
+    where, is_own = spot.at("functionRef", "name"), not package.tag
+    return Ask(where, package.tag, "functionRef.version", is_own=is_own, input=given)
 
 
 def _built_in_version(revision: str, function: str) -> str:
@@ -232,28 +240,23 @@ def check_pipeline(
         form = check_form(found, "Composition", NOT_A_COMPOSITION, context)
         yield from (each for each in form if (each.rule, each.path) not in reported)
         yield from _misspelt_functions(found, packages, context)
-        for index, step in _steps_of(found):
-            yield from _check_input(found, index, step, packages, context)
+        for step in _steps_of(found):
+            yield from _check_input(step, packages, context)
 
 
 def _check_input(
-    found: Found,
-    index: int,
-    step: Mapping[str, Any],
-    packages: Mapping[str, Package],
-    context: Context,
+    step: _Step, packages: Mapping[str, Package], context: Context
 ) -> Iterator[Finding]:
     """Have the code of a built-in function read the input of a step."""
-    given = step.get("input")
-    if "inputRef" in step or not isinstance(given, dict | None):
+    given = step.data.get("input")
+    if "inputRef" in step.data or not isinstance(given, dict | None):
         return
-    entry = _entry_of(found, index, step, packages, context)
+    entry = _entry_of(step, packages, context)
     read = None if entry is None else getattr(context.code(entry), "refusal_of", None)
     refused = None if read is None else read(given)
     if entry is None or refused is None:
         return
-    path = ("spec", "pipeline", index, "input", *_steps_in(refused.path))
-    spot = Spot(found, path, phase=str(step.get("step") or ""), function=entry.function)
+    spot = step.spot(entry.function, "input", *_steps_in(refused.path))
     meant = context.hints.did_you_mean(refused.word, refused.known) if refused.word else ""
     where = f"{refused.path}: " if refused.path else ""
     message = f"{where}{refused.message[:1].upper()}{refused.message[1:]}{meant}"
@@ -261,21 +264,20 @@ def _check_input(
 
 
 def _entry_of(
-    found: Found,
-    index: int,
-    step: Mapping[str, Any],
-    packages: Mapping[str, Package],
-    context: Context,
+    step: _Step, packages: Mapping[str, Package], context: Context
 ) -> FunctionEntry | None:
     """Give the version that a step gets, if it is known to be one of the registry."""
-    package = packages.get(str(mapping_of(step.get("functionRef")).get("name")))
+    package = packages.get(str(step.function))
     if package is not None and package.stand_in is not None:
         return package.stand_in
-    for ask in _asks_of_step(found, index, step, packages, context.registry):
-        asked = Asked("" if ask.version in NO_TAGS else ask.version, ask.setting)
-        choice, _ = check_version(ask.spot, asked, context, FunctionKind.COMPOSITION)
-        return None if choice is None else choice.chosen
-    return None
+    ask = _ask_of(step, packages, context.registry)
+    choice = None if ask is None else _choice_for(ask, context)[0]
+    return None if choice is None else choice.chosen
+
+
+def _choice_for(ask: Ask, context: Context) -> tuple[Choice[FunctionEntry] | None, list[Finding]]:
+    asked = Asked("" if ask.version in NO_TAGS else ask.version, ask.setting)
+    return check_version(ask.spot, asked, context, FunctionKind.COMPOSITION)
 
 
 def _steps_in(path: str) -> tuple[str | int, ...]:
@@ -291,16 +293,13 @@ def _check_versions(
     for ask in asks_of(found, packages, context.registry):
         is_reference = ask.spot.path[-2:] == ("functionRevisionRef", "name")
         if ask.is_own or is_reference or found.kind == "FunctionRevision":
-            asked = Asked("" if ask.version in NO_TAGS else ask.version, ask.setting)
-            yield from check_version(ask.spot, asked, context, FunctionKind.COMPOSITION)[1]
+            yield from _choice_for(ask, context)[1]
 
 
 def _not_stood_for(found: Found, context: Context) -> Iterator[Finding]:
-    annotations = annotations_of(found.value)
-    if annotations.get(RUNTIME) == Runtime.IN_PROCESS:
+    if annotations_of(found.value).get(RUNTIME) == Runtime.IN_PROCESS:
         return  # its tag is our number
-    package = str(spec_of(found.value).get(_key_of(found)) or "")
-    tag = str(annotations.get(PACKAGE_TAG) or tag_of(package))
+    package, tag = _image_of(found)
     other = _stood_for(found, context.registry)
     if other is not None and (doubt := other.doubt(tag)):
         spot = Spot(found, ("spec", _key_of(found)), function=other.entry.function)
@@ -315,8 +314,8 @@ def _misspelt_functions(
         each.function.removeprefix(_PREFIX): each.function
         for each in composition_families(context.registry)
     }
-    for index, step in _steps_of(found):
-        name = mapping_of(step.get("functionRef")).get("name")
+    for step in _steps_of(found):
+        name = step.function
         if not isinstance(name, str) or not name or name in packages:
             continue
         bare = name.removeprefix(f"{OWNER}-")
@@ -324,8 +323,7 @@ def _misspelt_functions(
             continue
         near = context.hints.nearest(bare.removeprefix(_PREFIX), [*names])
         if near:
-            path = ("spec", "pipeline", index, "functionRef", "name")
-            spot = Spot(found, path, phase=str(step.get("step") or ""), function=name)
             meant = did_you_mean([names[each] for each in near])
             message = f"No built-in function is called {name}{meant}"
+            spot = step.spot(name, "functionRef", "name")
             yield spot.finding(MISSPELT_FUNCTION, message)

@@ -1,14 +1,13 @@
-"""Contents of files: the Blueprints and ActionSets that lint looks at."""
+"""Contents of files: what lint looks at, and the comments that silence it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, finding_of
+from kanister_py.core.blueprints.lint.action_sets import SCHEDULES, is_schedule, template_of
+from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, finding_of
 from kanister_py.core.blueprints.lint.pipelines import is_of_pipelines
-from kanister_py.core.blueprints.lint.schedules import GROUP as SCHEDULES
-from kanister_py.core.blueprints.lint.schedules import is_schedule, template_of
-from kanister_py.core.blueprints.lint.suppressions import suppressions_in
 from kanister_py.core.blueprints.model import (
     GROUP,
     Blueprint,
@@ -19,8 +18,9 @@ from kanister_py.core.blueprints.model import (
     objects_at,
     read_what_can_be_read,
 )
-from kanister_py.core.errors import InvalidDocument, did_you_mean
+from kanister_py.core.errors import InvalidDocument, Problem, did_you_mean
 from kanister_py.core.objects.documents import Document, kind_of, nearest, parse_documents
+from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple
 
 UNREADABLE = Rule(
@@ -44,7 +44,13 @@ OVERLOOKED = Rule(
     "Kinds are exact, capitals included. Nothing in the object was looked at, and no "
     "API server takes it for what it seems to be.",
 )
-RULES = (UNREADABLE, NOT_A_BLUEPRINT, OVERLOOKED)
+UNKNOWN_IGNORED = Rule(
+    "ignore-unknown",
+    Severity.WARNING,
+    "A comment silences a rule that does not exist.",
+    "A misspelt rule silences nothing. `kanister-py lint --explain all` lists the rules.",
+)
+RULES = (UNREADABLE, NOT_A_BLUEPRINT, OVERLOOKED, UNKNOWN_IGNORED)
 
 
 class Source(NamedTuple):
@@ -103,25 +109,14 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     GROUP: ("Blueprint", "ActionSet", "Profile", "RepositoryServer"),
     SCHEDULES: ("Schedule",),
     "apiextensions.crossplane.io": (
-        "Composition",
-        "CompositionRevision",
-        "CompositeResourceDefinition",
-        "EnvironmentConfig",
-        "ManagedResourceActivationPolicy",
-        "ManagedResourceDefinition",
+        *("Composition", "CompositionRevision", "CompositeResourceDefinition"),
+        *("EnvironmentConfig", "ManagedResourceActivationPolicy", "ManagedResourceDefinition"),
         "Usage",
     ),
     "pkg.crossplane.io": (
-        "Function",
-        "FunctionRevision",
-        "DeploymentRuntimeConfig",
-        "Configuration",
-        "ConfigurationRevision",
-        "ControllerConfig",
-        "ImageConfig",
-        "Lock",
-        "Provider",
-        "ProviderRevision",
+        *("Function", "FunctionRevision", "DeploymentRuntimeConfig", "ControllerConfig"),
+        *("Configuration", "ConfigurationRevision", "Provider", "ProviderRevision"),
+        *("ImageConfig", "Lock"),
     ),
 }
 """The kinds of each group, whether or not lint is about them."""
@@ -199,3 +194,50 @@ def _not_objects(documents: Sequence[Document]) -> Iterator[Finding]:
         if not isinstance(document.value, dict):
             message = f"An object is a map, found {kind_of(document.value)}"
             yield finding_of(document.problem((), message), UNREADABLE)
+
+
+# Comments that silence rules
+
+
+_COMMENT = pattern_of(
+    r"(?P<before>.*?)(?:^|(?<=\s))#\s*kanister-py:\s*ignore(?:\s*=\s*(?P<rules>[\w-]+(?:\s*,\s*[\w-]+)*))?\s*$"
+)
+EVERY_RULE = frozenset({"*"})
+
+
+def suppressions_in(text: str) -> Mapping[int, frozenset[str]]:
+    """Find the comments `# kanister-py: ignore` and `# kanister-py: ignore=RULE,RULE`.
+
+    Gives the rules for each line. A comment on a line of its own speaks of the line below.
+    """
+    if "kanister-py:" not in text:
+        return {}
+    by_line: dict[int, frozenset[str]] = {}
+    for number, match in _comments_in(text):
+        target = number if match["before"].strip() else number + 1
+        by_line[target] = by_line.get(target, frozenset()) | _rules_of(match)
+    return by_line
+
+
+def check_suppressions(
+    text: str, file: str, known: Collection[str], hints: Hints
+) -> Iterator[Finding]:
+    """Find the comments that silence a rule which does not exist."""
+    for number, match in _comments_in(text):
+        for name in sorted(_rules_of(match) - EVERY_RULE - {*known}):
+            meant = hints.did_you_mean(name, [*known])
+            column = match.start("rules") + 1
+            message = f"No rule {name!r} to ignore{meant}"
+            yield finding_of(Problem(file, number, column, "", message), UNKNOWN_IGNORED)
+
+
+def _comments_in(text: str) -> Iterator[tuple[int, re.Match[str]]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        match = _COMMENT.match(line)
+        if match is not None:
+            yield number, match
+
+
+def _rules_of(match: re.Match[str]) -> frozenset[str]:
+    rules = match["rules"]
+    return frozenset(re.split(r"\s*,\s*", rules)) if rules else EVERY_RULE

@@ -77,15 +77,8 @@ NOT_FETCHED = Rule(
     "other references are passed over without a word.",
 )
 RULES = (
-    UNKNOWN_KEY,
-    API_VERSION,
-    NO_NAME,
-    NO_PHASES,
-    NO_FUNC,
-    NO_PHASE_NAME,
-    DUPLICATE,
-    DUPLICATE_ACROSS,
-    NOT_FETCHED,
+    *(UNKNOWN_KEY, API_VERSION, NO_NAME, NO_PHASES, NO_FUNC, NO_PHASE_NAME),
+    *(DUPLICATE, DUPLICATE_ACROSS, NOT_FETCHED),
 )
 
 
