@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from kanister_py.core.actionsets.rules import ExecutionMode
 from kanister_py.core.blueprints.model import (
     Artifact,
     Found,
+    Metadata,
     ObjectReference,
     ResourceReader,
 )
@@ -17,8 +18,6 @@ from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.objects.documents import Document, Path
 from kanister_py.core.objects.reading import UnknownKey
 from kanister_py.values import NamedTuple
-
-T = TypeVar("T")
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
@@ -51,23 +50,12 @@ class ActionSetSpec(NamedTuple):
     ttl_seconds_after_failure: int | None = None
 
 
-class ActionSetMetadata(NamedTuple):
-    """Names of an ActionSet, and the UID that tells it from others of its name."""
-
-    name: str = ""
-    generate_name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    labels: Mapping[str, str] = _NOTHING
-    annotations: Mapping[str, str] = _NOTHING
-
-
 class ActionSet(NamedTuple):
     """Actions of blueprints, to be run once. `status` is as the resource holds it."""
 
     api_version: str = ""
     kind: str = "ActionSet"
-    metadata: ActionSetMetadata = ActionSetMetadata()
+    metadata: Metadata = Metadata()
     spec: ActionSetSpec = ActionSetSpec()
     status: Mapping[str, Any] | None = None
 
@@ -123,22 +111,9 @@ class _Reader(ResourceReader):
         return ActionSet(
             api_version,
             kind or "ActionSet",
-            self._set_metadata(data.get("metadata"), (*path, "metadata")),
+            self.metadata(data.get("metadata"), (*path, "metadata")),
             self._spec(data.get("spec"), (*path, "spec")),
             None if status is None else self.mapping(status, (*path, "status"), keeps_nulls=True),
-        )
-
-    def _set_metadata(self, value: Any, path: Path) -> ActionSetMetadata:
-        data = self.mapping(value, path)
-        own = self.all_texts(data, ("name", "generateName", "namespace", "uid"), path)
-        name, generate_name, namespace, uid = own
-        return ActionSetMetadata(
-            name,
-            generate_name,
-            namespace,
-            uid,
-            self.texts(data, "labels", path),
-            self.texts(data, "annotations", path),
         )
 
     def _spec(self, value: Any, path: Path) -> ActionSetSpec:
@@ -175,9 +150,9 @@ class _Reader(ResourceReader):
             name,
             self.reference(data.get("object"), (*path, "object")),
             blueprint,
-            self._each(self.artifact, data, "artifacts", path),
-            self._each(self.reference, data, "configMaps", path),
-            self._each(self.reference, data, "secrets", path),
+            self.each(self.artifact, data, "artifacts", path),
+            self.each(self.reference, data, "configMaps", path),
+            self.each(self.reference, data, "secrets", path),
             None if profile is None else self.reference(profile, (*path, "profile")),
             None
             if override is None
@@ -187,16 +162,6 @@ class _Reader(ResourceReader):
             self._some_texts(data, "podLabels", path),
             self._some_texts(data, "podAnnotations", path),
         )
-
-    def _each(
-        self, read: Callable[[Any, Path], T], data: Mapping[str, Any], key: str, path: Path
-    ) -> Mapping[str, T]:
-        """Read what stands under each name of a map; most actions have none."""
-        value = data.get(key)
-        if value is None:
-            return _NOTHING
-        found = self.mapping(value, (*path, key))
-        return {name: read(each, (*path, key, name)) for name, each in found.items()}
 
     def _some_texts(self, data: Mapping[str, Any], key: str, path: Path) -> dict[str, str] | None:
         return None if data.get(key) is None else self.texts(data, key, path)

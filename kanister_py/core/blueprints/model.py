@@ -6,15 +6,17 @@ library for models takes longer to load than all the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.objects.documents import Document, Path, Place, kind_of
 from kanister_py.core.objects.reading import Reader, UnknownKey, mapping_of
 from kanister_py.core.retries import Retry, read_retry
 from kanister_py.values import NamedTuple
+
+T = TypeVar("T")
 
 GROUP: Final = "cr.kanister.io"
 
@@ -88,10 +90,12 @@ class Action(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """Name, namespace, labels and annotations of an object."""
+    """Names, labels and annotations of an object, and the UID that tells it from its namesakes."""
 
     name: str = ""
+    generate_name: str = ""
     namespace: str = ""
+    uid: str = ""
     labels: Mapping[str, str] = _EMPTY
     annotations: Mapping[str, str] = _EMPTY
 
@@ -225,27 +229,33 @@ class ResourceReader(Reader):
 
     def blueprint(self, value: Any, path: Path) -> Blueprint:
         data = self.mapping(value, path, ("apiVersion", "kind", "metadata", "actions"))
-        actions = self.mapping(data.get("actions"), (*path, "actions"))
         return Blueprint(
             self.text(data, "apiVersion", path),
             self.text(data, "kind", path),
             self.metadata(data.get("metadata"), (*path, "metadata")),
-            {name: self._action(each, (*path, "actions", name)) for name, each in actions.items()},
+            self.each(self._action, data, "actions", path),
         )
+
+    def each(
+        self, read: Callable[[Any, Path], T], data: Mapping[str, Any], key: str, path: Path
+    ) -> Mapping[str, T]:
+        """Read what stands under each name of a map under a key; often there is none."""
+        value = data.get(key)
+        if value is None:
+            return _EMPTY
+        found = self.mapping(value, (*path, key))
+        return {name: read(each, (*path, key, name)) for name, each in found.items()}
 
     def metadata(self, value: Any, path: Path) -> Metadata:
         # What else stands in an object's metadata is the cluster's.
         data = self.mapping(value, path)
-        return Metadata(
-            self.text(data, "name", path),
-            self.text(data, "namespace", path),
-            self.texts(data, "labels", path),
-            self.texts(data, "annotations", path),
-        )
+        own = self.all_texts(data, ("name", "generateName", "namespace", "uid"), path)
+        name, generate_name, namespace, uid = own
+        labels, annotations = (self.texts(data, key, path) for key in ("labels", "annotations"))
+        return Metadata(name, generate_name, namespace, uid, labels, annotations)
 
     def _action(self, value: Any, path: Path) -> Action:
         data = self.mapping(value, path, _ACTION_KEYS)
-        artifacts = self.mapping(data.get("outputArtifacts"), (*path, "outputArtifacts"))
         phases = self.items(data, "phases", path)
         deferred = data.get("deferPhase")
         return Action(
@@ -254,25 +264,18 @@ class ResourceReader(Reader):
             self.names(data, "configMapNames", path),
             self.names(data, "secretNames", path),
             self.names(data, "inputArtifactNames", path),
-            {
-                name: self.artifact(each, (*path, "outputArtifacts", name))
-                for name, each in artifacts.items()
-            },
+            self.each(self.artifact, data, "outputArtifacts", path),
             tuple(self._phase(each, (*path, "phases", index)) for index, each in enumerate(phases)),
             None if deferred is None else self._phase(deferred, (*path, "deferPhase")),
         )
 
     def _phase(self, value: Any, path: Path) -> Phase:
         data = self.mapping(value, path, _PHASE_KEYS)
-        objects = self.mapping(data.get("objects"), (*path, "objects"))
         condition = data.get("if")
         return Phase(
             self.text(data, "func", path),
             self.text(data, "name", path),
-            {
-                name: self.reference(each, (*path, "objects", name))
-                for name, each in objects.items()
-            },
+            self.each(self.reference, data, "objects", path),
             self.mapping(data.get("args"), (*path, "args"), keeps_nulls=True),
             self.text(data, "funcVersion", path),
             None if condition is None else self._condition(condition, (*path, "if")),

@@ -164,6 +164,7 @@ def plan_phase(
 
     `path` leads to it from its action; `choice` is the version it gets, or why it gets none.
     """
+    is_deferred = path[-1] == "deferPhase"
     texts = TextPlanner(path, known)
     condition = texts.value(phase.if_ or "", ("if",))
     is_wanted: bool | None = True
@@ -172,10 +173,25 @@ def plan_phase(
     obstacles = [*texts.obstacles]
     texts.obstacles.clear()
     args = texts.value(dict(phase.args), ("args",))
-    certain, found = _Chosen(), list(texts.obstacles)
+    found = list(texts.obstacles)
+    planned = PlannedPhase(
+        *(phase.name, phase.func),
+        condition=condition,
+        args=args,
+        is_deferred=is_deferred,
+        is_wanted=is_wanted,
+        at=DEFER if is_deferred else int(path[-1]),
+    )
+    accesses: tuple[Access, ...] | None = None
     try:
-        certain = _chosen(args, choice, known)
-        found += _problems_of_args(phase, args, certain, texts)
+        if isinstance(choice, KanisterError):
+            raise choice
+        code = known.load(choice.chosen)
+        listed = getattr(code, "access", lambda _: None)(args)
+        accesses = None if listed is None else tuple(listed)
+        version, notices = str(choice.chosen.version), choice.notices
+        planned = planned._replace(code=code, version=version, why=choice.why, notices=notices)
+        found += _problems_of_args(phase, args, code, texts)
     except KanisterError as error:
         key = "funcVersion" if phase.func_version else "func"
         is_preferred = (
@@ -189,58 +205,24 @@ def plan_phase(
             obstacles.append(each)
         elif is_wanted is None:
             unknown.append(Unknown(text_of_path(each.path[len(path) :]), (), each.message))
-    return PlannedPhase(
-        phase.name,
-        phase.func,
-        certain.version,
-        certain.why,
-        condition,
-        args,
-        tuple(unknown),
-        tuple(merged(certain.accesses or ())) if is_wanted is not False else (),
-        certain.notices,
-        tuple([each.message for each in obstacles]),
-        path[-1] == "deferPhase",
-        is_wanted,
-        is_wanted is not False and _may_make(certain.accesses),
-        tuple(obstacles),
-        tuple(texts.reads),
-        certain.code,
-        DEFER if path[-1] == "deferPhase" else int(path[-1]),
+    may_run = is_wanted is not False
+    return planned._replace(
+        unknown=tuple(unknown),
+        accesses=tuple(merged(accesses or ())) if may_run else (),
+        may_make=may_run and _may_make(accesses),
+        obstacles=tuple(obstacles),
+        reads=tuple(texts.reads),
     )
 
 
 _OF_VERSIONS = (InvalidVersion, FunctionVersionNotFound, FunctionVersionRemoved)
 
 
-class _Chosen(NamedTuple):
-    """The code that a phase calls, and what it says it will touch; None where it says nothing."""
-
-    code: type[Any] | None = None
-    version: str = ""
-    why: str = ""
-    notices: tuple[Notice, ...] = ()
-    accesses: tuple[Access, ...] | None = None
-
-
-def _chosen(
-    args: Mapping[str, Any],
-    choice: Choice[FunctionEntry] | KanisterError,
-    known: Known,
-) -> _Chosen:
-    if isinstance(choice, KanisterError):
-        raise choice
-    code = known.load(choice.chosen)
-    listed = getattr(code, "access", lambda _: None)(args)
-    accesses = None if listed is None else tuple(listed)
-    return _Chosen(code, str(choice.chosen.version), choice.why, choice.notices, accesses)
-
-
 def _problems_of_args(
-    phase: Phase, args: Mapping[str, Any], chosen: _Chosen, texts: TextPlanner
+    phase: Phase, args: Mapping[str, Any], code: type[Any], texts: TextPlanner
 ) -> list[Obstacle]:
     """Hold the args against the model of the code; what is not known yet may become anything."""
-    model = getattr(chosen.code, "Args", None)
+    model = getattr(code, "Args", None)
     if model is None or any(texts.is_open(name) for name in args):
         return []
     from kanister_py.core.objects.weak import InvalidArgs, known_args, problems_of_args
@@ -248,7 +230,7 @@ def _problems_of_args(
     failed = {each.path for each in texts.obstacles}
     obstacles = []
     given, is_open = args, texts.is_open
-    if getattr(chosen.code, "renders_own_args", False):
+    if getattr(code, "renders_own_args", False):
         given, is_open = phase.args, texts.is_template
     for problem in problems_of_args(model, given, is_open):
         name = problem.path.partition(".")[0].partition("[")[0]
@@ -259,7 +241,7 @@ def _problems_of_args(
             )
     if obstacles:
         return obstacles
-    refused = getattr(chosen.code, "refusals", lambda _: ())(known_args(given, is_open))
+    refused = getattr(code, "refusals", lambda _: ())(known_args(given, is_open))
     return [texts.obstacle(("args", name), error) for name, error in refused]
 
 

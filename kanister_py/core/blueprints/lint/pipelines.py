@@ -153,7 +153,7 @@ class _Step(NamedTuple):
     """One step of a pipeline, as it is written."""
 
     found: Found
-    index: int
+    at: int
     data: Mapping[str, Any]
 
     @property
@@ -161,8 +161,8 @@ class _Step(NamedTuple):
         return mapping_of(self.data.get("functionRef")).get("name")
 
     def spot(self, function: str, *path: str | int) -> Spot:
-        at = ("spec", "pipeline", self.index, *path)
-        return Spot(self.found, at, phase=str(self.data.get("step") or ""), function=function)
+        whole = ("spec", "pipeline", self.at, *path)
+        return Spot(self.found, whole, phase=str(self.data.get("step") or ""), function=function)
 
 
 def _steps_of(found: Found) -> Iterator[_Step]:
