@@ -373,7 +373,7 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
             checks_access=settings.checks_access,
             stores=object_stores(settings.locations),
         )
-        return handle.start_run(
+        run = handle.Run(
             header,
             recorded.outcomes if recorded is not None else (),
             FunctionSource(registry, load_function, settings.is_strict),
@@ -383,6 +383,7 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
             before=pods.wait_until_workloads_stand if pods is not None else None,
             close=partial(_close_run, stack.pop_all(), runner),
         )
+        return run.start()
     raise AssertionError("an exit stack swallows nothing")
 
 

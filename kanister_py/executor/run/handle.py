@@ -15,29 +15,11 @@ from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.executor.run.header import Header, replayed
 from kanister_py.executor.run.memory import Onlooker
 from kanister_py.executor.run.run import ActionSetRun, WaitingHost
-from kanister_py.ports.clock import Clock
 from kanister_py.ports.journal import Journal
 
 
-def start_run(
-    header: Header,
-    outcomes: Iterable[Outcome],
-    source: FunctionSource,
-    around: Surroundings,
-    *,
-    close: Callable[[], Sequence[Notice]],
-    journal: Journal | None = None,
-    onlooker: Onlooker | None = None,
-    before: Callable[[Callable[[], bool]], Sequence[Notice]] | None = None,
-) -> Run:
-    """Set a run going, after what has happened to it already."""
-    course, status = replayed(header, outcomes)
-    work = ActionSetRun(course, source, around, journal=journal, status=status, onlooker=onlooker)
-    return Run(header.name, work, around.clock, close, before).start()
-
-
 class Run:
-    """An ActionSet that runs in the background of this process.
+    """An ActionSet that runs in the background of this process, after what `outcomes` say.
 
     `before` is done first, for as long as what it is given answers true. `close`
     comes last, whatever happened. Both say what should be heard about them.
@@ -45,22 +27,29 @@ class Run:
 
     def __init__(
         self,
-        name: str,
-        work: ActionSetRun,
-        clock: Clock,
+        header: Header,
+        outcomes: Iterable[Outcome],
+        source: FunctionSource,
+        around: Surroundings,
+        *,
         close: Callable[[], Sequence[Notice]],
-        before: Callable[[Callable[[], bool]], Sequence[Notice]] | None = None,
+        journal: Journal | None,
+        onlooker: Onlooker | None,
+        before: Callable[[Callable[[], bool]], Sequence[Notice]] | None,
     ) -> None:
-        self.name = name
-        self._work = work
-        self._host = WaitingHost(clock)
+        course, status = replayed(header, outcomes)
+        self.name = header.name
+        self._work = ActionSetRun(
+            course, source, around, journal=journal, status=status, onlooker=onlooker
+        )
+        self._host = WaitingHost(around.clock)
         self._close = close
         self._before = before
         self._early_notices: tuple[Warned, ...] = ()
         self._late_notices: tuple[Warned, ...] = ()
         self._error: BaseException | None = None
         self._is_kept = True
-        self._thread = Thread(target=self._carry_out, name=f"run {name}", daemon=True)
+        self._thread = Thread(target=self._carry_out, name=f"run {self.name}", daemon=True)
 
     def start(self) -> Run:
         """Begin; comes back at once."""

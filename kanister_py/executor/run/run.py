@@ -22,7 +22,6 @@ from kanister_py.executor.run.actions import Actions, FunctionSource
 from kanister_py.executor.run.attempts import GRACE_SECONDS
 from kanister_py.executor.run.memory import Memory, Onlooker
 from kanister_py.executor.run.stepper import Host, Stepper
-from kanister_py.executor.run.work_on_action import ActionThread
 from kanister_py.executor.run_phase import phase_error_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.journal import Journal
@@ -64,7 +63,7 @@ class ActionSetRun:
             Memory(course.rules, status, journal, onlooker),
             Actions(course, functions, surroundings),
             grace_seconds,
-            lambda steps, action: ActionThread(steps, action, owner).work(),
+            owner,
         )
 
     @property
