@@ -28,11 +28,25 @@ def choose_reader(
 
     Raises what is wrong where none does.
     """
-    wrong = _why_not(registry, blueprint, action, artifacts, preferred)
+    reads = list(reads_of_action(action, engine_of(blueprint).engine))
+
+    def why_not(version: str) -> KanisterError | None:
+        for _path, phase in action.every_phase():
+            try:
+                asked = asked_version(phase.func_version, version)
+                choice = choose_version(registry, phase.func, asked)
+            except KanisterError as error:
+                return error
+            unread = next(unread_artifacts(choice, artifacts, reads), None)
+            if unread is not None:
+                return unread
+        return None
+
+    wrong = why_not(preferred)
     if wrong is None:
         return preferred
     for version in _candidates(registry, action):
-        if _why_not(registry, blueprint, action, artifacts, version) is None:
+        if why_not(version) is None:
             return version
     raise wrong
 
@@ -48,23 +62,3 @@ def _candidates(registry: Registry[FunctionEntry], action: Action) -> Iterator[s
     }
     ordered = sorted(found, reverse=True)
     yield from (str(each) for each in sorted(ordered, key=lambda each: found[each]))
-
-
-def _why_not(
-    registry: Registry[FunctionEntry],
-    blueprint: Blueprint,
-    action: Action,
-    artifacts: Mapping[str, Mapping[str, Any]],
-    preferred: str,
-) -> KanisterError | None:
-    reads = list(reads_of_action(action, engine_of(blueprint).engine))
-    for _path, phase in action.every_phase():
-        try:
-            asked = asked_version(phase.func_version, preferred)
-            choice = choose_version(registry, phase.func, asked)
-        except KanisterError as error:
-            return error
-        unread = next(unread_artifacts(choice, artifacts, reads), None)
-        if unread is not None:
-            return unread
-    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kanister_py.core.actionsets.model import ActionSpec
@@ -34,7 +34,7 @@ from kanister_py.core.errors import (
     did_you_mean,
 )
 from kanister_py.core.objects.documents import Path, nearest
-from kanister_py.core.objects.locations import InvalidProfile, Location, read_location
+from kanister_py.core.objects.locations import InvalidProfile, read_location
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.engines import Engine
@@ -89,16 +89,14 @@ def foresee(
     *,
     done: int = 0,
     is_later: bool = False,
-    place_of: Callable[[Location], Location] = lambda location: location,
 ) -> Foreseen:
     """Plan the phases of an action that are not done yet. Reads the cluster, and no more.
 
-    `is_later`: other actions run before it, and may make what it refers to. `place_of`
-    says what stands in for a store of a Profile.
+    `is_later`: other actions run before it, and may make what it refers to.
 
     `known.params` grows by the objects of the phases: it must have no other user.
     """
-    looking = _Looking(blueprint, name, known, cluster, place_of, may_make=is_later)
+    looking = _Looking(blueprint, name, known, cluster, may_make=is_later)
     every = blueprint.actions[name].every_phase()
     for (path, phase), choice in zip(every, choices, strict=True):
         if not isinstance(path[-1], int) or path[-1] >= done:
@@ -132,14 +130,7 @@ class _Looking:
     """One look at an action, phase by phase in their order."""
 
     def __init__(
-        self,
-        blueprint: Blueprint,
-        name: str,
-        known: Known,
-        cluster: Cluster,
-        place_of: Callable[[Location], Location],
-        *,
-        may_make: bool,
+        self, blueprint: Blueprint, name: str, known: Known, cluster: Cluster, *, may_make: bool
     ) -> None:
         self.phases: list[PlannedPhase] = []
         self.obstacles: list[Obstacle] = []
@@ -151,7 +142,6 @@ class _Looking:
         self._name = name
         self._known = known
         self._cluster = cluster
-        self._place_of = place_of
         self._may_make = may_make
         self._is_sure: dict[int | None, bool] = {None: True}
 
@@ -192,7 +182,7 @@ class _Looking:
         """Raise if a phase is sure to run, and the Profile names nothing that it can use."""
         args, profile = getattr(planned.code, "Args", None), self._known.params.facts.profile
         if planned.is_wanted and profile and getattr(args, "needs_repository", False):
-            self._place_of(read_location(profile.location)).check_repository()
+            self._known.place_of(read_location(profile.location)).check_repository()
 
     def _why_it_may_come(self, phase: Phase) -> str:
         """Say why an object that a phase refers to may be there in time; empty if it may not."""

@@ -194,11 +194,11 @@ def _look_first(
         is_whole=True,
         preferred=course.spec.preferred_version,
     )
-    stores = surroundings.stores
-    more: dict[str, Any] = {} if stores is None else {"place_of": stores.place_of}
-    more |= {"done": done, "is_later": is_later}
+    if surroundings.stores is not None:
+        known = known._replace(place_of=surroundings.stores.place_of)
     try:
-        seen = foresee(course.blueprint, name, choices, known, cluster, **more)
+        blueprint = course.blueprint
+        seen = foresee(blueprint, name, choices, known, cluster, done=done, is_later=is_later)
     finally:
         masker = secrets.take_in(known.params.secret_texts())
     obstacles = [

@@ -59,31 +59,19 @@ class AccessReviewer:
         return access
 
     def _ask(self, token: str, asked: Mapping[str, Any]) -> Access:
-        reviewed = status_of(
-            self._cluster.create(
-                {
-                    "apiVersion": "authentication.k8s.io/v1",
-                    "kind": "TokenReview",
-                    "spec": {"token": token},
-                }
-            )
-        )
+        reviewed = self._answer("authentication", "TokenReview", {"token": token})
         if not reviewed.get("authenticated"):
             return Access.UNKNOWN
         user = reviewed.get("user") or {}
-        answer = status_of(
-            self._cluster.create(
-                {
-                    "apiVersion": "authorization.k8s.io/v1",
-                    "kind": "SubjectAccessReview",
-                    "spec": {
-                        **asked,
-                        "user": user.get("username", ""),
-                        "uid": user.get("uid", ""),
-                        "groups": user.get("groups") or [],
-                        "extra": user.get("extra") or {},
-                    },
-                }
-            )
-        )
+        who = {
+            "user": user.get("username", ""),
+            "uid": user.get("uid", ""),
+            "groups": user.get("groups") or [],
+            "extra": user.get("extra") or {},
+        }
+        answer = self._answer("authorization", "SubjectAccessReview", {**asked, **who})
         return Access.ALLOWED if answer.get("allowed") else Access.FORBIDDEN
+
+    def _answer(self, group: str, kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+        review = {"apiVersion": f"{group}.k8s.io/v1", "kind": kind, "spec": spec}
+        return status_of(self._cluster.create(review))

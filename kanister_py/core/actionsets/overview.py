@@ -195,16 +195,12 @@ def timeline_of(obj: Mapping[str, Any], now: datetime) -> Timeline:
     moments = [each.completion_time for action in status.actions for each in action.every_phase()]
     last = row.ended if status.is_final else now
     end = max([row.created, *filter(None, [last, *moments])])
-    whole = max((end - row.created).total_seconds(), 0.001)
     actions = tuple(
         ActionLine(
             action.name,
             action.blueprint,
             _object_of(action.object),
-            tuple(
-                _bar(each, action, status.warnings, (row.created, end, whole))
-                for each in action.every_phase()
-            ),
+            tuple(_bar(each, action, status, row.created, end) for each in action.every_phase()),
             tuple(sorted(action.artifacts)),
         )
         for action in status.actions
@@ -212,7 +208,7 @@ def timeline_of(obj: Mapping[str, Any], now: datetime) -> Timeline:
     failure = status.error or RunError("")
     return Timeline(
         row,
-        whole,
+        _seconds_between(row.created, end),
         actions,
         tuple(each for each in status.warnings if not each.phase),
         failure.reason,
@@ -229,18 +225,14 @@ def _object_of(reference: Mapping[str, Any]) -> str:
 
 
 def _bar(
-    phase: PhaseStatus,
-    action: ActionStatus,
-    warnings: Iterable[Warned],
-    span: tuple[datetime, datetime, float],
+    phase: PhaseStatus, action: ActionStatus, status: Status, begin: datetime, end: datetime
 ) -> Bar:
-    begin, end, whole = span
-    started = phase.start_time
+    whole, started = _seconds_between(begin, end), phase.start_time
     ended = phase.completion_time or (end if phase.state is State.RUNNING else None)
     seconds = None
     start = length = 0.0
     if started is not None:
-        start = _part((started - begin).total_seconds(), whole)
+        start = min(max((started - begin).total_seconds() / whole, 0.0), 1.0)
         if ended is not None:
             seconds = max((ended - started).total_seconds(), 0.0)
             length = min(seconds / whole, 1.0 - start)
@@ -258,10 +250,12 @@ def _bar(
         waits_until=phase.retry_time if phase.state is State.PENDING else None,
         error=phase.error.message if phase.error is not None else "",
         warnings=tuple(
-            each for each in warnings if (each.action, each.phase) == (action.name, phase.name)
+            each
+            for each in status.warnings
+            if (each.action, each.phase) == (action.name, phase.name)
         ),
     )
 
 
-def _part(seconds: float, whole: float) -> float:
-    return min(max(seconds / whole, 0.0), 1.0)
+def _seconds_between(begin: datetime, end: datetime) -> float:
+    return max((end - begin).total_seconds(), 0.001)

@@ -17,6 +17,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.access import Access, merged
 from kanister_py.core.objects.documents import Path, nearest, text_of_path
+from kanister_py.core.objects.locations import Location
 from kanister_py.core.registry.choose import Choice, asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.templates.engines import Engine, is_template
@@ -129,7 +130,8 @@ class Known(NamedTuple):
     names is there, and may be something else when its turn comes. `is_whole`: templates
     will see no more of what is given from outside than `params` has now. `unused` are the
     options that are given and that the action reads nowhere: misspelt, as a rule.
-    `preferred` is the version that phases without one of their own were chosen by.
+    `preferred` is the version that phases without one of their own were chosen by, and
+    `place_of` says what stands in for a store of a Profile.
     """
 
     renderer: Renderer
@@ -140,6 +142,7 @@ class Known(NamedTuple):
     is_whole: bool = False
     unused: tuple[str, ...] = ()
     preferred: str = ""
+    place_of: Callable[[Location], Location] = lambda location: location
 
 
 def choose_phase_version(

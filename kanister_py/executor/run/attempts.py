@@ -53,19 +53,12 @@ class Timers:
 class Attempt:
     """One attempt that is being carried out at this moment."""
 
-    def __init__(
-        self,
-        place: Place,
-        number: int,
-        rules: PhaseRules,
-        is_taken_up: bool,
-        ticket: Ticket | None,
-    ) -> None:
+    def __init__(self, place: Place, number: int, rules: PhaseRules, is_taken_up: bool) -> None:
         self.place = place
         self.number = number
         self.rules = rules
         self.is_taken_up = is_taken_up
-        self.ticket = ticket
+        self.ticket: Ticket | None = None
         self.stop = StopSignal()
         self.is_given_up = False
         self.context: RunningPhase | None = None
@@ -98,23 +91,13 @@ class Attempts:
     def __len__(self) -> int:
         return len(self._under_way)
 
-    def begin(
-        self,
-        place: Place,
-        number: int,
-        rules: PhaseRules,
-        *,
-        is_taken_up: bool,
-        spent_seconds: float,
-        since: float,
-    ) -> Attempt:
+    def begin(self, attempt: Attempt, *, spent_seconds: float, since: float) -> None:
         """Put an attempt under way, for which time runs `since` then."""
-        attempt = Attempt(place, number, rules, is_taken_up, self._workers.current)
-        self._under_way[place] = attempt
-        if rules.timeout_seconds is not None:
-            left = rules.timeout_seconds - spent_seconds
+        attempt.ticket = self._workers.current
+        self._under_way[attempt.place] = attempt
+        if attempt.rules.timeout_seconds is not None:
+            left = attempt.rules.timeout_seconds - spent_seconds
             self._timers.set(left, lambda: self._time_out(attempt), since=since)
-        return attempt
 
     def is_under_way(self, attempt: Attempt) -> bool:
         return self._under_way.get(attempt.place) is attempt

@@ -268,14 +268,11 @@ class Stepper:
             self.record(PhaseStarted(now, place, step.attempt))
             self._rests.pop(place, None)
         started = self.memory.status.phase_at(place).start_time or now
-        return self.attempts.begin(
-            place,
-            step.attempt,
-            self.course.rules.actions[place.action].phase(place.phase),
-            is_taken_up=isinstance(step, ContinuePhase),
-            spent_seconds=(now - started).total_seconds(),
-            since=began,
-        )
+        rules = self.course.rules.actions[place.action].phase(place.phase)
+        attempt = Attempt(place, step.attempt, rules, isinstance(step, ContinuePhase))
+        spent_seconds = (now - started).total_seconds()
+        self.attempts.begin(attempt, spent_seconds=spent_seconds, since=began)
+        return attempt
 
     def _go_on_without(self, attempt: Attempt, why: KanisterError) -> None:
         """Record the end of an attempt whose function does not stop."""
