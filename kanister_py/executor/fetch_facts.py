@@ -87,26 +87,23 @@ def fetch_facts(
     taken as they are: a later phase must see the pods that were there before the
     first one scaled them away.
     """
-    missing: list[Missing] = []
+    look = _Look(cluster)
     reference = reference_as_dict(spec.object)
     roots = [(root,) for root in (*WORKLOADS, "Object", "PVC", "Namespace")]
-    read_target = partial(_facts_of_target, cluster, reference, workload, found, missing)
-    seen = _attempt(read_target, missing, *roots)
+    seen = look.attempt(lambda: look.target(reference, workload, found), *roots)
     facts = ActionFacts(
         time=text_of_moment(time),
         artifacts=artifacts_as_dict(spec.artifacts),
-        config_maps=_fetch_each(cluster, CONFIG_MAPS, "configMaps", spec.config_maps, missing),
-        secrets=_fetch_each(cluster, SECRETS, "secrets", spec.secrets, missing),
-        profile=_attempt(partial(fetch_profile, cluster, spec), missing, ("Profile",))
-        if spec.profile
-        else None,
+        config_maps=look.each(CONFIG_MAPS, "configMaps", spec.config_maps),
+        secrets=look.each(SECRETS, "secrets", spec.secrets),
+        profile=look.attempt(lambda: fetch_profile(cluster, spec), ("Profile",)),
         options=spec.options,
         pod_override=spec.pod_override,
         pod_labels=spec.pod_labels,
         pod_annotations=spec.pod_annotations,
         **(seen or {}),
     )
-    return Fetched(facts, tuple(missing))
+    return Fetched(facts, tuple(look.missing))
 
 
 OF_PODS: Final = ("Pods", "Containers", "PersistentVolumeClaims")
@@ -115,72 +112,65 @@ _OF_TARGET: Final = (("Object",), *((root, field) for root in WORKLOADS for fiel
 """The names of the facts about an action's object, but for its name and namespace."""
 
 
-def _attempt(read: Callable[[], T], missing: list[Missing], *names: tuple[str, ...]) -> T | None:
-    """Go on without what is not there. What may pass by itself is raised."""
-    try:
-        return read()
-    except TransientError:
-        raise
-    except KanisterError as error:
-        missing.append(Missing(error, names))
-        return None
+class _Look:
+    """One look at a cluster, which goes on without what is not there, and notes it."""
 
+    def __init__(self, cluster: Cluster) -> None:
+        self.missing: list[Missing] = []
+        self._cluster = cluster
 
-def _fetch_each(
-    cluster: Cluster,
-    resource: GroupVersionResource,
-    field: str,
-    references: Mapping[str, ObjectReference],
-    missing: list[Missing],
-) -> dict[str, KubeObject]:
-    found = {}
-    root = f"{field[0].upper()}{field[1:]}"
-    for name, each in references.items():
-        need = ObjectNeed(resource, each.name, each.namespace)
-        role = f"{field}.{name} of the action"
-        there = _attempt(partial(fetch_named, cluster, need, role), missing, (root, name))
-        if there is not None:
-            found[name] = there
-    return found
+    def attempt(self, read: Callable[[], T], *names: tuple[str, ...]) -> T | None:
+        """Read something that is seen under some names. What may pass by itself is raised."""
+        try:
+            return read()
+        except TransientError:
+            raise
+        except KanisterError as error:
+            self.missing.append(Missing(error, names))
+            return None
 
+    def each(
+        self,
+        resource: GroupVersionResource,
+        field: str,
+        references: Mapping[str, ObjectReference],
+    ) -> dict[str, KubeObject]:
+        found = {}
+        root = f"{field[0].upper()}{field[1:]}"
+        for name, each in references.items():
+            need = ObjectNeed(resource, each.name, each.namespace)
+            read = partial(fetch_named, self._cluster, need, f"{field}.{name} of the action")
+            there = self.attempt(read, (root, name))
+            if there is not None:
+                found[name] = there
+        return found
 
-def _facts_of_target(
-    cluster: Cluster,
-    reference: Mapping[str, Any],
-    workload: Workload | None,
-    known: KubeObject | None,
-    missing: list[Missing],
-) -> dict[str, Any]:
-    needs = needs_of(reference)
-    name, namespace = needs.object.name, needs.object.namespace
-    read = partial(_fetch_object, cluster, needs.object)
-    found = known or _attempt(read, missing, *_OF_TARGET)
-    if needs.workload is None:
+    def target(
+        self, reference: Mapping[str, Any], workload: Workload | None, known: KubeObject | None
+    ) -> dict[str, Any]:
+        """Read what an action is about; what is `known` of it already is not read again."""
+        needs = needs_of(reference)
+        name, namespace = needs.object.name, needs.object.namespace
+        read = partial(_fetch_object, self._cluster, needs.object)
+        found = known or self.attempt(read, *_OF_TARGET)
         seen = workload
-    elif workload is not None or found is None:
-        seen = workload or Workload(name, namespace)
-    else:
-        there = found
-        seen = _attempt(lambda: _fetch_workload(cluster, needs, there), missing, *_OF_TARGET)
-        seen = seen or Workload(name, namespace)
-    stand_in = {"metadata": {"name": name, "namespace": namespace}}
-    return facts_of_object(needs, reference, found or stand_in, seen)
-
-
-def fetch(cluster: Cluster, need: ObjectNeed) -> KubeObject:
-    """Read one object that a template wants to see."""
-    return cluster.get(need.resource, need.name, namespace=need.namespace)
+        if needs.workload is not None and workload is None:
+            if found is not None:
+                read_pods = partial(_fetch_workload, self._cluster, needs, found)
+                seen = self.attempt(read_pods, *_OF_TARGET)
+            seen = seen or Workload(name, namespace)
+        stand_in = {"metadata": {"name": name, "namespace": namespace}}
+        return facts_of_object(needs, reference, found or stand_in, seen)
 
 
 def fetch_named(cluster: Cluster, need: ObjectNeed, role: str = "") -> KubeObject:
     """Read one object, and say in full which one it is that is not there."""
     try:
-        return fetch(cluster, need)
+        return cluster.get(need.resource, need.name, namespace=need.namespace)
     except TransientError:
         raise
     except ApiError as error:
-        place = f"{need.namespace}/{need.name}" if need.namespace else need.name
-        kind = _KINDS.get(need.resource.resource, need.resource.resource)
+        kind, place = _kind_and_place(need)
         what = f"{kind} {place}, {role}," if role else f"{kind} {place}"
         if isinstance(error, NotFound):
             raise NotFound(f"{what} is not there: {error.message}") from error
@@ -200,15 +190,19 @@ _KINDS: Final[Mapping[str, str]] = {
 }
 
 
+def _kind_and_place(need: ObjectNeed) -> tuple[str, str]:
+    place = f"{need.namespace}/{need.name}" if need.namespace else need.name
+    return _KINDS.get(need.resource.resource, need.resource.resource), place
+
+
 def _fetch_object(cluster: Cluster, need: ObjectNeed) -> KubeObject:
     try:
-        return fetch(cluster, need)
+        return cluster.get(need.resource, need.name, namespace=need.namespace)
     except TransientError:
         raise
     except ApiError as error:
         resource = need.resource
-        kind = _KINDS.get(resource.resource, resource.resource)
-        place = f"{need.namespace}/{need.name}" if need.namespace else need.name
+        kind, place = _kind_and_place(need)
         if not need.namespace and kind in _NAMESPACED:
             place += " (its reference names no namespace)"
         what = "is not there" if isinstance(error, NotFound) else "cannot be read"
@@ -229,27 +223,16 @@ def _fetch_workload(cluster: Cluster, needs: ActionNeeds, found: KubeObject) -> 
     owner = owner_of_pods(needs.workload, found, owners)
     if owner is None:
         assert needs.owners is not None
+        is_set = needs.owners.resource == "replicasets"
+        owners_kind = "ReplicaSet" if is_set else "ReplicationController"
         kind = found.get("kind", needs.workload)
-        raise OwnerMissing(f"Could not find a {_owner_kind(needs)} for {kind}: not found")
-    selector = spec_of(found).get("selector")
-    pods = cluster.list(
-        PODS, namespace=namespace, label_selector=str(label_selector_of(_full_selector(selector)))
-    )
-    return workload_of(found, owner, pods)
-
-
-def _owner_kind(needs: ActionNeeds) -> str:
-    resource = needs.owners.resource if needs.owners is not None else ""
-    return "ReplicaSet" if resource == "replicasets" else "ReplicationController"
-
-
-def _full_selector(selector: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Give a selector its full form: DeploymentConfigs know only pairs of keys and values."""
-    if not selector:
-        return {}
-    if "matchLabels" in selector or "matchExpressions" in selector:
-        return selector
-    return {"matchLabels": selector}
+        raise OwnerMissing(f"Could not find a {owners_kind} for {kind}: not found")
+    selector = spec_of(found).get("selector") or {}
+    if selector and "matchLabels" not in selector and "matchExpressions" not in selector:
+        # DeploymentConfigs know only pairs of keys and values.
+        selector = {"matchLabels": selector}
+    labels = str(label_selector_of(selector))
+    return workload_of(found, owner, cluster.list(PODS, namespace=namespace, label_selector=labels))
 
 
 def fetch_profile(cluster: Cluster, spec: ActionSpec) -> ResolvedProfile | None:
