@@ -13,7 +13,7 @@ from kanister_py.core.blueprints.lint.action_sets import Preference, preferences
 from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity, Spot, in_order
-from kanister_py.core.blueprints.lint.pipelines import Ask, Package, asks_of, packages_of
+from kanister_py.core.blueprints.lint.pipelines import Ask, asks_of, packages_of
 from kanister_py.core.blueprints.lint.reading import (
     UNREADABLE,
     Contents,
@@ -21,7 +21,7 @@ from kanister_py.core.blueprints.lint.reading import (
     read_sources,
     text_of,
 )
-from kanister_py.core.blueprints.model import Blueprint, LocatedBlueprint, Phase
+from kanister_py.core.blueprints.model import LocatedBlueprint, Phase
 from kanister_py.core.blueprints.replacements import Replacement, replacement_of
 from kanister_py.core.blueprints.splicing import Edit, NewKey, NewName, NewValue, spliced
 from kanister_py.core.errors import KanisterError
@@ -103,9 +103,10 @@ class _Wish(NamedTuple):
 class _Plan(NamedTuple):
     """Changes that a file should get, and findings about those that it cannot get."""
 
+    context: Context
+    keeps_meaning: bool
     wishes: list[_Wish]
     left: list[Finding]
-    keeps_meaning: bool
 
 
 def upgrade_sources(
@@ -120,35 +121,29 @@ def upgrade_sources(
     contents, blueprints = read_sources(sources)
     pipelines = [found for each in contents.values() for found in each.pipelines]
     packages = packages_of(pipelines, context.registry)
-    results = [
-        _upgraded(source, contents[source.file], blueprints, packages, context, keep_meaning)
-        for source in sources
-    ]
+    results = []
+    for source in sources:
+        read = contents[source.file]
+        if not read.documents:
+            is_unreadable = any(each.rule == UNREADABLE.id for each in read.findings)
+            text = "" if is_unreadable else text_of(source)
+            results.append(Upgraded(source.file, text, text, (), tuple(read.findings)))
+            continue
+        plan = _Plan(context, keep_meaning, [], [])
+        for located in read.blueprints:
+            _plan_blueprint(located, plan)
+        for found in (*read.action_sets, *read.templates):
+            for preference in preferences_of(found, blueprints):
+                _plan_preference(preference, plan)
+        for found in read.pipelines:
+            for ask in asks_of(found, packages, context.registry):
+                _plan_ask(ask, plan)
+        results.append(_upgraded(source, read, plan))
     return _with_leftovers(results, context)
 
 
-def _upgraded(
-    source: Source,
-    contents: Contents,
-    blueprints: Mapping[str, Blueprint],
-    packages: Mapping[str, Package],
-    context: Context,
-    keep_meaning: bool,
-) -> Upgraded:
-    if not contents.documents:
-        is_unreadable = any(each.rule == UNREADABLE.id for each in contents.findings)
-        shown = "" if is_unreadable else text_of(source)
-        return Upgraded(source.file, shown, shown, (), tuple(contents.findings))
+def _upgraded(source: Source, contents: Contents, plan: _Plan) -> Upgraded:
     text = text_of(source)
-    plan = _Plan([], [], keep_meaning)
-    for located in contents.blueprints:
-        _plan_blueprint(located, context, plan)
-    for found in (*contents.action_sets, *contents.templates):
-        for preference in preferences_of(found, blueprints):
-            _plan_preference(preference, context, plan)
-    for found in contents.pipelines:
-        for ask in asks_of(found, packages, context.registry):
-            _plan_ask(ask, context, plan)
     after, made, failed = _carry_out(text, contents, plan.wishes)
     unread = [each for each in contents.findings if each.severity is Severity.ERROR]
     left = [*unread, *plan.left, *(_left(each.spot, each.change, _UNSAFE) for each in failed)]
@@ -185,14 +180,14 @@ def _carry_out(
     return best, made, failed
 
 
-def _plan_blueprint(located: LocatedBlueprint, context: Context, plan: _Plan) -> None:
+def _plan_blueprint(located: LocatedBlueprint, plan: _Plan) -> None:
     for name, action in located.blueprint.actions.items():
         for path, phase in action.every_phase():
             where = ("actions", name, *path)
             is_read = located.is_read(*where, "funcVersion") and located.is_read(*where, "args")
             if phase.func and is_read:
                 spot = Spot(located.found, where, name, phase.name, phase.func)
-                _plan_phase(spot, phase, context, plan)
+                _plan_phase(spot, phase, plan)
 
 
 class _Move(NamedTuple):
@@ -204,9 +199,10 @@ class _Move(NamedTuple):
 
 
 def _move_of(
-    where: Spot, asked: Asked, before: str, given: Collection[str], context: Context, plan: _Plan
+    where: Spot, asked: Asked, before: str, given: Collection[str], plan: _Plan
 ) -> _Move | None:
     """Find what a place moves to, if it does; `given` are the arguments that stand there."""
+    context = plan.context
     entry = _ending_entry(where.function, asked, context)
     if entry is None or is_range(asked.text):
         return None
@@ -223,11 +219,11 @@ def _move_of(
     return _Move(entry, replacement, change)
 
 
-def _plan_ask(ask: Ask, context: Context, plan: _Plan) -> None:
+def _plan_ask(ask: Ask, plan: _Plan) -> None:
     """Plan what a Composition or a Function asks for: a version, and the fields of an input."""
     spot = ask.spot
     asked = Asked("" if ask.version == "latest" else ask.version)
-    move = _move_of(spot, asked, ask.version, ask.input, context, plan)
+    move = _move_of(spot, asked, ask.version, ask.input, plan)
     if move is None:
         return
     path, after = (*spot.found.path, *spot.path), move.change.after
@@ -247,10 +243,10 @@ def _renames(move: _Move, base: Path) -> list[Edit]:
     return [NewName((*base, old), new) for old, new in move.change.renamed_args.items()]
 
 
-def _plan_phase(spot: Spot, phase: Phase, context: Context, plan: _Plan) -> None:
+def _plan_phase(spot: Spot, phase: Phase, plan: _Plan) -> None:
     where = spot.at("funcVersion" if phase.func_version else "func")
     before = phase.func_version
-    move = _move_of(where, Asked(before), before, phase.args, context, plan)
+    move = _move_of(where, Asked(before), before, phase.args, plan)
     if move is None:
         return
     entry, replacement, change = move
@@ -262,14 +258,14 @@ def _plan_phase(spot: Spot, phase: Phase, context: Context, plan: _Plan) -> None
     ]
     edits += _renames(move, (*base, "args"))
     given = {change.renamed_args.get(each, each) for each in phase.args}
-    changed = _changed_defaults(entry, replacement, given, context)
+    changed = _changed_defaults(entry, replacement, given, plan.context)
     if plan.keeps_meaning:
         kept = {each.name: each.before for each in changed if each.before is not None}
         changed = [each for each in changed if each.before is None]
         edits += _written(kept, phase, base)
         change = change._replace(kept_defaults=kept)
     notes = [each.message for each in changed]
-    if entry.target is None and context.load is not None:
+    if entry.target is None and plan.context.load is not None:
         notes.append(f"The defaults that {entry.version} had are not known any more")
     plan.wishes.append(_Wish(where, change._replace(notes=tuple(notes)), edits))
 
@@ -342,17 +338,8 @@ def _spelled(replacement: Replacement, before: str) -> str:
 
 def _change(where: Spot, before: str, after: str, renamed: Mapping[str, str]) -> Change:
     probe = where.finding(versions.DEPRECATED, "")
-    return Change(
-        probe.file,
-        probe.line,
-        probe.path,
-        where.action,
-        where.phase,
-        where.function,
-        before,
-        after,
-        renamed,
-    )
+    its = (where.action, where.phase, where.function)
+    return Change(probe.file, probe.line, probe.path, *its, before, after, renamed)
 
 
 def _left(where: Spot, change: Change, why: str) -> Finding:
@@ -364,8 +351,8 @@ def _left(where: Spot, change: Change, why: str) -> Finding:
     )
 
 
-def _plan_preference(preference: Preference, context: Context, plan: _Plan) -> None:
-    spot = preference.spot
+def _plan_preference(preference: Preference, plan: _Plan) -> None:
+    spot, context = preference.spot, plan.context
     if is_range(preference.version):
         return
     reached = list(_reached(preference, context))
@@ -378,8 +365,8 @@ def _plan_preference(preference: Preference, context: Context, plan: _Plan) -> N
     functions = ", ".join(dict.fromkeys(each.function for each in ending))
     where = spot._replace(function=functions)
     change = _change(where, preference.version, after, {})
-    keep = plan.keeps_meaning
-    reasons = (each.why_not(first, context, keep_meaning=keep) for each in reached)
+    keeps = plan.keeps_meaning
+    reasons = (each.why_not(first, context, keep_meaning=keeps) for each in reached)
     why = next(filter(None, reasons), "")
     if why:
         plan.left.append(_left(where, change, why))
@@ -459,33 +446,28 @@ def _with_leftovers(results: Sequence[Upgraded], context: Context) -> list[Upgra
     changed = [Source(each.file, each.before) for each in results if each.changes]
     known = Counter(map(_kind_of, lint_sources(changed, context).findings if changed else ()))
     now = Counter(map(_kind_of, report.findings))
+
+    def is_of_changes(finding: Finding, changes: Sequence[Change]) -> bool:
+        """Say whether an error came with the new versions, or is about their arguments."""
+        if finding.severity is not Severity.ERROR or not changes:
+            return False
+        phases = tuple(f"{each.path.rpartition('.')[0]}." for each in changes)
+        is_argument = finding.rule in _OF_ARGUMENTS and finding.path.startswith(phases)
+        return is_argument or now[_kind_of(finding)] > known[_kind_of(finding)]
+
     whole = []
-    news = [each for each in report.findings if each.severity is not Severity.INFO]
     for result in results:
         reported = {each.path for each in result.left}
         left = [
             each
-            for each in news
-            if each.file == result.file
+            for each in report.findings
+            if each.severity is not Severity.INFO
+            and each.file == result.file
             and each.path not in reported
-            and (each.rule in _OF_VERSIONS or _is_of_changes(each, result.changes, known, now))
+            and (each.rule in _OF_VERSIONS or is_of_changes(each, result.changes))
         ]
         whole.append(result._replace(left=tuple(in_order([*result.left, *left], [result.file]))))
     return whole
-
-
-def _is_of_changes(
-    finding: Finding,
-    changes: Sequence[Change],
-    known: Counter[tuple[str, ...]],
-    now: Counter[tuple[str, ...]],
-) -> bool:
-    """Say whether an error came with the new versions, or is about their arguments."""
-    if finding.severity is not Severity.ERROR or not changes:
-        return False
-    phases = tuple(f"{each.path.rpartition('.')[0]}." for each in changes)
-    is_argument = finding.rule in _OF_ARGUMENTS and finding.path.startswith(phases)
-    return is_argument or now[_kind_of(finding)] > known[_kind_of(finding)]
 
 
 def _kind_of(finding: Finding) -> tuple[str, ...]:
