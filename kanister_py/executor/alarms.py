@@ -55,7 +55,8 @@ class Alarms:
             if self._alarms[0] is alarm:
                 self._changed.notify_all()
             elif len(self._alarms) > _FEW and alarm.number % len(self._alarms) == 0:
-                self._forget_those_called_off()
+                self._alarms = [each for each in self._alarms if each.act is not None]
+                heapify(self._alarms)
             if not self._is_started:
                 self._is_started = True
                 Thread(target=self._run, name="alarms", daemon=True).start()
@@ -71,10 +72,6 @@ class Alarms:
             self._is_closed = True
             self._alarms.clear()
             self._changed.notify_all()
-
-    def _forget_those_called_off(self) -> None:
-        self._alarms = [each for each in self._alarms if each.act is not None]
-        heapify(self._alarms)
 
     def _run(self) -> None:
         while True:

@@ -28,9 +28,8 @@ def missing_accesses(cluster: Cluster, accesses: Iterable[Access], namespace: st
 
 def own_user(cluster: Cluster) -> str:
     """Ask an API server as whom we write to it."""
-    answer = cluster.create(
-        {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {}}
-    )
+    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {}}
+    answer = cluster.create(asked)
     return str(mapping_of(status_of(answer).get("userInfo")).get("username") or "")
 
 
@@ -44,11 +43,6 @@ def _is_allowed(cluster: Cluster, access: Access, verb: str, namespace: str) -> 
         "namespace": "" if access.is_cluster_wide else access.namespace or namespace,
         "name": access.name,
     }
-    answer = cluster.create(
-        {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": attributes},
-        }
-    )
+    review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}
+    answer = cluster.create({**review, "spec": {"resourceAttributes": attributes}})
     return bool(status_of(answer).get("allowed"))

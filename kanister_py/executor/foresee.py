@@ -167,7 +167,9 @@ class _Looking:
             elif planned.is_wanted is not False:
                 why = why or "its phase may be skipped"
                 self.unchecked.append(f"{obstacle.message}; not held against the run, since {why}")
-            planned = planned._replace(unknown=(*planned.unknown, _not_there(inside, need)))
+            place = f"{need.namespace}/{need.name}" if need.namespace else need.name
+            gone = Unknown(".".join(map(str, inside)), (), f"{place} is not there")
+            planned = planned._replace(unknown=(*planned.unknown, gone))
         written = self._known.params.facts.artifacts
         if written and planned.is_wanted and not isinstance(choice, KanisterError):
             unread = unread_artifacts(choice, written, (*texts.reads, *planned.reads))
@@ -296,11 +298,6 @@ def _original(rule: Rule, read: Read) -> str:
     if rule not in (PHASE_UNKNOWN, PHASE_LATER) or read.names[:1] != ("Phases",):
         return ""
     return f'{ORIGINAL}Failed to render template: "{read.names[1]}" not found'
-
-
-def _not_there(inside: Path, need: ObjectNeed) -> Unknown:
-    place = f"{need.namespace}/{need.name}" if need.namespace else need.name
-    return Unknown(".".join(map(str, inside)), (), f"{place} is not there")
 
 
 def forbidden(seen: Foreseen, origin: Origin, cluster: Cluster) -> Iterator[Obstacle]:

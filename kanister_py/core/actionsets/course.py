@@ -74,8 +74,7 @@ class Course(NamedTuple):
     rules: Rules
 
     def phase(self, place: Place) -> Phase:
-        course = self.actions[place.action]
-        return course.phase(DEFER) if place.phase == DEFER else course.action.phases[place.phase]
+        return self.actions[place.action].phase(place.phase)
 
 
 def course_of(actionset: ActionSet, blueprints: Mapping[str, Blueprint]) -> Course:

@@ -83,11 +83,13 @@ def new_actionset(
                     f"An ActionSet with no {what} does nothing; {remedy}", reason="ActionSetUnclear"
                 )
     actions = [_action_of(base, order, each) for base in bases for each in order.objects or (None,)]
+    words = [order.action, parent["metadata"]["name"] if parent is not None else ""]
+    base_name = "-".join(each.lower() for each in words if each)
     data: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": "ActionSet",
         "metadata": {
-            "name": order.name or _name_of(order, parent, choose),
+            "name": order.name or generate_name(f"{base_name}-", choose),
             "namespace": order.namespace,
         },
         "spec": {"actions": actions},
@@ -99,11 +101,6 @@ def new_actionset(
     if order.execution_mode:
         data["spec"]["executionMode"] = order.execution_mode
     return data
-
-
-def _name_of(order: Order, parent: Mapping[str, Any] | None, choose: Callable[[str], str]) -> str:
-    words = [order.action, parent["metadata"]["name"] if parent is not None else ""]
-    return generate_name(f"{'-'.join(each.lower() for each in words if each)}-", choose)
 
 
 def _actions_of(parent: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -183,8 +180,4 @@ def references_of(actionset: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[s
             found.append(("profile", action["profile"]))
         found += [("secret", each) for each in (action.get("secrets") or {}).values()]
         found += [("config map", each) for each in (action.get("configMaps") or {}).values()]
-    unique: list[tuple[str, Mapping[str, Any]]] = []
-    for each in found:
-        if each not in unique:
-            unique.append(each)
-    return unique
+    return [each for at, each in enumerate(found) if each not in found[:at]]

@@ -193,17 +193,8 @@ def parse_outcome(data: Mapping[str, Any]) -> Outcome:
     return outcome
 
 
-def _place_of(data: Any) -> Place:
-    action, phase = data
-    return Place(int(action), int(phase))
-
-
 def _map_of(data: Any) -> Mapping[str, Any]:
     return MappingProxyType(dict(data or {}))
-
-
-def _versions_of(data: Any) -> tuple[tuple[str, ...], ...]:
-    return tuple(tuple(str(each) for each in versions) for versions in data)
 
 
 _WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
@@ -218,9 +209,9 @@ _WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
 }
 _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
     "time": parse_time,
-    "versions": _versions_of,
+    "versions": lambda data: tuple(tuple(map(str, each)) for each in data),
     "warnings": lambda data: tuple(Warned(**each) for each in data),
-    "place": _place_of,
+    "place": lambda data: Place(*map(int, data)),
     "error": parse_phase_error,
     "facts": _map_of,
     "output": _map_of,

@@ -102,11 +102,9 @@ def parse_phase_error(data: Mapping[str, Any]) -> PhaseError:
     return PhaseError(
         message=str(data.get("message", "")),
         reason=str(data.get("reason", "Error")),
-        exit_code=data.get("exitCode"),
-        log_tail=tuple(data.get("logTail", ())),
         is_transient=bool(data.get("transient", False)),
         delay_seconds=float(data.get("delaySeconds", 0.0)),
-        problems=tuple(data.get("problems", ())),
+        **_details_in(data),
     )
 
 
@@ -119,6 +117,12 @@ def _details_of(error: PhaseError | RunError) -> dict[str, Any]:
     if error.problems:
         data["problems"] = list(error.problems)
     return data
+
+
+def _details_in(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Read what `_details_of` wrote."""
+    log_tail, problems = (tuple(data.get(key, ())) for key in ("logTail", "problems"))
+    return {"exit_code": data.get("exitCode"), "log_tail": log_tail, "problems": problems}
 
 
 class RunError(NamedTuple):
@@ -483,7 +487,7 @@ def _parse_phase(data: Mapping[str, Any]) -> PhaseStatus:
         state=state,
         output=measure_output(output) if output is not None else None,
         percent=_percent_of(progress.get("progressPercent")),
-        moved=Moved(*(_count_of(progress.get(key)) for key in _MOVED)),
+        moved=Moved(*(n if isinstance(n := progress.get(key), int) else 0 for key in _MOVED)),
         progress_time=parse_time(progress.get("lastTransitionTime")),
         func_version=str(data.get("funcVersion", "")),
         attempt=int(data.get("attempt", 0)),
@@ -504,9 +508,7 @@ def _parse_error(data: Mapping[str, Any]) -> RunError | None:
         action=str(data.get("action", "")),
         phase=str(data.get("phase", "")),
         attempt=int(data.get("attempt", 0)),
-        exit_code=data.get("exitCode"),
-        log_tail=tuple(data.get("logTail", ())),
-        problems=tuple(data.get("problems", ())),
+        **_details_in(data),
     )
 
 
@@ -522,10 +524,6 @@ def _percent_of(text: object) -> int | None:
         return max(0, min(100, int(str(text)))) if text not in (None, "") else None
     except ValueError:
         return None
-
-
-def _count_of(found: object) -> int:
-    return found if isinstance(found, int) else 0
 
 
 def measure_output(values: Mapping[str, Any]) -> PhaseOutput:

@@ -219,10 +219,6 @@ def _record_completed(rules: Rules, status: Status, outcome: PhaseCompleted) -> 
     return _with_done(rules, status, outcome, output)
 
 
-def _record_skipped(rules: Rules, status: Status, outcome: PhaseSkipped) -> Status:
-    return _with_done(rules, status, outcome, measure_output({}))
-
-
 def _with_done(
     rules: Rules, status: Status, outcome: PhaseCompleted | PhaseSkipped, output: PhaseOutput
 ) -> Status:
@@ -390,7 +386,7 @@ _RECORDERS: Final[Mapping[type, Callable[[Rules, Status, Any], Status]]] = {
     PhaseStarted: _record_started,
     PhaseProgressed: _record_progressed,
     PhaseCompleted: _record_completed,
-    PhaseSkipped: _record_skipped,
+    PhaseSkipped: lambda rules, status, one: _with_done(rules, status, one, measure_output({})),
     PhaseFailed: _record_failed,
     ArtifactsRendered: _record_artifacts,
     ArtifactsFailed: _record_artifacts_failed,
@@ -518,12 +514,9 @@ def status_for_retry(
         actions.append(new._replace(phases=(*old.phases[:at], *new.phases[at:])))
     if from_phase and not found:
         return None
-    return record_percent(new_status(actions), _latest_time(status))
-
-
-def _latest_time(status: Status) -> datetime:
     times = [phase.completion_time for each in status.actions for phase in each.phases]
-    return max(filter(None, (status.progress_time, *times)), default=LONG_AGO)
+    latest = max(filter(None, (status.progress_time, *times)), default=LONG_AGO)
+    return record_percent(new_status(actions), latest)
 
 
 def _settled(rules: Rules, status: Status, now: datetime) -> Status:

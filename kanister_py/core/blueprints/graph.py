@@ -190,8 +190,9 @@ def _reads(text: str, engine: Engine) -> list[Read]:
 
 def mermaid_of(graph: Graph) -> Iterator[str]:
     """Write a drawing in Mermaid's language."""
+    title = " ".join(graph.title.split()).replace("'", "''")
     yield "---"
-    yield f"title: {_quoted_yaml(graph.title)}"
+    yield f"title: '{title}'"
     yield "---"
     yield "flowchart TD"
     for action in graph.actions:
@@ -219,10 +220,6 @@ def mermaid_text(text: str) -> str:
     """Escape a text for a label of Mermaid, on one line."""
     escaped = text.replace("&", "&amp;").replace('"', "&quot;")
     return " ".join(escaped.replace("<", "&lt;").replace(">", "&gt;").split())
-
-
-def _quoted_yaml(text: str) -> str:
-    return "'" + " ".join(text.split()).replace("'", "''") + "'"
 
 
 def dot_of(graph: Graph) -> Iterator[str]:

@@ -462,7 +462,8 @@ class TextPlanner:
         """Look whether what a text reads besides what is not known yet is there."""
         is_plain = read.is_certain and not read.indexed
         name = str(read) if self._renderer.engine is Engine.GO else _jinja_name(read)
-        if is_plain and not _is_later([read], self._known):
+        is_later = read.names[0] in _OF_PHASES or _why_open([read], self._known.open)
+        if is_plain and not is_later:
             # On its own line: the message names that line.
             self._render("\n" * (read.line - 1) + f"{{{{ {name} }}}}", path, "", [read])
 
@@ -470,10 +471,6 @@ class TextPlanner:
 def _jinja_name(read: Read) -> str:
     root, *below = read.names
     return root + "".join(f".{each}" if each.isidentifier() else f"[{each!r}]" for each in below)
-
-
-def _is_later(reads: Iterable[Read], known: Known) -> bool:
-    return any(read.names[0] in _OF_PHASES for read in reads) or bool(_why_open(reads, known.open))
 
 
 _OF_PHASES = frozenset({"Phases", "DeferPhase", "CurrentPhase"})

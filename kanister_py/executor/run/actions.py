@@ -203,10 +203,8 @@ class Actions:
 
     def error_of(self, error: KanisterError) -> PhaseError:
         """Give the error of actions outside their phases, without their secrets."""
-        return phase_error_of(error, masker=self._masker())
-
-    def _masker(self) -> Masker:
-        return Masker({each for book in list(self._secrets.values()) for each in book.texts})
+        secrets = {each for book in list(self._secrets.values()) for each in book.texts}
+        return phase_error_of(error, masker=Masker(secrets))
 
     def leave(self, place: Place, output: Mapping[str, Any] | None) -> None:
         """Let later templates see what a phase gave."""
