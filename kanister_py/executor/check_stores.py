@@ -59,10 +59,7 @@ def _check(
     why_hidden: Callable[[str], str],
 ) -> None:
     location = read_location(
-        profile.location,
-        profile.key_pair,
-        profile.secret,
-        skip_tls_verify=profile.skip_ssl_verify,
+        profile.location, profile.key_pair, profile.secret, skip_tls_verify=profile.skip_ssl_verify
     )
     if location.kind is StoreKind.FILE and (why := why_hidden(location.folder)):
         raise StoreNotUsable(f"Pods do not see the folder {location.folder}: {why}")

@@ -130,10 +130,7 @@ class _Look:
             return None
 
     def each(
-        self,
-        resource: GroupVersionResource,
-        field: str,
-        references: Mapping[str, ObjectReference],
+        self, resource: GroupVersionResource, field: str, references: Mapping[str, ObjectReference]
     ) -> dict[str, KubeObject]:
         found = {}
         root = f"{field[0].upper()}{field[1:]}"

@@ -31,9 +31,7 @@ def every(
 
 
 def tally_uses(
-    cluster: Cluster,
-    registry: Registry[FunctionEntry],
-    namespaces: Sequence[str],
+    cluster: Cluster, registry: Registry[FunctionEntry], namespaces: Sequence[str]
 ) -> Tally:
     """Count the versions that Blueprints, ActionSets and Compositions use."""
     tally = Tally()

@@ -318,9 +318,7 @@ def forbidden(seen: Foreseen, origin: Origin, cluster: Cluster) -> Iterator[Obst
 
 
 def unread_artifacts(
-    choice: Choice[FunctionEntry],
-    artifacts: Mapping[str, Mapping[str, Any]],
-    reads: Iterable[Read],
+    choice: Choice[FunctionEntry], artifacts: Mapping[str, Mapping[str, Any]], reads: Iterable[Read]
 ) -> Iterator[UsageError]:
     """Find the artifacts that a phase reads, and that its version does not: another one did.
 

@@ -9,14 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from kanister_py.core.actionsets.course import ActionCourse
 from kanister_py.core.actionsets.masking import Masker
-from kanister_py.core.actionsets.status import (
-    DEFER,
-    ActionStatus,
-    Place,
-    State,
-    Warned,
-    size_of,
-)
+from kanister_py.core.actionsets.status import DEFER, ActionStatus, Place, State, Warned, size_of
 from kanister_py.core.actionsets.steps import current_phase
 from kanister_py.core.blueprints.plan import Known, Obstacle, renderer_of
 from kanister_py.core.errors import KanisterError
@@ -24,11 +17,7 @@ from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.engines import ENGINE_ANNOTATION, UnknownTemplateEngine
-from kanister_py.core.templates.facts import (
-    ActionFacts,
-    InvalidObjectReference,
-    texts_of_secret,
-)
+from kanister_py.core.templates.facts import ActionFacts, InvalidObjectReference, texts_of_secret
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
 from kanister_py.executor.fetch_facts import (

@@ -10,12 +10,7 @@ from typing import Any
 
 from kanister_py.core.errors import FunctionVersionRemoved, KanisterError, UsageError
 from kanister_py.core.registry.declared import CatalogueMismatch
-from kanister_py.core.registry.entries import (
-    FunctionEntry,
-    FunctionKind,
-    Registry,
-    RegistryBuilder,
-)
+from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry, RegistryBuilder
 from kanister_py.core.versions.semver import parse_version
 
 

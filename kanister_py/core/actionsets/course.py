@@ -6,16 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from kanister_py.core.actionsets.model import (
-    ActionSet,
-    ActionSpec,
-    reference_as_dict,
-)
-from kanister_py.core.actionsets.rules import (
-    ActionRules,
-    PhaseRules,
-    Rules,
-)
+from kanister_py.core.actionsets.model import ActionSet, ActionSpec, reference_as_dict
+from kanister_py.core.actionsets.rules import ActionRules, PhaseRules, Rules
 from kanister_py.core.actionsets.status import (
     DEFER,
     ActionStatus,

@@ -21,13 +21,7 @@ from kanister_py.core.actionsets.status import (
 )
 from kanister_py.core.actionsets.stored_status import ended_at, read_status, read_status_data
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.parts import (
-    labels_of,
-    metadata_of,
-    name_of,
-    namespace_of,
-    spec_of,
-)
+from kanister_py.core.objects.parts import labels_of, metadata_of, name_of, namespace_of, spec_of
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.values import NamedTuple
 

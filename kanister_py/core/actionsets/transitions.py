@@ -28,12 +28,7 @@ from kanister_py.core.actionsets.outcomes import (
     Resumed,
     Suspended,
 )
-from kanister_py.core.actionsets.progress import (
-    DONE,
-    bounded_percent,
-    record_percent,
-    record_phase,
-)
+from kanister_py.core.actionsets.progress import DONE, bounded_percent, record_percent, record_phase
 from kanister_py.core.actionsets.rules import ExecutionMode, Rules
 from kanister_py.core.actionsets.status import (
     AFTER_THAT,
@@ -83,9 +78,7 @@ def _record_begun(rules: Rules, status: Status, outcome: Begun) -> Status:
         return status
     actions = tuple(map(_with_versions, status.actions, outcome.versions))
     status = status._replace(
-        state=State.RUNNING,
-        actions=actions,
-        warnings=(*status.warnings, *outcome.warnings),
+        state=State.RUNNING, actions=actions, warnings=(*status.warnings, *outcome.warnings)
     )
     return _settled(rules, status, outcome.time)
 
@@ -104,9 +97,7 @@ def _record_launched(rules: Rules, status: Status, outcome: Launched) -> Status:
     if status.state is not State.RUNNING or action is None:
         return status
     status = _put_action(
-        status,
-        outcome.action,
-        action._replace(start_time=outcome.time, facts=outcome.facts),
+        status, outcome.action, action._replace(start_time=outcome.time, facts=outcome.facts)
     )
     status = status._replace(
         totals=status.totals._replace(unlaunched=status.totals.unlaunched - 1),

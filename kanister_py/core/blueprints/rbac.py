@@ -18,10 +18,7 @@ from kanister_py.values import NamedTuple
 
 # What is fetched so that a template can see it, by the name it is seen under.
 _SEEN: Final[Mapping[str, tuple[Access, ...]]] = {
-    "StatefulSet": (
-        Access("apps", "statefulsets", ("get",)),
-        Access("", "pods", ("get", "list")),
-    ),
+    "StatefulSet": (Access("apps", "statefulsets", ("get",)), Access("", "pods", ("get", "list"))),
     "Deployment": (
         Access("apps", "deployments", ("get",)),
         Access("apps", "replicasets", ("list",)),
@@ -36,10 +33,7 @@ _SEEN: Final[Mapping[str, tuple[Access, ...]]] = {
     "Namespace": (Access("", "namespaces", ("get",), is_cluster_wide=True),),
     "ConfigMaps": (Access("", "configmaps", ("get",)),),
     "Secrets": (Access("", "secrets", ("get",)),),
-    "Profile": (
-        Access("cr.kanister.io", "profiles", ("get",)),
-        Access("", "secrets", ("get",)),
-    ),
+    "Profile": (Access("cr.kanister.io", "profiles", ("get",)), Access("", "secrets", ("get",))),
 }
 # How a template says where that object is.
 _ITS_NAMESPACE: Final = re.compile(

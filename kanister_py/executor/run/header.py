@@ -15,11 +15,7 @@ from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.references import parse_object_reference
 from kanister_py.core.actionsets.status import Status, parse_status
 from kanister_py.core.actionsets.transitions import record, status_for_retry
-from kanister_py.core.blueprints.model import (
-    LocatedBlueprint,
-    ObjectReference,
-    only_blueprint,
-)
+from kanister_py.core.blueprints.model import LocatedBlueprint, ObjectReference, only_blueprint
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.digests import uuid_of
 from kanister_py.core.objects.documents import parse_document, parse_documents

@@ -8,13 +8,7 @@ from threading import Condition
 from typing import Any
 
 from kanister_py.core.actionsets.course import Course, first_status
-from kanister_py.core.actionsets.outcomes import (
-    Abandoned,
-    CancelAsked,
-    Outcome,
-    Resumed,
-    Suspended,
-)
+from kanister_py.core.actionsets.outcomes import Abandoned, CancelAsked, Outcome, Resumed, Suspended
 from kanister_py.core.actionsets.status import FINAL, Status
 from kanister_py.core.errors import KanisterError, RunCancelled
 from kanister_py.executor.phase_context import Surroundings

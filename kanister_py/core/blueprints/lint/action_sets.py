@@ -59,10 +59,7 @@ NO_DELETION = Rule(
     "What falls out of `keep` is deleted by the action `delete` of the Blueprint that made it, "
     "with the artifacts of the backup. Without one nothing can be deleted.",
 )
-RULES = (
-    *(NOT_GIVEN, NOT_AN_ACTION_SET, NO_ACTION),
-    *(NOT_A_SCHEDULE, OUTLIVED, NO_DELETION),
-)
+RULES = (NOT_GIVEN, NOT_AN_ACTION_SET, NO_ACTION, NOT_A_SCHEDULE, OUTLIVED, NO_DELETION)
 
 SCHEDULES = "kanister-py.io"
 """The group of Schedules."""

@@ -143,9 +143,7 @@ def read_source(source: Source) -> Contents:
     return read
 
 
-def read_sources(
-    sources: Iterable[Source],
-) -> tuple[dict[str, Contents], dict[str, Blueprint]]:
+def read_sources(sources: Iterable[Source]) -> tuple[dict[str, Contents], dict[str, Blueprint]]:
     """Read files that belong together: what each holds, and all Blueprints by their names."""
     contents = {source.file: read_source(source) for source in sources}
     located = (each for read in contents.values() for each in read.blueprints)
