@@ -18,24 +18,20 @@ class StopSignal:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._why: KanisterError | None = None
+        self.why: KanisterError | None = None
         self._listeners: list[Callable[[], None]] = []
-
-    @property
-    def why(self) -> KanisterError | None:
-        return self._why
 
     def check(self) -> None:
         """Raise why, if the phase is to stop."""
-        if self._why is not None:
-            raise self._why
+        if self.why is not None:
+            raise self.why
 
     def set(self, why: KanisterError) -> None:
         """Stop the phase. The first reason counts."""
         with self._lock:
-            if self._why is not None:
+            if self.why is not None:
                 return
-            self._why = why
+            self.why = why
             listeners = [*self._listeners]
         if listeners:
             # They may take their time, and the caller has other phases to stop.
@@ -46,7 +42,7 @@ class StopSignal:
         """Have a listener called when it is set inside the block, or at once if it is already."""
         with self._lock:
             self._listeners.append(listener)
-            is_set = self._why is not None
+            is_set = self.why is not None
         if is_set:
             listener()
         try:

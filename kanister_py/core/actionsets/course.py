@@ -142,10 +142,6 @@ class ChosenVersions(NamedTuple):
     versions: tuple[str, ...]
     """The versions; fewer than choices where one cannot be had."""
 
-    @property
-    def are_complete(self) -> bool:
-        return len(self.versions) == len(self.choices)
-
 
 def choose_versions(
     choose: Callable[[str, str, str], Choice[FunctionEntry]], course: ActionCourse

@@ -9,20 +9,13 @@ from kanister_py.core.actionsets.status import DEFER, PhaseStatus, Place, State,
 DONE = 100
 
 
-def bounded_percent(percent: int) -> int:
-    """Keep a percentage between nothing and all."""
-    return max(0, min(DONE, percent))
-
-
-def percent_of(status: Status) -> int:
-    """Average the percentages of all phases, rounded down; deferred ones do not count."""
-    totals = status.totals
-    return totals.percents // totals.phases if totals.phases else 0
-
-
 def record_percent(status: Status, now: datetime) -> Status:
-    """Bring the percentage up to date; its time changes only with its value."""
-    percent = percent_of(status)
+    """Bring the average of all phases up to date; its time changes only with its value.
+
+    It is rounded down, and deferred phases do not count.
+    """
+    totals = status.totals
+    percent = totals.percents // totals.phases if totals.phases else 0
     if percent == (status.percent or 0):
         return status
     return status._replace(percent=percent, progress_time=now)

@@ -28,7 +28,7 @@ from kanister_py.core.actionsets.outcomes import (
     Resumed,
     Suspended,
 )
-from kanister_py.core.actionsets.progress import DONE, bounded_percent, record_percent, record_phase
+from kanister_py.core.actionsets.progress import DONE, record_percent, record_phase
 from kanister_py.core.actionsets.rules import ExecutionMode, Rules
 from kanister_py.core.actionsets.status import (
     AFTER_THAT,
@@ -180,7 +180,7 @@ def _record_started(rules: Rules, status: Status, outcome: PhaseStarted) -> Stat
 
 def _record_progressed(rules: Rules, status: Status, outcome: PhaseProgressed) -> Status:
     phase = _phase_at_work(rules, status, outcome.place)
-    percent = bounded_percent(outcome.percent)
+    percent = max(0, min(DONE, outcome.percent))
     before = phase.percent or 0 if phase is not None else 0
     if phase is None or percent < before or (percent == before and outcome.moved == phase.moved):
         return status

@@ -48,7 +48,8 @@ class Run:
         self._early_notices: tuple[Warned, ...] = ()
         self._late_notices: tuple[Warned, ...] = ()
         self._error: BaseException | None = None
-        self._is_kept = True
+        self.is_kept = True
+        """Whether the end is written down wherever the run is remembered."""
         self._thread = Thread(target=self._carry_out, name=f"run {self.name}", daemon=True)
 
     def start(self) -> Run:
@@ -70,7 +71,7 @@ class Run:
                 self._late_notices = tuple(map(warned_of, self._close()))
             except KanisterError as error:
                 self._error = self._error or error
-                self._is_kept = False
+                self.is_kept = False
 
     def wait(self, timeout_seconds: float | None = None) -> Run:
         """Wait for the end, and raise what kept the run from reaching it.
@@ -96,16 +97,11 @@ class Run:
         self._abandon(RunStopped())
 
     def _abandon(self, why: KanisterError) -> None:
-        self._is_kept = self._work.abandon(why)
+        self.is_kept = self._work.abandon(why)
 
     @property
     def is_over(self) -> bool:
         return not self._thread.is_alive()
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether the end is written down wherever the run is remembered."""
-        return self._is_kept
 
     @property
     def progress(self) -> Status:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Condition
 from typing import Any
@@ -130,25 +130,22 @@ class ActionSetRun:
                 namespace=metadata.namespace,
                 uid=metadata.uid,
             )
-            self._guarded(self._set_out)
-
-    def _set_out(self) -> None:
-        self._steps.follow_spec()
-        self._steps.advance()
-        if self._steps.memory.status.state in FINAL:
-            self._steps.notify()
+            try:
+                self._steps.follow_spec()
+                self._steps.advance()
+                if self._steps.memory.status.state in FINAL:
+                    self._steps.notify()
+            except KanisterError as error:
+                self._steps.break_off(error)
 
     def ring(self) -> None:
         """Do what is due by now."""
         steps = self._steps
         with steps.lock:
-            self._guarded(lambda: steps.timers.act(lambda: not steps.is_over))
-
-    def _guarded(self, act: Callable[[], None]) -> None:
-        try:
-            act()
-        except KanisterError as error:
-            self._steps.break_off(error)
+            try:
+                steps.timers.act(lambda: not steps.is_over)
+            except KanisterError as error:
+                steps.break_off(error)
 
     # What may be asked of it
 

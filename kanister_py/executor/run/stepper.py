@@ -223,7 +223,7 @@ class Stepper:
         warnings: list[Warned] = []
         for index in range(len(self.course.actions)):
             chosen = self.actions.choose_versions(index)
-            if not chosen.are_complete:
+            if len(chosen.versions) < len(chosen.choices):
                 # Its thread finds out what else is wrong with it.
                 self._set_to_work(index)
                 return False

@@ -114,28 +114,15 @@ def _is_open(value: object) -> bool:
     return isinstance(value, str) and may_be_template(value)
 
 
-def condition_functions(entry: FunctionEntry, context: Context) -> tuple[str, ...] | None:
-    """Say what conditions of a version may call besides Go's own functions, if that is known."""
-    signature = context.signature(entry)
-    if signature is not None:
-        return signature.conditions
-    code = context.code(entry)
-    return None if code is None else conditions_of(code)
+def declared_by(entry: FunctionEntry, context: Context) -> Signature | None:
+    """Give what a version declares besides its args: its outputs, and what conditions may call.
 
-
-def declared_outputs(entry: FunctionEntry, context: Context) -> frozenset[str] | None:
-    """Give the outputs that a version declares; None where only the blueprint knows them."""
-    signature = context.signature(entry)
-    if signature is not None:
-        return signature.outputs
-    code = context.code(entry)
-    return None if code is None else outputs_of(code)
-
-
-def check_durations(spot: Spot, phase: Phase) -> Iterator[Finding]:
-    """Read the timeout of a phase and the pauses between its tries."""
-    for path, error in wrong_durations(phase):
-        yield spot.at(*path).finding(DURATION, error.message)
+    None where neither is known.
+    """
+    code = None if (known := context.signature(entry)) is not None else context.code(entry)
+    if code is None:
+        return known
+    return Signature(frozenset(), {}, outputs_of(code), conditions=conditions_of(code))
 
 
 def check_retry(spot: Spot, phase: Phase, hints: Hints) -> Iterator[Finding]:

@@ -143,7 +143,8 @@ def _check_phases(
             entries[spot.path] = choice.chosen
             if located.is_read(*spot.path, "args"):
                 yield from arguments.check_arguments(spot, phase, choice.chosen, context)
-        yield from arguments.check_durations(spot, phase)
+        for inside, error in arguments.wrong_durations(phase):
+            yield spot.at(*inside).finding(arguments.DURATION, error.message)
         yield from arguments.check_retry(spot, phase, context.hints)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from kanister_py.core.blueprints.lint.action_sets import SCHEDULES, is_schedule, template_of
 from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, finding_of
@@ -130,8 +130,10 @@ def read_source(source: Source) -> Contents:
     except InvalidDocument as error:
         read.findings += [finding_of(each, UNREADABLE) for each in error.problems]
         return read
-    if source.is_named:
-        read.findings += _not_objects(documents)
+    for document in documents if source.is_named else ():
+        if not isinstance(document.value, dict):
+            message = f"An object is a map, found {kind_of(document.value)}"
+            read.findings.append(finding_of(document.problem((), message), UNREADABLE))
     for document in documents:
         read.findings += _overlooked(document)
         for found in objects_at(document, ()):
@@ -185,13 +187,6 @@ def _has_phases(actions: object) -> bool:
     return isinstance(actions, dict) and any(
         isinstance(each, dict) and "phases" in each for each in actions.values()
     )
-
-
-def _not_objects(documents: Sequence[Document]) -> Iterator[Finding]:
-    for document in documents:
-        if not isinstance(document.value, dict):
-            message = f"An object is a map, found {kind_of(document.value)}"
-            yield finding_of(document.problem((), message), UNREADABLE)
 
 
 # Comments that silence rules

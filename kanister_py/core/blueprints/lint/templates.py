@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kanister_py.core.blueprints.lint.arguments import condition_functions, declared_outputs
+from kanister_py.core.blueprints.lint.arguments import declared_by
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, Spot
 from kanister_py.core.blueprints.model import Action, Blueprint, LocatedBlueprint, Phase
@@ -162,9 +162,9 @@ class ActionTexts(NamedTuple):
         outputs = {}
         for path, phase in self.action.every_phase():
             entry = self.entries.get(("actions", self.name, *path))
-            made = declared_outputs(entry, self.context) if entry is not None else None
-            if made is not None:
-                outputs[self.name, phase.name] = made
+            declared = declared_by(entry, self.context) if entry is not None else None
+            if declared is not None and declared.outputs is not None:
+                outputs[self.name, phase.name] = declared.outputs
         engine, hints = self.language.choice.engine, self.context.hints
         return ActionReads(self.name, self.action, self.language.all_phases, outputs, engine, hints)
 
@@ -208,7 +208,8 @@ class ActionTexts(NamedTuple):
         """Say what the conditions of a phase may call, if that is known."""
         size = 3 if spot.path[2] == "deferPhase" else 4
         entry = self.entries.get(spot.path[:size])
-        return None if entry is None else condition_functions(entry, self.context)
+        declared = None if entry is None else declared_by(entry, self.context)
+        return None if declared is None else declared.conditions
 
     def _spot(self, text: Text) -> Spot:
         phase = self._phase(text.phase)
