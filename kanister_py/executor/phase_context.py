@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from base64 import b64encode
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
-from threading import Condition, Lock
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import Condition, Lock, Thread
 from typing import Any, Final
 
 from kanister_py.core.actionsets.masking import Masker
@@ -15,7 +17,6 @@ from kanister_py.core.errors import KanisterError, PodsNotRun, WaitTimedOut
 from kanister_py.core.objects.names import run_key
 from kanister_py.core.objects.resources import PODS
 from kanister_py.core.templates.render import Renderer
-from kanister_py.executor.stop_signal import StopSignal
 from kanister_py.executor.watching import Read, SharedWatches, Subscription, TracedCluster
 from kanister_py.executor.working import Workers
 from kanister_py.gotemplate import NO_EFFECTS, Effects
@@ -23,6 +24,8 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.object_store import ObjectStores
 from kanister_py.values import NamedTuple
+
+_LOG: Final = logging.getLogger(__name__)
 
 RUN_LABEL: Final = "kanister-py.io/run"
 ATTEMPT_LABEL: Final = "kanister-py.io/attempt"
@@ -67,6 +70,53 @@ class Surroundings(NamedTuple):
     stores: ObjectStores | None = None
     facts: Cluster | None = None
     """The cluster as it may be seen before a run, a moment late; None if that is no other."""
+
+
+class StopSignal:
+    """Whether a phase is to stop, why, and the listeners to that."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.why: KanisterError | None = None
+        self._listeners: list[Callable[[], None]] = []
+
+    def check(self) -> None:
+        """Raise why, if the phase is to stop."""
+        if self.why is not None:
+            raise self.why
+
+    def set(self, why: KanisterError) -> None:
+        """Stop the phase. The first reason counts."""
+        with self._lock:
+            if self.why is not None:
+                return
+            self.why = why
+            listeners = [*self._listeners]
+        if listeners:
+            # They may take their time, and the caller has other phases to stop.
+            Thread(target=_call_each, args=(listeners,), name="stop", daemon=True).start()
+
+    @contextmanager
+    def listening(self, listener: Callable[[], None]) -> Iterator[None]:
+        """Have a listener called when it is set inside the block, or at once if it is already."""
+        with self._lock:
+            self._listeners.append(listener)
+            is_set = self.why is not None
+        if is_set:
+            listener()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.remove(listener)
+
+
+def _call_each(listeners: Iterable[Callable[[], None]]) -> None:
+    for listener in listeners:
+        try:
+            listener()
+        except Exception:  # noqa: BLE001 # the other listeners are called all the same
+            _LOG.exception("A listener to the stop signal of a phase failed")
 
 
 class RunningPhase:

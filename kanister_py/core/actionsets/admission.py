@@ -21,7 +21,7 @@ from kanister_py.core.blueprints.lint.versions import INVALID, REMOVED
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.objects.parts import labels_of, metadata_of, spec_of
-from kanister_py.core.objects.reading import mapping_of
+from kanister_py.core.objects.reading import mapping_of, maps_in
 from kanister_py.core.revisions.activation import problems_of_limits
 from kanister_py.core.revisions.identity import (
     COMPOSITION_HASH_LABEL,
@@ -76,14 +76,8 @@ def _judged_part(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 def blueprints_named(actionset: Mapping[str, Any]) -> tuple[str, ...]:
     """Name the Blueprints without which an ActionSet cannot be judged, as far as it can be read."""
-    spec = actionset.get("spec")
-    actions = spec.get("actions") if isinstance(spec, dict) else None
-    names = [
-        each["blueprint"]
-        for each in (actions if isinstance(actions, list) else ())
-        if isinstance(each, dict) and isinstance(each.get("blueprint"), str)
-    ]
-    return tuple(dict.fromkeys(name for name in names if name))
+    names = [each.get("blueprint") for each in maps_in(actionset.get("spec"), "actions")]
+    return tuple(dict.fromkeys(name for name in names if name and isinstance(name, str)))
 
 
 def judge_blueprint(blueprint: Mapping[str, Any], context: Context) -> Verdict:
@@ -230,9 +224,8 @@ def judge_identity(changed: Sequence[str], user: str, own_user: str) -> Verdict:
 
 def functions_named(composition: Mapping[str, Any]) -> tuple[str, ...]:
     """Name the Functions without which the versions of a Composition cannot be judged."""
-    pipeline = spec_of(composition).get("pipeline")
-    steps = pipeline if isinstance(pipeline, list) else []
-    references = [mapping_of(mapping_of(each).get("functionRef")) for each in steps]
+    steps = maps_in(spec_of(composition), "pipeline")
+    references = [mapping_of(each.get("functionRef")) for each in steps]
     return tuple(dict.fromkeys(str(each["name"]) for each in references if each.get("name")))
 
 

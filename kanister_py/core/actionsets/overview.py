@@ -22,7 +22,7 @@ from kanister_py.core.actionsets.status import (
 from kanister_py.core.actionsets.stored_status import ended_at, read_status, read_status_data
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import labels_of, metadata_of, name_of, namespace_of, spec_of
-from kanister_py.core.objects.reading import mapping_of
+from kanister_py.core.objects.reading import mapping_of, maps_in
 from kanister_py.values import NamedTuple
 
 SUSPENDED: Final = "suspended"
@@ -62,7 +62,7 @@ def row_of(obj: Mapping[str, Any]) -> RunRow:
     """Read a row off an ActionSet, with a status of ours or of Kanister's."""
     data = read_status_data(obj) or {}
     progress = mapping_of(data.get("progress"))
-    asked = [each for each in spec_of(obj).get("actions") or () if isinstance(each, dict)]
+    asked = maps_in(spec_of(obj), "actions")
     state = str(data.get("state") or State.PENDING)
     warnings = data.get("warnings")
     is_held = spec_of(obj).get("suspend") is True and state == State.PENDING

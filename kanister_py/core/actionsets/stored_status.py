@@ -15,6 +15,7 @@ from typing import Any, Final
 from kanister_py.core.actionsets.status import Status, parse_status, parse_time, size_of
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.objects.parts import annotations_of, name_of, namespace_of
+from kanister_py.core.objects.reading import maps_in
 
 STATUS_ANNOTATION: Final = "kanister-py.io/status"
 ARTIFACTS_ANNOTATION: Final = "kanister-py.io/artifacts"
@@ -125,9 +126,8 @@ def known_status(obj: Mapping[str, Any]) -> Status | None:
 
 def ended_at(data: Mapping[str, Any]) -> datetime | None:
     """Say when an ActionSet with this status, ours or Kanister's, ended, if that can be known."""
-    conditions = data.get("conditions")
-    for each in conditions if isinstance(conditions, list) else ():
-        if isinstance(each, dict) and each.get("type") in ("Complete", "Failed"):
+    for each in maps_in(data, "conditions"):
+        if each.get("type") in ("Complete", "Failed"):
             time = parse_time(each.get("lastTransitionTime"))
             if time is not None:
                 return time
@@ -151,8 +151,4 @@ def holds_artifacts(actionset: Mapping[str, Any]) -> bool:
     status = read_status_data(actionset) or {}
     if status.get("state") != "complete":
         return False
-    actions = status.get("actions")
-    return any(
-        isinstance(each, Mapping) and bool(each.get("artifacts"))
-        for each in (actions if isinstance(actions, list) else ())
-    )
+    return any(each.get("artifacts") for each in maps_in(status, "actions"))

@@ -11,6 +11,7 @@ from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.parts import metadata_of, namespace_of
+from kanister_py.core.objects.reading import mapping_of, maps_in
 from kanister_py.core.registry.choose import Asked, asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.values import NamedTuple
@@ -87,12 +88,10 @@ def uses_of(blueprint: Mapping[str, Any], registry: Registry[FunctionEntry]) -> 
 
 
 def _phases_of(action: Any) -> Iterator[Mapping[str, Any]]:
-    if not isinstance(action, dict):
-        return
-    phases = action.get("phases")
-    for each in (*(phases if isinstance(phases, list) else ()), action.get("deferPhase")):
-        if isinstance(each, dict):
-            yield each
+    yield from maps_in(action, "phases")
+    deferred = mapping_of(action).get("deferPhase")
+    if isinstance(deferred, dict):
+        yield deferred
 
 
 def _version_of(registry: Registry[FunctionEntry], function: str, asked: str) -> str:

@@ -20,6 +20,12 @@ def mapping_of(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
+def maps_in(value: Any, key: str) -> list[Mapping[str, Any]]:
+    """Give the mappings in the list under a key, whatever else stands there."""
+    found = mapping_of(value).get(key)
+    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+
+
 class UnknownKey(NamedTuple):
     """A key that nothing reads, and the keys that are known beside it."""
 

@@ -16,6 +16,7 @@ from kanister_py.core.blueprints.model import Action, Blueprint
 from kanister_py.core.blueprints.reads import engine_of, reads_of_action
 from kanister_py.core.objects.names import MAX_LABEL, short_hash
 from kanister_py.core.objects.parts import annotations_of, metadata_of, spec_of, status_of
+from kanister_py.core.objects.reading import maps_in
 from kanister_py.core.schedules.retention import Backup, Keep, Verdict, judge_backups
 from kanister_py.core.schedules.runs import RETENTION_LABEL, Run, backups_among
 from kanister_py.core.templates.facts import SEEN_AS
@@ -176,11 +177,9 @@ def reads(actionset: Mapping[str, Any], backup: Mapping[str, Any]) -> bool:
 
 
 def _artifacts_in(part: Mapping[str, Any]) -> list[Any]:
-    actions = part.get("actions")
     return [
         artifact
-        for action in (actions if isinstance(actions, list) else ())
-        if isinstance(action, Mapping)
+        for action in maps_in(part, "actions")
         for artifact in (action.get("artifacts") or {}).values()
         if artifact
     ]

@@ -14,7 +14,7 @@ from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.names import MAX_LABEL, short_hash
 from kanister_py.core.objects.parts import annotations_of, labels_of, metadata_of, spec_of
-from kanister_py.core.objects.reading import mapping_of
+from kanister_py.core.objects.reading import mapping_of, maps_in
 from kanister_py.core.schedules.model import HistoryLimits
 from kanister_py.values import NamedTuple
 
@@ -119,13 +119,12 @@ def read_run(actionset: Mapping[str, Any]) -> Run:
 
 
 def _group_of(actionset: Mapping[str, Any]) -> str:
-    actions = spec_of(actionset).get("actions")
     about = [
         short_hash(
             *(str(each.get("blueprint")), str(each.get("name"))),
             *(f"{key}={value}" for key, value in sorted(mapping_of(each.get("object")).items())),
         )
-        for each in map(mapping_of, actions if isinstance(actions, list) else ())
+        for each in maps_in(spec_of(actionset), "actions")
     ]
     return intern(short_hash(*sorted(about)))
 

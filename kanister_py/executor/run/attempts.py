@@ -11,8 +11,7 @@ from kanister_py.core.actionsets.rules import PhaseRules
 from kanister_py.core.actionsets.status import Place
 from kanister_py.core.errors import KanisterError, RunCancelled, UsageError
 from kanister_py.core.objects.durations import SECOND, format_duration
-from kanister_py.executor.phase_context import RunningPhase
-from kanister_py.executor.stop_signal import StopSignal
+from kanister_py.executor.phase_context import RunningPhase, StopSignal
 from kanister_py.executor.working import Ticket, Workers
 from kanister_py.ports.clock import Clock
 

@@ -22,8 +22,7 @@ from kanister_py.core.templates.params import Params
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.pods.node import ProcessNode
 from kanister_py.embedded.pods.runner import ProcessPodRunner
-from kanister_py.executor.phase_context import RunIdentity, RunningPhase, Surroundings
-from kanister_py.executor.stop_signal import StopSignal
+from kanister_py.executor.phase_context import RunIdentity, RunningPhase, StopSignal, Surroundings
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
 from kanister_py.ports.clock import Clock
