@@ -12,40 +12,30 @@ from typing import TypeAlias
 Job: TypeAlias = Callable[[], None]
 
 
-class Share:
-    """Share of the slots: the most that one part of the jobs may hold at once, and those held."""
-
-    __slots__ = ("held", "limit")
-
-    def __init__(self, limit: int) -> None:
-        self.limit = limit
-        self.held = 0
-
-
 class Ticket:
     """One job's claim to a slot; empty-handed while it idles, and for ever once given up."""
 
-    __slots__ = ("has_slot", "is_given_up", "job", "share")
+    __slots__ = ("has_slot", "is_given_up", "job", "workers")
 
-    def __init__(self, job: Job, share: Share | None) -> None:
+    def __init__(self, job: Job, workers: Workers) -> None:
         self.job = job
         self.has_slot = False
         self.is_given_up = False
-        self.share = share
+        self.workers = workers
 
     @property
     def has_room(self) -> bool:
-        return self.share is None or self.share.held < self.share.limit
+        return self.workers.slots.free > 0 and self.workers.held < self.workers.limit
 
     def take(self) -> None:
         self.has_slot = True
-        if self.share is not None:
-            self.share.held += 1
+        self.workers.held += 1
+        self.workers.slots.free -= 1
 
     def let_go(self) -> None:
         self.has_slot = False
-        if self.share is not None:
-            self.share.held -= 1
+        self.workers.held -= 1
+        self.workers.slots.free += 1
 
 
 class _Slots:
@@ -68,21 +58,21 @@ class Workers:
     """
 
     def __init__(self, limit: int = 32, *, of: _Slots | None = None) -> None:
-        self._slots: _Slots = of or _Slots(limit)
-        self._share = None if of is None else Share(limit)
+        self.limit = limit
+        self.held = 0
+        self.slots: _Slots = of or _Slots(limit)
 
     def part(self, limit: int) -> Workers:
         """Give a part of the same threads, of which no more than `limit` are at work."""
-        return Workers(limit, of=self._slots)
+        return Workers(limit, of=self.slots)
 
     def submit(self, job: Job) -> Ticket:
         """Carry out a job in a thread of its own, as soon as there is room."""
-        ticket = Ticket(job, self._share)
-        with self._slots.lock:
-            if self._slots.free <= 0 or not ticket.has_room:
-                self._slots.new.append(ticket)
+        ticket = Ticket(job, self)
+        with self.slots.lock:
+            if not ticket.has_room:
+                self.slots.new.append(ticket)
                 return ticket
-            self._slots.free -= 1
             ticket.take()
         self._start(ticket)
         return ticket
@@ -90,19 +80,19 @@ class Workers:
     @property
     def queued(self) -> int:
         """How many jobs have not begun yet, of all that share the slots."""
-        with self._slots.lock:
-            return len(self._slots.new)
+        with self.slots.lock:
+            return len(self.slots.new)
 
     @property
     def waking(self) -> int:
         """How many jobs have woken up and stand in line for a slot."""
-        with self._slots.lock:
-            return len(self._slots.waking)
+        with self.slots.lock:
+            return len(self.slots.waking)
 
     @property
     def current(self) -> Ticket | None:
         """The ticket of the job that the calling thread carries out."""
-        ticket: Ticket | None = getattr(self._slots.local, "ticket", None)
+        ticket: Ticket | None = getattr(self.slots.local, "ticket", None)
         return ticket
 
     @contextmanager
@@ -120,12 +110,12 @@ class Workers:
 
     def give_up(self, ticket: Ticket) -> None:
         """Pass on the slot of a job that may never end."""
-        with self._slots.lock:
+        with self.slots.lock:
             ticket.is_given_up = True
-            for at, (woken, turn) in enumerate(self._slots.waking):
+            for at, (woken, turn) in enumerate(self.slots.waking):
                 if woken is ticket:
                     # It would never be called up: it goes on without a slot, to its end.
-                    del self._slots.waking[at]
+                    del self.slots.waking[at]
                     turn.release()
                     break
         self._start_next(ticket)
@@ -137,7 +127,7 @@ class Workers:
     def _work(self, first: Ticket) -> None:
         ticket: Ticket | None = first
         while ticket is not None:
-            self._slots.local.ticket = ticket
+            self.slots.local.ticket = ticket
             ticket.job()
             ticket = self._pass_on(ticket)
 
@@ -148,39 +138,35 @@ class Workers:
 
     def _pass_on(self, ticket: Ticket) -> Ticket | None:
         """Hand the slot on: to a job that woke up, else to a new one, which the caller starts."""
-        with self._slots.lock:
+        with self.slots.lock:
             if not ticket.has_slot:
                 return None
             ticket.let_go()
-            self._slots.free += 1
             return self._seat_next()
 
     def _seat_next(self) -> Ticket | None:
         """Give a free slot to the next in line that has room; a new job is to be started."""
-        for at, (woken, turn) in enumerate(self._slots.waking):
+        for at, (woken, turn) in enumerate(self.slots.waking):
             if not woken.is_given_up and woken.has_room:
-                del self._slots.waking[at]
-                self._slots.free -= 1
+                del self.slots.waking[at]
                 woken.take()
                 turn.release()
                 return None
-        for at, following in enumerate(self._slots.new):
+        for at, following in enumerate(self.slots.new):
             if following.has_room:
-                del self._slots.new[at]
-                self._slots.free -= 1
+                del self.slots.new[at]
                 following.take()
                 return following
         return None
 
     def _take_slot(self, ticket: Ticket) -> None:
-        with self._slots.lock:
+        with self.slots.lock:
             if ticket.is_given_up:
                 return
-            if self._slots.free > 0 and ticket.has_room:
-                self._slots.free -= 1
+            if ticket.has_room:
                 ticket.take()
                 return
             turn = Lock()
             turn.acquire()
-            self._slots.waking.append((ticket, turn))
+            self.slots.waking.append((ticket, turn))
         turn.acquire()
