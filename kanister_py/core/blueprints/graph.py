@@ -73,18 +73,13 @@ _PHASE_KEYS = ("id", "name", "function", "deferred")
 _EDGE_KEYS = ("from", "to", "label", "data")
 
 
-class _Drawn(NamedTuple):
-    """One action to draw, under a title of its own."""
-
-    id: str
-    title: str
-    action: Action
+_Drawn = Sequence[tuple[ActionNode, Action]]
 
 
 def graph_of_blueprint(blueprint: Blueprint) -> Graph:
     """Draw every action of a Blueprint."""
     drawn = [
-        _Drawn(f"a{index}", name, action)
+        (_action_node(index, name, action), action)
         for index, (name, action) in enumerate(blueprint.actions.items())
     ]
     return _graph(blueprint.name or "Blueprint", drawn, engine_of(blueprint).engine)
@@ -92,7 +87,7 @@ def graph_of_blueprint(blueprint: Blueprint) -> Graph:
 
 def graph_of_action_set(found: Found, blueprints: Mapping[str, Blueprint]) -> Graph | None:
     """Draw the actions that an ActionSet runs; None if their Blueprint is not at hand."""
-    drawn: list[_Drawn] = []
+    drawn: list[tuple[ActionNode, Action]] = []
     engine = Engine.GO
     for index, each in actions_of(found):
         name = str(each.get("name"))
@@ -102,44 +97,40 @@ def graph_of_action_set(found: Found, blueprints: Mapping[str, Blueprint]) -> Gr
         engine = engine_of(blueprint).engine
         reference = mapping_of(each.get("object"))
         target = " ".join(str(reference[key]) for key in ("kind", "name") if reference.get(key))
-        title = f"{name} of {target}" if target else name
-        drawn.append(_Drawn(f"a{index}", title, blueprint.actions[name]))
+        action, title = blueprint.actions[name], f"{name} of {target}" if target else name
+        drawn.append((_action_node(index, title, action), action))
     name = str(mapping_of(found.value.get("metadata")).get("name") or "ActionSet")
     return _graph(name, drawn, engine)
 
 
-def _graph(title: str, drawn: Sequence[_Drawn], engine: Engine) -> Graph:
-    actions = tuple(_action_node(each) for each in drawn)
+def _graph(title: str, drawn: _Drawn, engine: Engine) -> Graph:
     order: list[Edge] = []
     labels: dict[tuple[str, str], dict[str, None]] = {}
     names: dict[str, None] = {}
-    for each, node in zip(drawn, actions, strict=True):
+    for node, action in drawn:
         running = [phase for phase in node.phases if not phase.is_deferred]
         order += [Edge(before.id, after.id) for before, after in pairwise(running)]
         if running and len(running) < len(node.phases):
             order.append(Edge(running[-1].id, node.phases[-1].id, "always"))
-        for source, target, label in _data_edges(each, node, engine, names):
+        for source, target, label in _data_edges(node, action, engine, names):
             labels.setdefault((source, target), {})[label] = None
     data = [
         Edge(source, target, ", ".join(filter(None, found)), is_data=True)
         for (source, target), found in labels.items()
     ]
     artifacts = tuple(ArtifactNode(_artifact_id(names, name), name) for name in names)
-    return Graph(title, actions, artifacts, (*order, *data))
+    return Graph(title, tuple(node for node, _ in drawn), artifacts, (*order, *data))
 
 
-def _action_node(drawn: _Drawn) -> ActionNode:
+def _action_node(index: int, title: str, action: Action) -> ActionNode:
     phases = tuple(
         PhaseNode(
-            f"{drawn.id}p{_number(path)}", phase.name or phase.func, phase.func, path[0] != "phases"
+            f"a{index}p{path[-1] if isinstance(path[-1], int) else 'd'}",
+            *(phase.name or phase.func, phase.func, path[0] != "phases"),
         )
-        for path, phase in drawn.action.every_phase()
+        for path, phase in action.every_phase()
     )
-    return ActionNode(drawn.id, drawn.title, phases)
-
-
-def _number(path: tuple[str | int, ...]) -> str:
-    return str(path[-1]) if isinstance(path[-1], int) else "d"
+    return ActionNode(f"a{index}", title, phases)
 
 
 def _artifact_id(names: Mapping[str, None], name: str) -> str:
@@ -147,18 +138,18 @@ def _artifact_id(names: Mapping[str, None], name: str) -> str:
 
 
 def _data_edges(
-    drawn: _Drawn, node: ActionNode, engine: Engine, names: dict[str, None]
+    node: ActionNode, action: Action, engine: Engine, names: dict[str, None]
 ) -> Iterator[tuple[str, str, str]]:
     """Find what flows: from which node to which, and under what name."""
     by_name = {phase.name: phase.id for phase in node.phases if not phase.is_deferred}
     deferred = next((phase.id for phase in node.phases if phase.is_deferred), "")
-    for text in texts_of(drawn.action):
+    for text in texts_of(action):
         if text.role == "artifacts":
             name = str(text.path[1])
             names.setdefault(name)
             target = _artifact_id(names, name)
         else:
-            target = deferred if text.phase == DEFER else f"{drawn.id}p{text.phase}"
+            target = deferred if text.phase == DEFER else f"{node.id}p{text.phase}"
         for read in _reads(text.text, engine):
             if read.names[0] == "ArtifactsIn" and len(read.names) > 1:
                 names.setdefault(read.names[1])
