@@ -84,11 +84,17 @@ def _recorded(cluster: Cluster, backup: Mapping[str, Any], *, dry_run: bool) -> 
     if dry_run:
         return taken._replace(is_new=not _is_there(cluster, ACTION_SETS, backup))
     has_subresource = cluster.describe(ACTION_SETS).has_status
+    if has_subresource:
+        # Without its status, and so that no controller begins what it says.
+        waiting = {key: each for key, each in backup.items() if key != "status"}
+        spec = {**spec_of(backup), "suspend": True}
+        made = {**waiting, "metadata": _noted(backup, IMPORTED, "true"), "spec": spec}
+    else:
+        kept, rest = split_status(backup["status"])
+        metadata = _noted(backup, STATUS_ANNOTATION, annotation_of(rest))
+        made = {**backup, "metadata": metadata, "status": kept}
     try:
-        if has_subresource:
-            cluster.create(_waiting(backup))
-        else:
-            cluster.create(_whole(backup))
+        cluster.create(made)
     except AlreadyExists:
         taken = taken._replace(is_new=False)
     if has_subresource:
@@ -96,20 +102,8 @@ def _recorded(cluster: Cluster, backup: Mapping[str, Any], *, dry_run: bool) -> 
     return taken
 
 
-def _waiting(backup: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a record without its status, so that no controller begins what it says."""
-    metadata = dict(backup["metadata"])
-    metadata["annotations"] = {**annotations_of(backup), IMPORTED: "true"}
-    made = {key: each for key, each in backup.items() if key != "status"}
-    return {**made, "metadata": metadata, "spec": {**spec_of(backup), "suspend": True}}
-
-
-def _whole(backup: Mapping[str, Any]) -> dict[str, Any]:
-    """Write a record for definitions that take the status with the object."""
-    kept, rest = split_status(backup["status"])
-    metadata = dict(backup["metadata"])
-    notes = {**annotations_of(backup), STATUS_ANNOTATION: annotation_of(rest)}
-    return {**backup, "metadata": {**metadata, "annotations": notes}, "status": kept}
+def _noted(obj: Mapping[str, Any], key: str, note: str) -> dict[str, Any]:
+    return {**obj["metadata"], "annotations": {**annotations_of(obj), key: note}}
 
 
 def _end(cluster: Cluster, backup: Mapping[str, Any]) -> None:

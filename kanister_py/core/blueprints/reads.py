@@ -280,7 +280,7 @@ def _jinja_certain(node: jinja_nodes.Node) -> Iterator[jinja_nodes.Node]:
     yield node
     below: list[jinja_nodes.Node] = []
     match node:
-        case jinja.Output():
+        case jinja.Output() | jinja.Concat():
             below = [*node.nodes]
         case jinja.Getattr():
             below = [node.node]
@@ -288,8 +288,6 @@ def _jinja_certain(node: jinja_nodes.Node) -> Iterator[jinja_nodes.Node]:
             below = [node.node, node.arg]
         case jinja.Filter() if node.node is not None and node.name not in _TOLERANT:
             below = [node.node]
-        case jinja.Concat():
-            below = [*node.nodes]
         case jinja.And() | jinja.Or():
             below = [node.left]
         case jinja.BinExpr():
