@@ -11,21 +11,26 @@ import json
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, ClassVar, Final, Self
 
 from kanister_py.core.actionsets.outputs import LogTail
 from kanister_py.core.actionsets.status import Moved, total_of
 from kanister_py.core.errors import ApiError, CommandFailed, NotFound, StreamLost, UsageError
-from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.objects.locations import StoreKind
 from kanister_py.core.objects.quantities import in_units
 from kanister_py.core.objects.resources import PODS
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.claims import spec_with_claims
 from kanister_py.functions.blueprint.commands import CommandLost, Target
 from kanister_py.functions.blueprint.pods import Job, PodArgs, is_there, pod_of, running, spec_of
-from kanister_py.functions.blueprint.repositories import IDLE_COMMAND, prefixed, tools_image
+from kanister_py.functions.blueprint.repositories import (
+    IDLE_COMMAND,
+    Place,
+    prefixed,
+    tools_image,
+)
 from kanister_py.functions.blueprint.restic import (
     WRONG_PASSWORD,
     environment,
@@ -161,9 +166,14 @@ class HelperPod:
 
 
 @contextmanager
-def restic_pod(
-    ctx: PhaseContext, params: Params, function: str, args: KeyedArgs, wanted: HelperPod
-) -> Iterator[Target]:
+def repository_in_pod(
+    ctx: PhaseContext,
+    params: Params,
+    function: str,
+    args: KeyedArgs,
+    place: Place,
+    wanted: HelperPod,
+) -> Iterator[KeyedRepository]:
     """Have a pod that idles for as long as the block lasts; earlier ones of this phase are gone.
 
     What ran in those has ended then: what it did is done, and what it locked is nobody's.
@@ -184,7 +194,8 @@ def restic_pod(
         _remove(ctx, name, pod["metadata"]["namespace"])
     with running(ctx, function, pod, is_repeatable=True) as followed:
         followed.wait_until_ready(fails_early=True)
-        yield Target(followed.namespace, followed.name, followed.main_container)
+        target = Target(followed.namespace, followed.name, followed.main_container)
+        yield KeyedRepository(ctx, place, args, target)
 
 
 def _remove(ctx: PhaseContext, name: str, namespace: str) -> None:
@@ -231,10 +242,13 @@ class KeyedRepository:
     """One repository of restic, as the commands in a helper pod reach it."""
 
     ctx: PhaseContext
-    location: Location
-    path: str
+    place: Place
     args: KeyedArgs
     target: Target
+
+    def at(self, place: Place) -> Self:
+        """Give another one that the same pod reaches."""
+        return replace(self, place=place)
 
     # What is done
 
@@ -290,10 +304,10 @@ class KeyedRepository:
         if event.get("message_type") == "summary":
             summary.update(event)
             size, files = (_count(event, f"total_{each}_processed") for each in ("bytes", "files"))
-            progress.report(self.path, Moved(size, size, files, files))
+            progress.report(self.place.path, Moved(size, size, files, files))
         elif event.get("message_type") == "status":
             names = ("bytes_done", "total_bytes", "files_done", "total_files")
-            progress.report(self.path, Moved(*(_count(event, each) for each in names)))
+            progress.report(self.place.path, Moved(*(_count(event, each) for each in names)))
 
     def _measured(self, snapshot: Mapping[str, Any], tag: str) -> Saved:
         """Count what a snapshot holds that another process saved."""
@@ -338,13 +352,13 @@ class KeyedRepository:
         return max(0, before - self._stored_bytes())
 
     def _stored_bytes(self) -> int:
-        store = self.ctx.stores.open(self.location)
+        store = self.ctx.stores.open(self.place.location)
         return sum(each.size for each in store.list(f"{self._key}/"))
 
     @property
     def _key(self) -> str:
         """Say where the repository is inside of the bucket."""
-        return self.path.removeprefix(f"{self.location.bucket}/")
+        return self.place.path.removeprefix(f"{self.place.location.bucket}/")
 
     # How
 
@@ -383,7 +397,7 @@ class KeyedRepository:
         dead = [each for each in listed if self._is_dead(each)]
         keys = [f"{self._key}/locks/{each}" for each in dead]
         if keys:
-            self.ctx.stores.open(self.location).delete(keys)
+            self.ctx.stores.open(self.place.location).delete(keys)
             self.ctx.log(f"Took over {len(keys)} locks of pods that are gone")
         self._run_once(("unlock", "--quiet"), None)
         return bool(keys)
@@ -409,12 +423,13 @@ class KeyedRepository:
         return False
 
     def _stdin(self) -> bytes:
-        key, credential = self.args.encryption_key, self.location.credential
+        location, key = self.place.location, self.args.encryption_key
+        credential = location.credential
         for secret in (key, credential.secret, credential.token):
             self.ctx.conceal(secret)
-        exported = environment(self.location, self.path, key)
+        exported = environment(*self.place, key)
         exported["RESTIC_PROGRESS_FPS"] = "1"
-        if self.location.kind is StoreKind.GCS:
+        if location.kind is StoreKind.GCS:
             exported["ACCOUNT"] = b64encode(credential.secret.encode()).decode()
         for name, value in exported.items():
             if "\n" in value:
@@ -469,7 +484,7 @@ class KeyedRepository:
 
     def _failure(self, words: Sequence[str], complaint: str, code: int) -> CommandFailed:
         if WRONG_PASSWORD in complaint:
-            return CommandFailed(f"The key does not open the repository {self.path}", code)
+            return CommandFailed(f"The key does not open the repository {self.place.path}", code)
         ended = f"ended with exit code {code}" if code else "left out what it could not read"
-        message = f"restic {words[0]} {ended}, in the repository {self.path}: {complaint}"
+        message = f"restic {words[0]} {ended}, in the repository {self.place.path}: {complaint}"
         return CommandFailed(message, code)

@@ -6,9 +6,10 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from posixpath import join
 from threading import BoundedSemaphore, Thread
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 from kanister_py.core.errors import (
     ApiError,
@@ -46,6 +47,7 @@ from kanister_py.functions.blueprint.restic import (
 from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.cluster import Channel
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.values import NamedTuple
 
 IDLE_COMMAND: Final = ("sh", "-c", "tail -f /dev/null")
 DEFAULT_KEY: Final = "9f735e0df9a1ddc702bf0a1a7b83033f9f7153a00c29de82cedadc9957289b05"
@@ -97,23 +99,43 @@ def tools_image(image: str) -> str:
     return image or os.environ.get(_IMAGE_VARIABLE, "") or _IMAGE
 
 
-def access_of_helper(args: Mapping[str, Any]) -> list[Access]:
-    """Say what it takes to have a pod of its own and to run commands in it."""
-    namespace = str(args.get("namespace") or "")
-    return [
-        *access_of_job(args),
-        Access("", "pods/exec", ("get", "create"), namespace),
-    ]
-
-
 class HelperFunc(Func):
     """A function that has a pod of its own for restic."""
 
     on_restart = OnRestart.ADOPT
+    pod_prefix: ClassVar = ""
 
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return access_of_helper(args)
+        namespace = str(args.get("namespace") or "")
+        return [*access_of_job(args), Access("", "pods/exec", ("get", "create"), namespace)]
+
+    @contextmanager
+    def repository(
+        self,
+        ctx: PhaseContext,
+        params: Params,
+        args: HelperArgs,
+        place: Place,
+        claims: Mapping[str, str] | None = None,
+        part: str = "",
+    ) -> Iterator[Repository]:
+        """Have a pod that idles for as long as the block lasts, with claims mounted.
+
+        Where the args name no namespace, it runs where the controller does.
+        """
+        namespace = getattr(args, "namespace", "")
+        spec = spec_of(tools_image(args.image), IDLE_COMMAND)
+        if claims:
+            spec = spec_with_claims(ctx, namespace, claims, spec)
+        job = Job(self.pod_prefix, namespace, spec, args, params.facts.pod_override, part=part)
+        with running(ctx, self.name, pod_of(ctx, params, job)) as pod:
+            if ctx.is_taken_up:
+                # A command may still be at work in there, as far as anybody knows.
+                raise PhaseInterrupted(self.name)
+            pod.wait_until_ready()
+            target = Target(pod.namespace, pod.name, pod.main_container)
+            yield Repository(ctx, place, args, target)
 
 
 class VolumeFunc(HelperFunc):
@@ -121,10 +143,32 @@ class VolumeFunc(HelperFunc):
 
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return [*access_of_helper(args), access_to_claim(args, str(args.get("volume") or ""))]
+        return [*super().access(args), access_to_claim(args, str(args.get("volume") or ""))]
 
 
 # Where
+
+
+class Place(NamedTuple):
+    """Where a repository is: a store, and the path in it, which begins with the bucket."""
+
+    location: Location
+    path: str
+
+    def below(self, name: str) -> Place:
+        """Say where the repository of one pod is."""
+        return self._replace(path=join(self.path, name))
+
+
+def place_of(ctx: PhaseContext, params: Params, prefix: str) -> Place:
+    """Say where in the store of the Profile a prefix of a blueprint is."""
+    return places_of(ctx, params, [prefix])[0]
+
+
+def places_of(ctx: PhaseContext, params: Params, prefixes: Sequence[str]) -> list[Place]:
+    """Say where in the store of the Profile several prefixes are."""
+    location = location_of(ctx, params)
+    return [Place(location, prefix_with_bucket(each, location)) for each in prefixes]
 
 
 def location_of(ctx: PhaseContext, params: Params) -> Location:
@@ -171,31 +215,6 @@ def claims_of_pod(params: Params, pod: str) -> Mapping[str, str]:
     return claims
 
 
-# Pods for it
-
-
-@contextmanager
-def helper_pod(
-    ctx: PhaseContext, params: Params, function: str, job: Job, claims: Mapping[str, str]
-) -> Iterator[Target]:
-    """Have a pod that idles for as long as the block lasts, with claims mounted."""
-    spec = spec_with_claims(ctx, job.namespace, claims, job.spec) if claims else job.spec
-    wanted = Job(
-        job.prefix, job.namespace, spec, job.args, params.facts.pod_override, part=job.part
-    )
-    with running(ctx, function, pod_of(ctx, params, wanted)) as pod:
-        if ctx.is_taken_up:
-            # A command may still be at work in there, as far as anybody knows.
-            raise PhaseInterrupted(function)
-        pod.wait_until_ready()
-        yield Target(pod.namespace, pod.name, pod.main_container)
-
-
-def helper_job(prefix: str, namespace: str, args: HelperArgs, part: str = "") -> Job:
-    """Say which pod idles for a function."""
-    return Job(prefix, namespace, spec_of(tools_image(args.image), IDLE_COMMAND), args, part=part)
-
-
 # What is done in them
 
 
@@ -204,10 +223,13 @@ class Repository:
     """One repository of restic, as commands in one container reach it."""
 
     ctx: PhaseContext
-    location: Location
-    path: str
+    place: Place
     args: RepositoryArgs
     target: Target
+
+    def at(self, place: Place) -> Self:
+        """Give another one that the same container reaches."""
+        return replace(self, place=place)
 
     def backup(self, folder: str, tag: str) -> BackupSummary:
         """Back a folder up, in a repository that is made if it cannot be reached."""
@@ -256,10 +278,10 @@ class Repository:
         return read_stats_log(log)
 
     def _run(self, *words: str, outputs: dict[str, str] | None = None) -> str:
-        key = self.args.encryption_key
-        for secret in (key, self.location.credential.secret, self.location.credential.token):
+        key, credential = self.args.encryption_key, self.place.location.credential
+        for secret in (key, credential.secret, credential.token):
             self.ctx.conceal(secret)
-        exported = environment(self.location, self.path, key)
+        exported = environment(*self.place, key)
         command = shell_command(exported, words, insecure_tls=self.args.insecure_tls)
         output = bytearray()
         with self._credentials_file():
@@ -276,11 +298,11 @@ class Repository:
     @contextmanager
     def _credentials_file(self) -> Iterator[None]:
         """Have the key of a service account in a file of the pod while a command runs."""
-        if self.location.kind is not StoreKind.GCS:
+        if self.place.location.kind is not StoreKind.GCS:
             yield
             return
         write = f"umask 077; cat >{shlex.quote(GOOGLE_CREDENTIALS_FILE)}"
-        self._pipe(["sh", "-c", write], self.location.credential.secret.encode())
+        self._pipe(["sh", "-c", write], self.place.location.credential.secret.encode())
         try:
             yield
         finally:
@@ -307,11 +329,6 @@ class Repository:
             if session.exit_code:
                 message = complaint.decode("utf-8", "replace").strip()
                 raise CommandFailed(f"{command[0]} failed in the pod: {message}", session.exit_code)
-
-
-def repository_path(prefix: str, location: Location) -> str:
-    """Say where in the store a prefix of a blueprint is; the bucket comes first."""
-    return prefix_with_bucket(prefix, location)
 
 
 def tag_of(ctx: PhaseContext, part: str = "") -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from posixpath import join
 from typing import Any, Final
 
 from kanister_py.core.errors import UsageError
@@ -183,8 +182,3 @@ def is_damaged(complaint: str) -> bool:
     """Say whether a check found the data wrong; that the store fails does not mean that."""
     found_errors = "repository contains errors" in complaint and STORE_FAILED not in complaint
     return found_errors or _DAMAGED.search(complaint) is not None
-
-
-def path_below(prefix: str, name: str) -> str:
-    """Say where the repository of one pod is."""
-    return join(prefix, name)

@@ -11,9 +11,8 @@ from kanister_py.functions.blueprint.commands import Target, access_of_command
 from kanister_py.functions.blueprint.repositories import (
     Repository,
     RepositoryArgs,
-    location_of,
+    place_of,
     prefixed,
-    repository_path,
     tag_of,
 )
 from kanister_py.ports.arguments import Field, Outputs
@@ -62,15 +61,9 @@ class BackupData(Func):
         return access_of_command(args, str(args.get("pod") or ""))
 
     def exec(self, ctx: PhaseContext, params: Params, args: BackupDataArgs) -> Mapping[str, Any]:
-        location = location_of(ctx, params)
-        repository = Repository(
-            ctx,
-            location,
-            repository_path(args.backup_artifact_prefix, location),
-            args,
-            Target(args.namespace, args.pod, args.container),
-        )
-        tag = tag_of(ctx)
+        place = place_of(ctx, params, args.backup_artifact_prefix)
+        target = Target(args.namespace, args.pod, args.container)
+        repository, tag = Repository(ctx, place, args, target), tag_of(ctx)
         with prefixed("Failed to backup data"):
             done = repository.backup(args.include_path, tag)
         return {

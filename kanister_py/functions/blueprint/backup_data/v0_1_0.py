@@ -10,19 +10,13 @@ from kanister_py.functions.blueprint.backup_data.v0_0_0 import BackupOutputs
 from kanister_py.functions.blueprint.claims import volumes_below
 from kanister_py.functions.blueprint.keyed_repository import (
     HelperPod,
-    KeyedRepository,
     Progress,
     RetentionArgs,
     Saved,
-    restic_pod,
+    repository_in_pod,
     run_tag,
 )
-from kanister_py.functions.blueprint.repositories import (
-    VolumeFunc,
-    location_of,
-    prefixed,
-    repository_path,
-)
+from kanister_py.functions.blueprint.repositories import VolumeFunc, place_of, prefixed
 from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import PhaseContext
 
@@ -76,16 +70,15 @@ def back_up_pod(
     below: str = "",
 ) -> Saved:
     """Back a folder of one pod up; `below` is the folder of its repository below the prefix."""
-    location = location_of(ctx, params)
+    place = place_of(ctx, params, args.backup_artifact_prefix)
+    if below:
+        place = place._replace(path=f"{place.path}/{below}")
     volumes = volumes_below(ctx, args.namespace, pod, args.include_path)
-    path = repository_path(args.backup_artifact_prefix, location)
     helper = HelperPod(
         args.namespace, volumes.claims, is_read_only=True, node=volumes.node, part=below
     )
     host = f"{args.namespace}/{'+'.join(sorted(volumes.claims))}"
-    with restic_pod(ctx, params, function, args, helper) as target:
-        full = f"{path}/{below}" if below else path
-        repository = KeyedRepository(ctx, location, full, args, target)
+    with repository_in_pod(ctx, params, function, args, place, helper) as repository:
         saved = repository.backup(args.include_path, run_tag(ctx, below), host, progress)
         repository.let_go(args.keep, host, prune=args.prune)
     return saved

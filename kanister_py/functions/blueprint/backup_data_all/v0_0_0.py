@@ -15,12 +15,10 @@ from kanister_py.functions.blueprint.repositories import (
     Repository,
     RepositoryArgs,
     for_every_pod,
-    location_of,
-    repository_path,
+    place_of,
     tag_of,
     workload_of,
 )
-from kanister_py.functions.blueprint.restic import path_below
 from kanister_py.ports.arguments import Field, Outputs
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
@@ -62,20 +60,23 @@ class BackupDataAll(Func):
         return access_of_command(args)
 
     def exec(self, ctx: PhaseContext, params: Params, args: BackupDataAllArgs) -> Mapping[str, Any]:
-        location = location_of(ctx, params)
-        prefix = repository_path(args.backup_artifact_prefix, location)
+        place = place_of(ctx, params, args.backup_artifact_prefix)
 
         def back_up(pod: str) -> dict[str, str]:
             target = Target(args.namespace, pod, args.container)
-            repository = Repository(ctx, location, path_below(prefix, pod), args, target)
             tag = tag_of(ctx, pod)
+            repository = Repository(ctx, place.below(pod), args, target)
             done = repository.backup(args.include_path, tag)
             return {"PodName": pod, "BackupID": done.id, "BackupTag": tag}
 
         pods = pods_of(params, args.pods, "Failed to get pods")
         found = for_every_pod(ctx, pods, back_up, "Failed to backup data for pod")
-        info = json.dumps(dict(sorted(found.items())), separators=(",", ":"))
-        return {"BackupAllInfo": info, "version": "v0.0.0"}
+        return {"BackupAllInfo": written_info(found), "version": "v0.0.0"}
+
+
+def written_info(backups: Mapping[str, Any]) -> str:
+    """Write which backup each pod has, for RestoreDataAll."""
+    return json.dumps(dict(sorted(backups.items())), separators=(",", ":"))
 
 
 def pods_of(params: Params, named: str, failing: str) -> list[str]:

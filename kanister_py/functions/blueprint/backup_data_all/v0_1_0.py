@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data.v0_1_0 import back_up_pod
-from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import BackupDataAllOutputs, pods_of
+from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import (
+    BackupDataAllOutputs,
+    pods_of,
+    written_info,
+)
 from kanister_py.functions.blueprint.keyed_repository import Progress, RetentionArgs
 from kanister_py.functions.blueprint.repositories import POD_NAMES, VolumeFunc, for_every_pod
 from kanister_py.ports.arguments import Field
@@ -61,5 +64,4 @@ class BackupDataAllV010(VolumeFunc):
             "Failed to backup data for pod",
             limit=args.parallelism,
         )
-        info = json.dumps(dict(sorted(found.items())), separators=(",", ":"))
-        return {"BackupAllInfo": info, "version": "v0.1.0"}
+        return {"BackupAllInfo": written_info(found), "version": "v0.1.0"}

@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.repositories import (
     REPOSITORY_PREFIX,
     HelperArgs,
     HelperFunc,
-    Repository,
-    helper_job,
-    helper_pod,
-    location_of,
-    repository_path,
+    place_of,
 )
-from kanister_py.ports.arguments import Field, Outputs
+from kanister_py.ports.arguments import Args, Field, Outputs
 from kanister_py.ports.function import PhaseContext
 
-_PREFIX: Final = "backup-data-stats-"
 
-
-class BackupDataStatsArgs(HelperArgs):
-    """What BackupDataStats takes."""
+class MeasuredBackup(Args):
+    """Which backup is measured, and how."""
 
     namespace: str = Field(description="Where the pod runs.")
     backup_artifact_prefix: str = REPOSITORY_PREFIX
@@ -33,6 +27,10 @@ class BackupDataStatsArgs(HelperArgs):
         description="What is counted, as restic calls it: `restore-size`, `files-by-contents`, "
         "`blobs-per-file` or `raw-data`.",
     )
+
+
+class BackupDataStatsArgs(MeasuredBackup, HelperArgs):
+    """What BackupDataStats takes."""
 
 
 class BackupDataStatsOutputs(Outputs):
@@ -51,14 +49,12 @@ class BackupDataStats(HelperFunc):
     version: ClassVar = "v0.0.0"
     Args = BackupDataStatsArgs
     Outputs = BackupDataStatsOutputs
+    pod_prefix: ClassVar = "backup-data-stats-"
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: BackupDataStatsArgs
     ) -> Mapping[str, Any]:
-        location = location_of(ctx, params)
-        path = repository_path(args.backup_artifact_prefix, location)
-        job = helper_job(_PREFIX, args.namespace, args)
-        with helper_pod(ctx, params, self.name, job, {}) as target:
-            repository = Repository(ctx, location, path, args, target)
+        place = place_of(ctx, params, args.backup_artifact_prefix)
+        with self.repository(ctx, params, args, place) as repository:
             count, size = repository.stats(args.backup_id, args.stats_mode)
         return {"mode": args.stats_mode, "fileCount": count, "size": size, "version": "v0.0.0"}

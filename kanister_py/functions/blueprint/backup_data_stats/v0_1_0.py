@@ -9,34 +9,18 @@ from typing import Any, ClassVar
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.quantities import in_units
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.backup_data_stats.v0_0_0 import BackupDataStats
-from kanister_py.functions.blueprint.keyed_repository import (
-    HelperPod,
-    KeyedArgs,
-    KeyedRepository,
-    restic_pod,
+from kanister_py.functions.blueprint.backup_data_stats.v0_0_0 import (
+    BackupDataStats,
+    MeasuredBackup,
 )
-from kanister_py.functions.blueprint.repositories import (
-    REPOSITORY_PREFIX,
-    location_of,
-    prefixed,
-    repository_path,
-)
-from kanister_py.ports.arguments import Field, Outputs
+from kanister_py.functions.blueprint.keyed_repository import HelperPod, KeyedArgs, repository_in_pod
+from kanister_py.functions.blueprint.repositories import place_of, prefixed
+from kanister_py.ports.arguments import Outputs
 from kanister_py.ports.function import Func, PhaseContext
 
 
-class BackupDataStatsArgsV010(KeyedArgs):
+class BackupDataStatsArgsV010(MeasuredBackup, KeyedArgs):
     """What BackupDataStats takes from v0.1.0 on."""
-
-    namespace: str = Field(description="Where the pod runs.")
-    backup_artifact_prefix: str = REPOSITORY_PREFIX
-    backup_id: str = Field(alias="backupID", description="The ID of the backup.")
-    stats_mode: str = Field(
-        default="restore-size",
-        description="What is counted, as restic calls it: `restore-size`, `files-by-contents`, "
-        "`blobs-per-file` or `raw-data`.",
-    )
 
 
 class BackupDataStatsOutputsV010(Outputs):
@@ -59,13 +43,14 @@ class BackupDataStatsV010(Func, parent=BackupDataStats):
     def exec(
         self, ctx: PhaseContext, params: Params, args: BackupDataStatsArgsV010
     ) -> Mapping[str, Any]:
-        location = location_of(ctx, params)
-        path = repository_path(args.backup_artifact_prefix, location)
+        place, helper = (
+            place_of(ctx, params, args.backup_artifact_prefix),
+            HelperPod(args.namespace),
+        )
         with (
-            restic_pod(ctx, params, self.name, args, HelperPod(args.namespace)) as target,
+            repository_in_pod(ctx, params, self.name, args, place, helper) as repository,
             prefixed("Failed to get backup stats"),
         ):
-            repository = KeyedRepository(ctx, location, path, args, target)
             found = [
                 each["id"]
                 for each in repository.snapshots()
@@ -73,7 +58,7 @@ class BackupDataStatsV010(Func, parent=BackupDataStats):
             ]
             if len(found) != 1:
                 raise UsageError(
-                    f"{len(found)} backups in {path} have the ID {args.backup_id}",
+                    f"{len(found)} backups in {place.path} have the ID {args.backup_id}",
                     reason="SnapshotNotFound",
                 )
             stats = json.loads(repository.run("stats", "--json", "--mode", args.stats_mode, *found))

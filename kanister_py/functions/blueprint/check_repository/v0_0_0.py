@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from kanister_py.core.errors import CommandFailed
 from kanister_py.core.templates.params import Params
@@ -11,18 +11,12 @@ from kanister_py.functions.blueprint.repositories import (
     REPOSITORY_PREFIX,
     HelperArgs,
     HelperFunc,
-    Repository,
-    helper_job,
-    helper_pod,
-    location_of,
+    place_of,
     prefixed,
-    repository_path,
 )
 from kanister_py.functions.blueprint.restic import NO_REPOSITORY, WRONG_PASSWORD
 from kanister_py.ports.arguments import Outputs
 from kanister_py.ports.function import PhaseContext
-
-_PREFIX: Final = "check-repository-"
 
 
 class CheckRepositoryArgs(HelperArgs):
@@ -49,18 +43,17 @@ class CheckRepository(HelperFunc):
     version: ClassVar = "v0.0.0"
     Args = CheckRepositoryArgs
     Outputs = CheckRepositoryOutputs
+    pod_prefix: ClassVar = "check-repository-"
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: CheckRepositoryArgs
     ) -> Mapping[str, Any]:
-        location = location_of(ctx, params)
-        path = repository_path(args.backup_artifact_prefix, location)
-        job = helper_job(_PREFIX, "", args)
+        place = place_of(ctx, params, args.backup_artifact_prefix)
         is_wrong = is_missing = False
-        with helper_pod(ctx, params, self.name, job, {}) as target:
+        with self.repository(ctx, params, args, place) as repository:
             try:
                 with prefixed("Failed to list snapshots"):
-                    Repository(ctx, location, path, args, target).latest_snapshots()
+                    repository.latest_snapshots()
             except CommandFailed as error:
                 is_wrong = WRONG_PASSWORD in error.message
                 is_missing = not is_wrong and NO_REPOSITORY in error.message

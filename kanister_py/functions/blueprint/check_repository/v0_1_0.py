@@ -15,13 +15,9 @@ from kanister_py.functions.blueprint.keyed_repository import (
     HelperPod,
     KeyedArgs,
     KeyedRepository,
-    restic_pod,
+    repository_in_pod,
 )
-from kanister_py.functions.blueprint.repositories import (
-    REPOSITORY_PREFIX,
-    location_of,
-    repository_path,
-)
+from kanister_py.functions.blueprint.repositories import REPOSITORY_PREFIX, place_of
 from kanister_py.functions.blueprint.restic import is_damaged, is_missing
 from kanister_py.ports.arguments import Field, field_validator
 from kanister_py.ports.function import Func, PhaseContext
@@ -78,10 +74,12 @@ class CheckRepositoryV010(Func, parent=CheckRepository):
     def exec(
         self, ctx: PhaseContext, params: Params, args: CheckRepositoryArgsV010
     ) -> Mapping[str, Any]:
-        location = location_of(ctx, params)
-        path = repository_path(args.backup_artifact_prefix, location)
-        with restic_pod(ctx, params, self.name, args, HelperPod(args.namespace)) as target:
-            wrong = _what_is_wrong(ctx, KeyedRepository(ctx, location, path, args, target), args)
+        place, helper = (
+            place_of(ctx, params, args.backup_artifact_prefix),
+            HelperPod(args.namespace),
+        )
+        with repository_in_pod(ctx, params, self.name, args, place, helper) as repository:
+            wrong = _what_is_wrong(ctx, repository, args)
         return {
             "passwordIncorrect": str(wrong == "key").lower(),
             "repoUnavailable": str(wrong == "repository").lower(),

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data.v0_0_0 import BackupOutputs
 from kanister_py.functions.blueprint.repositories import (
     REPOSITORY_PREFIX,
     HelperArgs,
-    Repository,
     VolumeFunc,
-    helper_job,
-    helper_pod,
-    location_of,
-    repository_path,
+    place_of,
     tag_of,
 )
-from kanister_py.ports.arguments import Field
+from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.function import PhaseContext
 
-_PREFIX: Final = "copy-vol-data-"
-_FOLDER: Final = "/mnt/vol_data"
 
-
-class CopyVolumeDataArgs(HelperArgs):
-    """What CopyVolumeData takes."""
+class CopiedVolume(Args):
+    """Which volume is backed up, and where."""
 
     namespace: str = Field(description="Where the pod runs, and where the volume is.")
     volume: str = Field(description="The PersistentVolumeClaim that is backed up.")
@@ -36,6 +29,14 @@ class CopyVolumeDataArgs(HelperArgs):
         description="Where the volume is mounted, and so which paths the backup has; left out, "
         "`/mnt/vol_data/<claim>`.",
     )
+
+    @property
+    def root(self) -> str:
+        return self.mount_path or f"/mnt/vol_data/{self.volume}"
+
+
+class CopyVolumeDataArgs(CopiedVolume, HelperArgs):
+    """What CopyVolumeData takes."""
 
 
 class CopyVolumeDataOutputs(BackupOutputs):
@@ -52,21 +53,19 @@ class CopyVolumeData(VolumeFunc):
     version: ClassVar = "v0.0.0"
     Args = CopyVolumeDataArgs
     Outputs = CopyVolumeDataOutputs
+    pod_prefix: ClassVar = "copy-vol-data-"
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: CopyVolumeDataArgs
     ) -> Mapping[str, Any]:
-        location = location_of(ctx, params)
-        path = repository_path(args.data_artifact_prefix, location)
-        root = args.mount_path or f"{_FOLDER}/{args.volume}"
-        job = helper_job(_PREFIX, args.namespace, args)
-        tag = tag_of(ctx)
-        with helper_pod(ctx, params, self.name, job, {args.volume: root}) as target:
-            done = Repository(ctx, location, path, args, target).backup(root, tag)
+        place, tag = place_of(ctx, params, args.data_artifact_prefix), tag_of(ctx)
+        claims = {args.volume: args.root}
+        with self.repository(ctx, params, args, place, claims) as repository:
+            done = repository.backup(args.root, tag)
         return {
             "backupID": done.id,
-            "backupRoot": root,
-            "backupArtifactLocation": path,
+            "backupRoot": args.root,
+            "backupArtifactLocation": place.path,
             "backupTag": tag,
             "fileCount": done.file_count,
             "size": done.size,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.params import Params
@@ -11,19 +11,14 @@ from kanister_py.functions.blueprint.repositories import (
     HelperArgs,
     HelperFunc,
     Repository,
-    helper_job,
-    helper_pod,
-    location_of,
-    repository_path,
+    places_of,
 )
-from kanister_py.ports.arguments import Field, Outputs
+from kanister_py.ports.arguments import Args, Field, Outputs
 from kanister_py.ports.function import PhaseContext
 
-_PREFIX: Final = "delete-data-"
 
-
-class DeleteDataArgs(HelperArgs):
-    """What DeleteData takes."""
+class DeletedBackups(Args):
+    """Which backups are deleted."""
 
     namespace: str = Field(description="Where the pod runs.")
     backup_artifact_prefix: str = Field(
@@ -43,6 +38,10 @@ class DeleteDataArgs(HelperArgs):
     )
 
 
+class DeleteDataArgs(DeletedBackups, HelperArgs):
+    """What DeleteData takes."""
+
+
 class DeleteDataOutputs(Outputs):
     """What a deletion says of itself; of what restic 0.12 and later print, always `0 B`."""
 
@@ -56,26 +55,23 @@ class DeleteData(HelperFunc):
     version: ClassVar = "v0.0.0"
     Args = DeleteDataArgs
     Outputs = DeleteDataOutputs
+    pod_prefix: ClassVar = "delete-data-"
 
     def exec(self, ctx: PhaseContext, params: Params, args: DeleteDataArgs) -> Mapping[str, Any]:
         ids, tags = args.backup_id.split(), args.backup_tag.split()
         if bool(ids) == bool(tags):
             raise nothing_named()
-        location = location_of(ctx, params)
-        prefixes = args.backup_artifact_prefix.split()
-        paths = [repository_path(each, location) for each in prefixes]
-        if len(paths) != len(ids or tags):
+        places = places_of(ctx, params, args.backup_artifact_prefix.split())
+        if len(places) != len(ids or tags):
             raise UsageError(
-                f"backupArtifactPrefix names {len(paths)} places for {len(ids or tags)} backups; "
+                f"backupArtifactPrefix names {len(places)} places for {len(ids or tags)} backups; "
                 "name one for each, the same again where it is the same",
                 reason="InvalidArguments",
             )
-        job = helper_job(_PREFIX, args.namespace, args)
-        with helper_pod(ctx, params, self.name, job, {}) as target:
-            repositories = [Repository(ctx, location, each, args, target) for each in paths]
+        with self.repository(ctx, params, args, places[0]) as repository:
+            repositories = [repository.at(each) for each in places]
             found = ids or [
-                repository.snapshot_of_tag(tag)
-                for repository, tag in zip(repositories, tags, strict=True)
+                each.snapshot_of_tag(tag) for each, tag in zip(repositories, tags, strict=True)
             ]
             freed = forget_all(repositories, found, reclaim_space=args.reclaim_space)
         return {"spaceFreed": freed}

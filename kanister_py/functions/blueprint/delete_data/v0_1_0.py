@@ -7,33 +7,28 @@ from typing import Any, ClassVar
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.delete_data.v0_0_0 import DeleteData, nothing_named
+from kanister_py.functions.blueprint.delete_data.v0_0_0 import (
+    DeleteData,
+    DeletedBackups,
+    nothing_named,
+)
 from kanister_py.functions.blueprint.keyed_repository import (
     HelperPod,
     KeyedArgs,
     KeyedRepository,
-    restic_pod,
+    repository_in_pod,
 )
-from kanister_py.functions.blueprint.repositories import location_of, prefixed, repository_path
+from kanister_py.functions.blueprint.repositories import Place, places_of, prefixed
 from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import Func, PhaseContext
 
 
-class DeleteDataArgsV010(KeyedArgs):
+class DeleteDataArgsV010(DeletedBackups, KeyedArgs):
     """What DeleteData takes from v0.1.0 on."""
 
-    namespace: str = Field(description="Where the pod runs.")
     backup_artifact_prefix: str = Field(
         description="Where the repository is in the Profile's bucket, whose name may stand in "
         "front: one for all backups, or several with spaces between them, one for each.",
-    )
-    backup_id: str = Field(
-        default="",
-        alias="backupID",
-        description="The IDs of the backups, with spaces between them; these, or tags.",
-    )
-    backup_tag: str = Field(
-        default="", description="The tags of the backups, with spaces between them."
     )
     reclaim_space: bool = Field(
         default=False, description="Whether each repository is pruned afterwards."
@@ -55,29 +50,29 @@ class DeleteDataV010(Func, parent=DeleteData):
         ids, tags = args.backup_id.split(), args.backup_tag.split()
         if bool(ids) == bool(tags):
             raise nothing_named()
-        location = location_of(ctx, params)
         named = ids or tags
-        paths = [repository_path(each, location) for each in args.backup_artifact_prefix.split()]
-        if len(paths) == 1:
-            paths *= len(named)
-        if len(paths) != len(named):
+        places = places_of(ctx, params, args.backup_artifact_prefix.split())
+        if len(places) == 1:
+            places *= len(named)
+        if len(places) != len(named):
             raise UsageError(
-                f"backupArtifactPrefix names {len(paths)} places for {len(named)} backups; name "
+                f"backupArtifactPrefix names {len(places)} places for {len(named)} backups; name "
                 "one for all, or one for each",
                 reason="InvalidArguments",
             )
-        wanted: dict[str, list[str]] = {}
-        for path, each in zip(paths, named, strict=True):
-            wanted.setdefault(path, []).append(each)
-        with restic_pod(ctx, params, self.name, args, HelperPod(args.namespace)) as target:
+        wanted: dict[Place, list[str]] = {}
+        for place, each in zip(places, named, strict=True):
+            wanted.setdefault(place, []).append(each)
+        helper = HelperPod(args.namespace)
+        with repository_in_pod(ctx, params, self.name, args, places[0], helper) as repository:
             freed = sum(
                 forget(
-                    KeyedRepository(ctx, location, path, args, target),
-                    each if ids else [],
-                    each if tags else [],
+                    repository.at(place),
+                    several if ids else [],
+                    several if tags else [],
                     reclaim_space=args.reclaim_space,
                 )
-                for path, each in wanted.items()
+                for place, several in wanted.items()
             )
         return {"spaceFreed": f"{freed} B"}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.delete_data.v0_0_0 import (
@@ -14,21 +14,16 @@ from kanister_py.functions.blueprint.delete_data.v0_0_0 import (
 from kanister_py.functions.blueprint.repositories import (
     HelperArgs,
     HelperFunc,
-    Repository,
-    helper_job,
-    helper_pod,
+    Place,
     location_of,
 )
-from kanister_py.functions.blueprint.restic import path_below
 from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import read_backup_info
-from kanister_py.ports.arguments import Field
+from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.function import PhaseContext
 
-_PREFIX: Final = "delete-data-all-"
 
-
-class DeleteDataAllArgs(HelperArgs):
-    """What DeleteDataAll takes."""
+class AllDeletedBackups(Args):
+    """Which backups are deleted."""
 
     namespace: str = Field(description="Where the pod runs.")
     backup_artifact_prefix: str = Field(
@@ -41,6 +36,10 @@ class DeleteDataAllArgs(HelperArgs):
     )
 
 
+class DeleteDataAllArgs(AllDeletedBackups, HelperArgs):
+    """What DeleteDataAll takes."""
+
+
 class DeleteDataAll(HelperFunc):
     """Deletes what BackupDataAll backed up, in a new pod, one after the other."""
 
@@ -48,20 +47,15 @@ class DeleteDataAll(HelperFunc):
     version: ClassVar = "v0.0.0"
     Args = DeleteDataAllArgs
     Outputs = DeleteDataOutputs
+    pod_prefix: ClassVar = "delete-data-all-"
 
     def exec(self, ctx: PhaseContext, params: Params, args: DeleteDataAllArgs) -> Mapping[str, Any]:
-        location = location_of(ctx, params)
+        place = Place(location_of(ctx, params), args.backup_artifact_prefix)
         backups = read_backup_info(args.backup_info)
         if not backups:
             raise nothing_named()
-        job = helper_job(_PREFIX, args.namespace, args)
-        with helper_pod(ctx, params, self.name, job, {}) as target:
-            repositories = [
-                Repository(
-                    ctx, location, path_below(args.backup_artifact_prefix, pod), args, target
-                )
-                for pod in backups
-            ]
+        with self.repository(ctx, params, args, place) as repository:
+            repositories = [repository.at(place.below(pod)) for pod in backups]
             snapshots = list(backups.values())
             freed = forget_all(repositories, snapshots, reclaim_space=args.reclaim_space)
         return {"spaceFreed": freed}

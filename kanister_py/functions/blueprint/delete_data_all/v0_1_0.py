@@ -7,31 +7,20 @@ from typing import Any, ClassVar
 
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.delete_data.v0_1_0 import forget
-from kanister_py.functions.blueprint.delete_data_all.v0_0_0 import DeleteDataAll
-from kanister_py.functions.blueprint.keyed_repository import (
-    HelperPod,
-    KeyedArgs,
-    KeyedRepository,
-    restic_pod,
-)
-from kanister_py.functions.blueprint.repositories import location_of, repository_path
-from kanister_py.functions.blueprint.restic import path_below
+from kanister_py.functions.blueprint.delete_data_all.v0_0_0 import AllDeletedBackups, DeleteDataAll
+from kanister_py.functions.blueprint.keyed_repository import HelperPod, KeyedArgs, repository_in_pod
+from kanister_py.functions.blueprint.repositories import place_of
 from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import read_backup_info
 from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import Func, PhaseContext
 
 
-class DeleteDataAllArgsV010(KeyedArgs):
+class DeleteDataAllArgsV010(AllDeletedBackups, KeyedArgs):
     """What DeleteDataAll takes from v0.1.0 on."""
 
-    namespace: str = Field(description="Where the pod runs.")
     backup_artifact_prefix: str = Field(
         description="Where the repositories are in the Profile's bucket, whose name may stand in "
         "front.",
-    )
-    backup_info: str = Field(description="What BackupDataAll gave as `BackupAllInfo`.")
-    reclaim_space: bool = Field(
-        default=False, description="Whether each repository is pruned afterwards."
     )
 
 
@@ -44,15 +33,17 @@ class DeleteDataAllV010(Func, parent=DeleteDataAll):
     def exec(
         self, ctx: PhaseContext, params: Params, args: DeleteDataAllArgsV010
     ) -> Mapping[str, Any]:
-        location = location_of(ctx, params)
-        prefix = repository_path(args.backup_artifact_prefix, location)
+        place, helper = (
+            place_of(ctx, params, args.backup_artifact_prefix),
+            HelperPod(args.namespace),
+        )
         backups = read_backup_info(args.backup_info)
         if not backups:
             return {"spaceFreed": "0 B"}
-        with restic_pod(ctx, params, self.name, args, HelperPod(args.namespace)) as target:
+        with repository_in_pod(ctx, params, self.name, args, place, helper) as repository:
             freed = sum(
                 forget(
-                    KeyedRepository(ctx, location, path_below(prefix, pod), args, target),
+                    repository.at(place.below(pod)),
                     [snapshot],
                     [],
                     reclaim_space=args.reclaim_space,

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.repositories import (
     REPOSITORY_PREFIX,
     HelperArgs,
-    Repository,
     VolumeFunc,
     claims_of_pod,
-    helper_job,
-    helper_pod,
-    location_of,
-    repository_path,
+    place_of,
 )
-from kanister_py.ports.arguments import Field
+from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.function import PhaseContext
 
-_PREFIX: Final = "restore-data-"
 
-
-class RestoreDataArgs(HelperArgs):
-    """What RestoreData takes."""
+class RestoredBackup(Args):
+    """Which backup is restored, and where."""
 
     namespace: str = Field(description="Where the pod runs, and where the volumes are.")
-    image: str = Field(description="The image of the pod, with bash and restic.")
     backup_artifact_prefix: str = REPOSITORY_PREFIX
     backup_tag: str = Field(default="", description="The tag of the backup; this, or the next.")
     backup_identifier: str = Field(default="", description="The ID of the backup.")
@@ -46,6 +39,12 @@ class RestoreDataArgs(HelperArgs):
     )
 
 
+class RestoreDataArgs(RestoredBackup, HelperArgs):
+    """What RestoreData takes."""
+
+    image: str = Field(description="The image of the pod, with bash and restic.")
+
+
 class RestoreData(VolumeFunc):
     """Restores a backup in a new pod that has volumes mounted.
 
@@ -55,6 +54,7 @@ class RestoreData(VolumeFunc):
     name = "RestoreData"
     version: ClassVar = "v0.0.0"
     Args = RestoreDataArgs
+    pod_prefix: ClassVar = "restore-data-"
 
     def exec(self, ctx: PhaseContext, params: Params, args: RestoreDataArgs) -> Mapping[str, Any]:
         if bool(args.pod) == bool(args.volumes):
@@ -62,11 +62,8 @@ class RestoreData(VolumeFunc):
         if bool(args.backup_tag) == bool(args.backup_identifier):
             raise _one_of("backupTag or backupIdentifier")
         claims = args.volumes or claims_of_pod(params, args.pod)
-        location = location_of(ctx, params)
-        path = repository_path(args.backup_artifact_prefix, location)
-        job = helper_job(_PREFIX, args.namespace, args)
-        with helper_pod(ctx, params, self.name, job, claims) as target:
-            repository = Repository(ctx, location, path, args, target)
+        place = place_of(ctx, params, args.backup_artifact_prefix)
+        with self.repository(ctx, params, args, place, claims) as repository:
             return repository.restore(_snapshot_of(args), args.restore_path)
 
 

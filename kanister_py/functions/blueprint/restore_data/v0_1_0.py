@@ -10,39 +10,21 @@ from kanister_py.functions.blueprint.keyed_repository import (
     HelperPod,
     KeyedArgs,
     KeyedRepository,
-    restic_pod,
+    repository_in_pod,
 )
 from kanister_py.functions.blueprint.repositories import (
-    REPOSITORY_PREFIX,
     VolumeFunc,
     claims_of_pod,
-    location_of,
+    place_of,
     prefixed,
-    repository_path,
 )
-from kanister_py.ports.arguments import Field, Outputs, model_validator
+from kanister_py.functions.blueprint.restore_data.v0_0_0 import RestoredBackup
+from kanister_py.ports.arguments import Outputs, model_validator
 from kanister_py.ports.function import PhaseContext
 
 
-class RestoreDataArgsV010(KeyedArgs):
+class RestoreDataArgsV010(RestoredBackup, KeyedArgs):
     """What RestoreData takes from v0.1.0 on."""
-
-    namespace: str = Field(description="Where the pod runs, and where the volumes are.")
-    backup_artifact_prefix: str = REPOSITORY_PREFIX
-    backup_tag: str = Field(default="", description="The tag of the backup; this, or the next.")
-    backup_identifier: str = Field(default="", description="The ID of the backup.")
-    pod: str = Field(
-        default="",
-        description="The pod of the workload whose volumes are restored; this, or `volumes`.",
-    )
-    volumes: dict[str, str] = Field(
-        default_factory=dict,
-        description="PersistentVolumeClaims and where each is mounted.",
-    )
-    restore_path: str = Field(default="/", description="The folder to restore into.")
-    backup_path: str = Field(
-        default="", description="The folder of the backup that is restored; left out, all of it."
-    )
 
     @model_validator(mode="after")
     def _names_one_of_each(self) -> Self:
@@ -67,10 +49,9 @@ class RestoreDataV010(VolumeFunc):
 
     def exec(self, ctx: PhaseContext, params: Params, args: RestoreDataArgsV010) -> None:
         claims = args.volumes or claims_of_pod(params, args.pod)
-        location = location_of(ctx, params)
-        path = repository_path(args.backup_artifact_prefix, location)
-        with restic_pod(ctx, params, self.name, args, HelperPod(args.namespace, claims)) as target:
-            repository = KeyedRepository(ctx, location, path, args, target)
+        place = place_of(ctx, params, args.backup_artifact_prefix)
+        helper = HelperPod(args.namespace, claims)
+        with repository_in_pod(ctx, params, self.name, args, place, helper) as repository:
             restore(repository, args)
 
 

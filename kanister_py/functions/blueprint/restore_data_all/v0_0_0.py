@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.params import Params
@@ -12,26 +12,20 @@ from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import pods_of
 from kanister_py.functions.blueprint.repositories import (
     POD_NAMES,
     HelperArgs,
-    Repository,
+    Place,
     VolumeFunc,
     claims_of_pod,
     for_every_pod,
-    helper_job,
-    helper_pod,
     location_of,
 )
-from kanister_py.functions.blueprint.restic import path_below
-from kanister_py.ports.arguments import Field
+from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.function import PhaseContext
 
-_PREFIX: Final = "restore-data-all-"
 
-
-class RestoreDataAllArgs(HelperArgs):
-    """What RestoreDataAll takes."""
+class AllRestoredBackups(Args):
+    """Which backups are restored, and where."""
 
     namespace: str = Field(description="Where the pods run, and where the volumes are.")
-    image: str = Field(description="The image of the pods, with bash and restic.")
     backup_artifact_prefix: str = Field(
         description="Where the repositories are: the name of the bucket, and what is below it. "
         "Unlike elsewhere, the bucket is not put in front.",
@@ -39,6 +33,12 @@ class RestoreDataAllArgs(HelperArgs):
     backup_info: str = Field(description="What BackupDataAll gave as `BackupAllInfo`.")
     restore_path: str = Field(default="/", description="The folder to restore into.")
     pods: str = POD_NAMES
+
+
+class RestoreDataAllArgs(AllRestoredBackups, HelperArgs):
+    """What RestoreDataAll takes."""
+
+    image: str = Field(description="The image of the pods, with bash and restic.")
 
 
 class RestoreDataAll(VolumeFunc):
@@ -50,11 +50,12 @@ class RestoreDataAll(VolumeFunc):
     name = "RestoreDataAll"
     version: ClassVar = "v0.0.0"
     Args = RestoreDataAllArgs
+    pod_prefix: ClassVar = "restore-data-all-"
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: RestoreDataAllArgs
     ) -> Mapping[str, Any]:
-        location = location_of(ctx, params)
+        place = Place(location_of(ctx, params), args.backup_artifact_prefix)
         pods = pods_of(params, args.pods, "Unsupported workload type")
         backups = read_backup_info(args.backup_info)
         for pod in pods:
@@ -62,10 +63,8 @@ class RestoreDataAll(VolumeFunc):
                 raise UsageError(f"backupInfo has no backup of pod {pod}", reason="NoBackup")
 
         def restore(pod: str) -> dict[str, str]:
-            path = path_below(args.backup_artifact_prefix, pod)
-            job = helper_job(_PREFIX, args.namespace, args, pod)
-            with helper_pod(ctx, params, self.name, job, claims_of_pod(params, pod)) as target:
-                repository = Repository(ctx, location, path, args, target)
+            claims = claims_of_pod(params, pod)
+            with self.repository(ctx, params, args, place.below(pod), claims, pod) as repository:
                 return repository.restore([backups[pod]], args.restore_path)
 
         found = for_every_pod(ctx, pods, restore, "Failed to restore data for pod")

@@ -7,37 +7,25 @@ from typing import ClassVar
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import pods_of
-from kanister_py.functions.blueprint.keyed_repository import (
-    HelperPod,
-    KeyedArgs,
-    KeyedRepository,
-    restic_pod,
-)
-from kanister_py.functions.blueprint.repositories import (
-    POD_NAMES,
-    claims_of_pod,
-    for_every_pod,
-    location_of,
-    repository_path,
-)
-from kanister_py.functions.blueprint.restic import path_below
+from kanister_py.functions.blueprint.keyed_repository import HelperPod, KeyedArgs, repository_in_pod
+from kanister_py.functions.blueprint.repositories import claims_of_pod, for_every_pod, place_of
 from kanister_py.functions.blueprint.restore_data.v0_1_0 import restore
-from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import RestoreDataAll, read_backup_info
+from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import (
+    AllRestoredBackups,
+    RestoreDataAll,
+    read_backup_info,
+)
 from kanister_py.ports.arguments import Field, Outputs
 from kanister_py.ports.function import Func, PhaseContext
 
 
-class RestoreDataAllArgsV010(KeyedArgs):
+class RestoreDataAllArgsV010(AllRestoredBackups, KeyedArgs):
     """What RestoreDataAll takes from v0.1.0 on."""
 
-    namespace: str = Field(description="Where the pods run, and where the volumes are.")
     backup_artifact_prefix: str = Field(
         description="Where the repositories are in the Profile's bucket, whose name may stand in "
         "front.",
     )
-    backup_info: str = Field(description="What BackupDataAll gave as `BackupAllInfo`.")
-    restore_path: str = Field(default="/", description="The folder to restore into.")
-    pods: str = POD_NAMES
     parallelism: int = Field(default=4, ge=1, description="How many pods are restored at once.")
 
 
@@ -52,8 +40,7 @@ class RestoreDataAllV010(Func, parent=RestoreDataAll):
     Outputs = Outputs
 
     def exec(self, ctx: PhaseContext, params: Params, args: RestoreDataAllArgsV010) -> None:
-        location = location_of(ctx, params)
-        prefix = repository_path(args.backup_artifact_prefix, location)
+        place = place_of(ctx, params, args.backup_artifact_prefix)
         pods = pods_of(params, args.pods, "Unsupported workload type")
         backups = read_backup_info(args.backup_info)
         missing = [pod for pod in pods if pod not in backups]
@@ -62,8 +49,8 @@ class RestoreDataAllV010(Func, parent=RestoreDataAll):
 
         def restore_one(pod: str) -> None:
             helper = HelperPod(args.namespace, claims_of_pod(params, pod), part=pod)
-            with restic_pod(ctx, params, self.name, args, helper) as target:
-                repository = KeyedRepository(ctx, location, path_below(prefix, pod), args, target)
+            below = place.below(pod)
+            with repository_in_pod(ctx, params, self.name, args, below, helper) as repository:
                 restore(repository, args, snapshot=backups[pod])
 
         for_every_pod(
