@@ -54,156 +54,75 @@ def _read_json(name: str) -> dict[str, Any]:
     return found
 
 
-# `module:Class`, loaded when it is needed.
+def _versions(target: str, first: str, *others: str) -> Mapping[str, str]:
+    """Say where the code of each version is, as `module:Class`, to be loaded when it is needed.
+
+    The class of the first one has the function's name, that of another the version behind it.
+    """
+    folder, _, name = target.partition(":")
+    found = {first: name} | {each: name + each.replace(".", "").upper() for each in others}
+    return {
+        version: f"kanister_py.functions.{folder}.{version.replace('.', '_')}:{each}"
+        for version, each in found.items()
+    }
+
+
 BUILTIN_FUNCTIONS: Mapping[str, Mapping[str, str]] = {
-    "KubeExec": {
-        "v0.0.0": "kanister_py.functions.blueprint.kube_exec.v0_0_0:KubeExec",
-        "v0.1.0": "kanister_py.functions.blueprint.kube_exec.v0_1_0:KubeExecV010",
-    },
-    "KubeExecAll": {
-        "v0.0.0": "kanister_py.functions.blueprint.kube_exec_all.v0_0_0:KubeExecAll",
-    },
-    "KubeOps": {
-        "v0.0.0": "kanister_py.functions.blueprint.kube_ops.v0_0_0:KubeOps",
-        "v0.1.0": "kanister_py.functions.blueprint.kube_ops.v0_1_0:KubeOpsV010",
-    },
-    "KubeTask": {
-        "v0.0.0": "kanister_py.functions.blueprint.kube_task.v0_0_0:KubeTask",
-        "v0.1.0": "kanister_py.functions.blueprint.kube_task.v0_1_0:KubeTaskV010",
-    },
-    "MultiContainerRun": {
-        "v0.0.0": "kanister_py.functions.blueprint.multi_container_run.v0_0_0:MultiContainerRun",
-    },
-    "PrepareData": {
-        "v0.0.0": "kanister_py.functions.blueprint.prepare_data.v0_0_0:PrepareData",
-        "v0.1.0": "kanister_py.functions.blueprint.prepare_data.v0_1_0:PrepareDataV010",
-    },
-    "ScaleWorkload": {
-        "v0.0.0": "kanister_py.functions.blueprint.scale_workload.v0_0_0:ScaleWorkload",
-        "v0.1.0": "kanister_py.functions.blueprint.scale_workload.v0_1_0:ScaleWorkloadV010",
-    },
-    "Wait": {
-        "v0.0.0": "kanister_py.functions.blueprint.wait.v0_0_0:Wait",
-    },
-    "WaitV2": {
-        "v0.0.0": "kanister_py.functions.blueprint.wait_v2.v0_0_0:WaitV2",
-        "v0.1.0": "kanister_py.functions.blueprint.wait_v2.v0_1_0:WaitV2V010",
-    },
-    "CreateCSISnapshot": {
-        "v0.0.0": "kanister_py.functions.blueprint.create_csi_snapshot.v0_0_0:CreateCSISnapshot",
-    },
-    "CreateCSISnapshotStatic": {
-        "v0.0.0": (
-            "kanister_py.functions.blueprint.create_csi_snapshot_static.v0_0_0:CreateCSISnapshotStatic"
-        ),
-    },
-    "RestoreCSISnapshot": {
-        "v0.0.0": "kanister_py.functions.blueprint.restore_csi_snapshot.v0_0_0:RestoreCSISnapshot",
-    },
-    "DeleteCSISnapshot": {
-        "v0.0.0": "kanister_py.functions.blueprint.delete_csi_snapshot.v0_0_0:DeleteCSISnapshot",
-    },
-    "DeleteCSISnapshotContent": {
-        "v0.0.0": (
-            "kanister_py.functions.blueprint.delete_csi_snapshot_content.v0_0_0:DeleteCSISnapshotContent"
-        ),
-    },
-    "BackupData": {
-        "v0.0.0": "kanister_py.functions.blueprint.backup_data.v0_0_0:BackupData",
-        "v0.1.0": "kanister_py.functions.blueprint.backup_data.v0_1_0:BackupDataV010",
-    },
-    "BackupDataAll": {
-        "v0.0.0": "kanister_py.functions.blueprint.backup_data_all.v0_0_0:BackupDataAll",
-        "v0.1.0": "kanister_py.functions.blueprint.backup_data_all.v0_1_0:BackupDataAllV010",
-    },
-    "RestoreData": {
-        "v0.0.0": "kanister_py.functions.blueprint.restore_data.v0_0_0:RestoreData",
-        "v0.1.0": "kanister_py.functions.blueprint.restore_data.v0_1_0:RestoreDataV010",
-    },
-    "RestoreDataAll": {
-        "v0.0.0": "kanister_py.functions.blueprint.restore_data_all.v0_0_0:RestoreDataAll",
-        "v0.1.0": "kanister_py.functions.blueprint.restore_data_all.v0_1_0:RestoreDataAllV010",
-    },
-    "CopyVolumeData": {
-        "v0.0.0": "kanister_py.functions.blueprint.copy_volume_data.v0_0_0:CopyVolumeData",
-        "v0.1.0": "kanister_py.functions.blueprint.copy_volume_data.v0_1_0:CopyVolumeDataV010",
-    },
-    "DeleteData": {
-        "v0.0.0": "kanister_py.functions.blueprint.delete_data.v0_0_0:DeleteData",
-        "v0.1.0": "kanister_py.functions.blueprint.delete_data.v0_1_0:DeleteDataV010",
-    },
-    "DeleteDataAll": {
-        "v0.0.0": "kanister_py.functions.blueprint.delete_data_all.v0_0_0:DeleteDataAll",
-        "v0.1.0": "kanister_py.functions.blueprint.delete_data_all.v0_1_0:DeleteDataAllV010",
-    },
-    "BackupDataStats": {
-        "v0.0.0": "kanister_py.functions.blueprint.backup_data_stats.v0_0_0:BackupDataStats",
-        "v0.1.0": "kanister_py.functions.blueprint.backup_data_stats.v0_1_0:BackupDataStatsV010",
-    },
-    "CheckRepository": {
-        "v0.0.0": "kanister_py.functions.blueprint.check_repository.v0_0_0:CheckRepository",
-        "v0.1.0": "kanister_py.functions.blueprint.check_repository.v0_1_0:CheckRepositoryV010",
-    },
-    "LocationDelete": {
-        "v0.0.0": "kanister_py.functions.blueprint.location_delete.v0_0_0:LocationDelete",
-        "v0.1.0": "kanister_py.functions.blueprint.location_delete.v0_1_0:LocationDeleteV010",
-    },
-    "CreateRDSSnapshot": {
-        "v0.0.0": "kanister_py.functions.blueprint.create_rds_snapshot.v0_0_0:CreateRDSSnapshot",
-        "v0.1.0": (
-            "kanister_py.functions.blueprint.create_rds_snapshot.v0_1_0:CreateRDSSnapshotV010"
-        ),
-    },
-    "ExportRDSSnapshotToLocation": {
-        "v0.0.0": (
-            "kanister_py.functions.blueprint.export_rds_snapshot_to_location.v0_0_0:ExportRDSSnapshotToLocation"
-        ),
-        "v0.1.0": (
-            "kanister_py.functions.blueprint.export_rds_snapshot_to_location.v0_1_0:ExportRDSSnapshotToLocationV010"
-        ),
-    },
-    "RestoreRDSSnapshot": {
-        "v0.0.0": "kanister_py.functions.blueprint.restore_rds_snapshot.v0_0_0:RestoreRDSSnapshot",
-        "v0.1.0": (
-            "kanister_py.functions.blueprint.restore_rds_snapshot.v0_1_0:RestoreRDSSnapshotV010"
-        ),
-    },
-    "DeleteRDSSnapshot": {
-        "v0.0.0": "kanister_py.functions.blueprint.delete_rds_snapshot.v0_0_0:DeleteRDSSnapshot",
-        "v0.1.0": (
-            "kanister_py.functions.blueprint.delete_rds_snapshot.v0_1_0:DeleteRDSSnapshotV010"
-        ),
-    },
-    "HTTPRequest": {
-        "v0.1.0": "kanister_py.functions.blueprint.http_request.v0_1_0:HTTPRequest",
-        "v0.2.0": "kanister_py.functions.blueprint.http_request.v0_2_0:HTTPRequestV020",
-    },
-    "function-patch-and-transform": {
-        "v0.1.0": "kanister_py.functions.composition.patch_and_transform.v0_1_0:PatchAndTransform",
-        "v0.2.0": (
-            "kanister_py.functions.composition.patch_and_transform.v0_2_0:PatchAndTransformV020"
-        ),
-    },
-    "function-go-templating": {
-        "v0.1.0": "kanister_py.functions.composition.go_templating.v0_1_0:GoTemplating",
-        "v0.2.0": "kanister_py.functions.composition.go_templating.v0_2_0:GoTemplatingV020",
-    },
-    "function-auto-ready": {
-        "v0.1.0": "kanister_py.functions.composition.auto_ready.v0_1_0:AutoReady",
-        "v0.2.0": "kanister_py.functions.composition.auto_ready.v0_2_0:AutoReadyV020",
-    },
-    "function-environment-configs": {
-        "v0.1.0": "kanister_py.functions.composition.environment_configs.v0_1_0:EnvironmentConfigs",
-        "v0.2.0": (
-            "kanister_py.functions.composition.environment_configs.v0_2_0:EnvironmentConfigsV020"
-        ),
-    },
-    "function-extra-resources": {
-        "v0.1.0": "kanister_py.functions.composition.extra_resources.v0_1_0:ExtraResources",
-        "v0.2.0": "kanister_py.functions.composition.extra_resources.v0_2_0:ExtraResourcesV020",
-    },
-    "function-jinja-templating": {
-        "v0.1.0": "kanister_py.functions.composition.jinja_templating.v0_1_0:JinjaTemplating",
-        "v0.2.0": "kanister_py.functions.composition.jinja_templating.v0_2_0:JinjaTemplatingV020",
-    },
+    "KubeExec": _versions("blueprint.kube_exec:KubeExec", "v0.0.0", "v0.1.0"),
+    "KubeExecAll": _versions("blueprint.kube_exec_all:KubeExecAll", "v0.0.0"),
+    "KubeOps": _versions("blueprint.kube_ops:KubeOps", "v0.0.0", "v0.1.0"),
+    "KubeTask": _versions("blueprint.kube_task:KubeTask", "v0.0.0", "v0.1.0"),
+    "MultiContainerRun": _versions("blueprint.multi_container_run:MultiContainerRun", "v0.0.0"),
+    "PrepareData": _versions("blueprint.prepare_data:PrepareData", "v0.0.0", "v0.1.0"),
+    "ScaleWorkload": _versions("blueprint.scale_workload:ScaleWorkload", "v0.0.0", "v0.1.0"),
+    "Wait": _versions("blueprint.wait:Wait", "v0.0.0"),
+    "WaitV2": _versions("blueprint.wait_v2:WaitV2", "v0.0.0", "v0.1.0"),
+    "CreateCSISnapshot": _versions("blueprint.create_csi_snapshot:CreateCSISnapshot", "v0.0.0"),
+    "CreateCSISnapshotStatic": _versions(
+        "blueprint.create_csi_snapshot_static:CreateCSISnapshotStatic", "v0.0.0"
+    ),
+    "RestoreCSISnapshot": _versions("blueprint.restore_csi_snapshot:RestoreCSISnapshot", "v0.0.0"),
+    "DeleteCSISnapshot": _versions("blueprint.delete_csi_snapshot:DeleteCSISnapshot", "v0.0.0"),
+    "DeleteCSISnapshotContent": _versions(
+        "blueprint.delete_csi_snapshot_content:DeleteCSISnapshotContent", "v0.0.0"
+    ),
+    "BackupData": _versions("blueprint.backup_data:BackupData", "v0.0.0", "v0.1.0"),
+    "BackupDataAll": _versions("blueprint.backup_data_all:BackupDataAll", "v0.0.0", "v0.1.0"),
+    "RestoreData": _versions("blueprint.restore_data:RestoreData", "v0.0.0", "v0.1.0"),
+    "RestoreDataAll": _versions("blueprint.restore_data_all:RestoreDataAll", "v0.0.0", "v0.1.0"),
+    "CopyVolumeData": _versions("blueprint.copy_volume_data:CopyVolumeData", "v0.0.0", "v0.1.0"),
+    "DeleteData": _versions("blueprint.delete_data:DeleteData", "v0.0.0", "v0.1.0"),
+    "DeleteDataAll": _versions("blueprint.delete_data_all:DeleteDataAll", "v0.0.0", "v0.1.0"),
+    "BackupDataStats": _versions("blueprint.backup_data_stats:BackupDataStats", "v0.0.0", "v0.1.0"),
+    "CheckRepository": _versions("blueprint.check_repository:CheckRepository", "v0.0.0", "v0.1.0"),
+    "LocationDelete": _versions("blueprint.location_delete:LocationDelete", "v0.0.0", "v0.1.0"),
+    "CreateRDSSnapshot": _versions(
+        "blueprint.create_rds_snapshot:CreateRDSSnapshot", "v0.0.0", "v0.1.0"
+    ),
+    "ExportRDSSnapshotToLocation": _versions(
+        "blueprint.export_rds_snapshot_to_location:ExportRDSSnapshotToLocation", "v0.0.0", "v0.1.0"
+    ),
+    "RestoreRDSSnapshot": _versions(
+        "blueprint.restore_rds_snapshot:RestoreRDSSnapshot", "v0.0.0", "v0.1.0"
+    ),
+    "DeleteRDSSnapshot": _versions(
+        "blueprint.delete_rds_snapshot:DeleteRDSSnapshot", "v0.0.0", "v0.1.0"
+    ),
+    "HTTPRequest": _versions("blueprint.http_request:HTTPRequest", "v0.1.0", "v0.2.0"),
+    "function-patch-and-transform": _versions(
+        "composition.patch_and_transform:PatchAndTransform", "v0.1.0", "v0.2.0"
+    ),
+    "function-go-templating": _versions(
+        "composition.go_templating:GoTemplating", "v0.1.0", "v0.2.0"
+    ),
+    "function-auto-ready": _versions("composition.auto_ready:AutoReady", "v0.1.0", "v0.2.0"),
+    "function-environment-configs": _versions(
+        "composition.environment_configs:EnvironmentConfigs", "v0.1.0", "v0.2.0"
+    ),
+    "function-extra-resources": _versions(
+        "composition.extra_resources:ExtraResources", "v0.1.0", "v0.2.0"
+    ),
+    "function-jinja-templating": _versions(
+        "composition.jinja_templating:JinjaTemplating", "v0.1.0", "v0.2.0"
+    ),
 }
