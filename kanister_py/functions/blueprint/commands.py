@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from threading import BoundedSemaphore, Thread
+from typing import Any, Generic, TypeVar
 
 from kanister_py.core.actionsets.outputs import LogLines, LogTail
 from kanister_py.core.errors import CommandFailed, StreamLost, UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.functions.blueprint.running_pod import TimeLimit
 from kanister_py.ports.cluster import Channel, ExecSession
-from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
+
+T = TypeVar("T")
 
 
 class CommandLost(UsageError):
@@ -40,11 +43,21 @@ class Target:
         return f"{self.pod}/{self.container}" if self.container else self.pod
 
 
-def access_of_command(args: Mapping[str, Any], pod: str = "") -> list[Access]:
+def access_to_commands(args: Mapping[str, Any]) -> Access:
     """Say what it takes to run a command in a pod; any pod, where only the run will know."""
-    namespace = str(args.get("namespace") or "")
+    namespace, pod = str(args.get("namespace") or ""), str(args.get("pod") or "")
     # Which of the two verbs an API server wants depends on how it is asked.
-    return [Access("", "pods/exec", ("get", "create"), namespace, pod)]
+    return Access("", "pods/exec", ("get", "create"), namespace, pod)
+
+
+class CommandFunc(Func):
+    """A function that runs a command in a container that is there."""
+
+    on_restart = OnRestart.FAIL
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> list[Access]:
+        return [access_to_commands(args)]
 
 
 def run_in_container(
@@ -101,3 +114,39 @@ def run_in_container(
             exit_code,
         )
     return outputs
+
+
+@dataclass(slots=True)
+class Call(Generic[T]):
+    """What is done for one of many, and what became of it."""
+
+    of: T
+    result: Any = None
+    error: BaseException | None = None
+
+
+def call_at_once(
+    ctx: PhaseContext, several: Iterable[T], work: Callable[[T], Any], limit: int = 0
+) -> list[Call[T]]:
+    """Do something for all at once, or for so many; comes back when all have ended."""
+    calls = [Call(each) for each in several]
+    turns = BoundedSemaphore(limit or len(calls) or 1)
+
+    def run(call: Call[T]) -> None:
+        try:
+            with turns:
+                call.result = work(call.of)
+        except BaseException as error:  # noqa: BLE001 # raised again once all have ended
+            call.error = error
+
+    # Daemons, so that a command that never ends cannot keep the process alive.
+    threads = [
+        Thread(target=run, args=(each,), name=f"pod {each.of}", daemon=True) for each in calls
+    ]
+    for thread in threads:
+        thread.start()
+    with ctx.idle():
+        for thread in threads:
+            thread.join()
+    ctx.check_cancelled()
+    return calls

@@ -147,44 +147,32 @@ def wait_for(
 
     A condition that cannot be judged ends a look, unless it `goes_on_after_failure`.
     """
-    look = _Look(conditions, check, goes_on_after_failure)
+    any_of = [each for each in paths_of(conditions) if each[1][1] == "anyOf"]
+    all_of = [each for each in paths_of(conditions) if each[1][1] == "allOf"]
+    why = ""
+
+    def holds(condition: Condition, path: Path) -> bool:
+        nonlocal why
+        try:
+            return check(condition, path)
+        except UNMET as error:
+            why = why or error.message
+            return False
+
+    def look() -> bool:
+        nonlocal why
+        why = ""
+        for condition, path in any_of:
+            if holds(condition, path):
+                return True
+            if why and not goes_on_after_failure:
+                return False
+        return bool(all_of) and all(holds(condition, path) for condition, path in all_of)
+
     try:
         ctx.wait(look, timeout_seconds=seconds, what="the condition to be met")
     except WaitTimedOut as error:
-        raise ConditionNotMet(look.why, error.timeout_seconds) from error
-
-
-class _Look:
-    def __init__(self, conditions: Conditions, check: Check, goes_on: bool) -> None:
-        self._any = [each for each in paths_of(conditions) if each[1][1] == "anyOf"]
-        self._all = [each for each in paths_of(conditions) if each[1][1] == "allOf"]
-        self._check = check
-        self._goes_on = goes_on
-        self.why = ""
-
-    def __call__(self) -> bool:
-        self.why = ""
-        return self._holds_any() or self._hold_all()
-
-    def _holds_any(self) -> bool:
-        for condition, path in self._any:
-            if self._holds(condition, path):
-                return True
-            if self.why and not self._goes_on:
-                return False
-        return False
-
-    def _hold_all(self) -> bool:
-        if self.why and not self._goes_on:
-            return False
-        return bool(self._all) and all(self._holds(each, path) for each, path in self._all)
-
-    def _holds(self, condition: Condition, path: Path) -> bool:
-        try:
-            return self._check(condition, path)
-        except UNMET as error:
-            self.why = self.why or error.message
-            return False
+        raise ConditionNotMet(why, error.timeout_seconds) from error
 
 
 # What kubectl's templates may call besides Go's builtins

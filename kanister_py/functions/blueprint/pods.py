@@ -27,7 +27,7 @@ from kanister_py.functions.blueprint.references import RUN_LABEL
 from kanister_py.functions.blueprint.running_pod import MAIN_CONTAINER, RunningPod
 from kanister_py.ports.arguments import AfterValidator, Args, Field
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.function import Func, OnRestart, PhaseContext
 from kanister_py.ports.tracing import VARIABLE, traceparent
 from kanister_py.values import NamedTuple
 
@@ -146,13 +146,18 @@ def _in_span(container: Mapping[str, Any], named: str) -> dict[str, Any]:
     return {**container, "env": [*env, {"name": VARIABLE, "value": named}]}
 
 
-def access_of_job(args: Mapping[str, Any]) -> list[Access]:
-    """Say what it takes to make a pod, follow it, and take it away."""
-    namespace = str(args.get("namespace") or "")
-    return [
-        Access("", "pods", ("get", "list", "watch", "create", "delete"), namespace),
-        Access("", "pods/log", ("get",), namespace),
-    ]
+class PodFunc(Func):
+    """A function that makes a pod, follows it, and takes it away."""
+
+    on_restart = OnRestart.ADOPT
+
+    @classmethod
+    def access(cls, args: Mapping[str, Any]) -> list[Access]:
+        namespace = str(args.get("namespace") or "")
+        return [
+            Access("", "pods", ("get", "list", "watch", "create", "delete"), namespace),
+            Access("", "pods/log", ("get",), namespace),
+        ]
 
 
 @contextmanager

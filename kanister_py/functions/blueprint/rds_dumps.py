@@ -18,7 +18,7 @@ from kanister_py.ports.function import PhaseContext
 
 _IMAGE: Final = "ghcr.io/kanisterio/postgres-kanister-tools:0.119.0"
 _SECRET_PREFIX: Final = "postgres-secret-"  # noqa: S105 - the name of a Secret, no secret
-_WRITE: Final = """\
+WRITE_DUMP: Final = """\
 cd "$(mktemp -d)"
 [ -n "$DATABASES" ] || DATABASES=$(psql -d postgres -At -c "SELECT datname FROM pg_database \
 WHERE datallowconn AND NOT datistemplate AND datname NOT IN ('postgres', 'rdsadmin')")
@@ -27,7 +27,7 @@ for name in $DATABASES; do
 done
 tar -cz -- *.sql | kando location push --profile "$PROFILE" --path "$DUMP" -
 """
-_READ: Final = """\
+READ_DUMP: Final = """\
 cd "$(mktemp -d)"
 kando location pull --profile "$PROFILE" --path "$DUMP" - | tar -xz
 for file in *.sql; do psql -q -v ON_ERROR_STOP=1 -d postgres -f "$file"; done
@@ -49,33 +49,7 @@ class DumpArgs(PodArgs):
         }
 
 
-def write_dump(
-    ctx: PhaseContext,
-    params: Params,
-    function: str,
-    args: DumpArgs,
-    endpoint: Mapping[str, Any],
-    path: str,
-    databases: list[str],
-) -> None:
-    """Dump databases into one object of the Profile's store."""
-    more = {"DATABASES": " ".join(databases)}
-    _run(ctx, params, function, args, endpoint, path, _WRITE, more)
-
-
-def read_dump(
-    ctx: PhaseContext,
-    params: Params,
-    function: str,
-    args: DumpArgs,
-    endpoint: Mapping[str, Any],
-    path: str,
-) -> None:
-    """Restore the databases of a dump, in place of those that are there."""
-    _run(ctx, params, function, args, endpoint, path, _READ, {})
-
-
-def _run(
+def run_script(
     ctx: PhaseContext,
     params: Params,
     function: str,
@@ -83,8 +57,9 @@ def _run(
     endpoint: Mapping[str, Any],
     path: str,
     script: str,
-    more: Mapping[str, str],
+    databases: list[str] | None = None,
 ) -> None:
+    """Write a dump into one object of the Profile's store, or read one from there."""
     store_of(ctx, params)
     ctx.conceal(args.password)
     hidden = {
@@ -96,8 +71,9 @@ def _run(
         "PGHOST": str(endpoint["Address"]),
         "PGPORT": str(endpoint["Port"]),
         "DUMP": path,
-        **more,
     }
+    if databases is not None:
+        plain["DATABASES"] = " ".join(databases)
     with _secret(ctx, args.namespace, hidden) as name:
         reference = [
             {"name": key, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}}

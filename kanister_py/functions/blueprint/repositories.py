@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from posixpath import join
-from threading import BoundedSemaphore, Thread
 from typing import Any, ClassVar, Final, Self, TypeVar
 
 from kanister_py.core.errors import (
@@ -24,15 +23,13 @@ from kanister_py.core.objects.locations import InvalidProfile, Location, StoreKi
 from kanister_py.core.templates.facts import Workload
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.claims import access_to_claim, spec_with_claims
-from kanister_py.functions.blueprint.commands import Target, run_in_container
-from kanister_py.functions.blueprint.pods import (
-    Job,
-    PodArgs,
-    access_of_job,
-    pod_of,
-    running,
-    spec_of,
+from kanister_py.functions.blueprint.commands import (
+    Target,
+    access_to_commands,
+    call_at_once,
+    run_in_container,
 )
+from kanister_py.functions.blueprint.pods import Job, PodArgs, PodFunc, pod_of, running, spec_of
 from kanister_py.functions.blueprint.restic import (
     GOOGLE_CREDENTIALS_FILE,
     BackupSummary,
@@ -46,7 +43,7 @@ from kanister_py.functions.blueprint.restic import (
 )
 from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.cluster import Channel
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.function import PhaseContext
 from kanister_py.values import NamedTuple
 
 IDLE_COMMAND: Final = ("sh", "-c", "tail -f /dev/null")
@@ -99,16 +96,15 @@ def tools_image(image: str) -> str:
     return image or os.environ.get(_IMAGE_VARIABLE, "") or _IMAGE
 
 
-class HelperFunc(Func):
+class HelperFunc(PodFunc):
     """A function that has a pod of its own for restic."""
 
-    on_restart = OnRestart.ADOPT
     pod_prefix: ClassVar = ""
 
     @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        namespace = str(args.get("namespace") or "")
-        return [*access_of_job(args), Access("", "pods/exec", ("get", "create"), namespace)]
+    def access(cls, args: Mapping[str, Any]) -> list[Access]:
+        # In the pod of its own, whatever pod the args name besides.
+        return [*super().access(args), access_to_commands(args)._replace(name="")]
 
     @contextmanager
     def repository(
@@ -142,7 +138,7 @@ class VolumeFunc(HelperFunc):
     """A function whose pod has claims mounted."""
 
     @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+    def access(cls, args: Mapping[str, Any]) -> list[Access]:
         return [*super().access(args), access_to_claim(args, str(args.get("volume") or ""))]
 
 
@@ -353,15 +349,6 @@ def prefixed(words: str) -> Iterator[None]:
         raise UsageError(f"{words}: {error.message}", reason=error.reason) from error
 
 
-@dataclass(slots=True)
-class _Call:
-    """What is done for one pod, and what became of it."""
-
-    of: str
-    result: Any = None
-    error: BaseException | None = None
-
-
 def for_every_pod(
     ctx: PhaseContext,
     pods: Iterable[str],
@@ -371,34 +358,17 @@ def for_every_pod(
     limit: int = 0,
 ) -> dict[str, T]:
     """Do something for every pod at once, or for so many; all have ended when it raises."""
-    calls = [_Call(pod) for pod in pods]
-    turns = BoundedSemaphore(limit or len(calls) or 1)
 
-    def run(call: _Call) -> None:
-        try:
-            with turns, prefixed(failing):
-                call.result = work(call.of)
-        except BaseException as error:  # noqa: BLE001 # raised again once all have ended
-            call.error = error
+    def prefixed_work(pod: str) -> T:
+        with prefixed(failing):
+            return work(pod)
 
-    threads = [
-        Thread(target=run, args=(each,), name=f"pod {each.of}", daemon=True) for each in calls
-    ]
-    for thread in threads:
-        thread.start()
-    with ctx.idle():
-        for thread in threads:
-            thread.join()
-    ctx.check_cancelled()
-    _raise_for([each.error for each in calls if each.error is not None])
+    calls = call_at_once(ctx, pods, prefixed_work, limit)
+    errors = [each.error for each in calls if each.error is not None]
+    for error in errors:
+        if not isinstance(error, KanisterError) or len(errors) == 1:
+            raise error
+    if errors:
+        codes = (each.exit_code for each in errors if isinstance(each, CommandFailed))
+        raise CommandFailed("\n".join(map(str, errors)), next(codes, None)) from errors[0]
     return {each.of: each.result for each in calls}
-
-
-def _raise_for(errors: Sequence[BaseException]) -> None:
-    if not errors:
-        return
-    for each in errors:
-        if not isinstance(each, KanisterError) or len(errors) == 1:
-            raise each
-    codes = (each.exit_code for each in errors if isinstance(each, CommandFailed))
-    raise CommandFailed("\n".join(map(str, errors)), next(codes, None)) from errors[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.access import Access
@@ -60,19 +60,6 @@ _LATEST_VERSION: Final = "openshift.io/deployment-config.latest-version"
 _MOST_TRACES: Final = 8
 
 
-class WorkloadNames(Protocol):
-    """What args may say of a workload; None where they say nothing."""
-
-    @property
-    def kind(self) -> str | None: ...
-
-    @property
-    def name(self) -> str | None: ...
-
-    @property
-    def namespace(self) -> str | None: ...
-
-
 class Target(NamedTuple):
     """The workload that is scaled."""
 
@@ -87,9 +74,10 @@ class Target(NamedTuple):
         return f"{self.resource.group_resource} {self.namespace}/{self.name}"
 
 
-def target_of(args: WorkloadNames, facts: ActionFacts) -> Target:
+def target_of(args: Any, facts: ActionFacts) -> Target:
     """Say which workload is meant: what args leave out is that of the ActionSet's object."""
-    kind, name, namespace = args.kind, args.name, args.namespace
+    kind: str | None = args.kind
+    name, namespace = args.name, args.namespace
     found = facts.workload
     if found is not None:
         kind = _kind_of(facts) if kind is None else kind

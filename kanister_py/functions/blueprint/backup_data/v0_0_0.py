@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.commands import Target, access_of_command
+from kanister_py.functions.blueprint.commands import CommandFunc, Target
 from kanister_py.functions.blueprint.repositories import (
     Repository,
     RepositoryArgs,
@@ -16,7 +15,7 @@ from kanister_py.functions.blueprint.repositories import (
     tag_of,
 )
 from kanister_py.ports.arguments import Field, Outputs
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.function import PhaseContext
 
 
 class BackupDataArgs(RepositoryArgs):
@@ -43,7 +42,7 @@ class BackupOutputs(Outputs):
     version: str
 
 
-class BackupData(Func):
+class BackupData(CommandFunc):
     """Backs a folder of a running container up, with the restic of that container.
 
     A repository that cannot be reached is made. The key and the credential of the store
@@ -54,11 +53,6 @@ class BackupData(Func):
     version: ClassVar = "v0.0.0"
     Args = BackupDataArgs
     Outputs = BackupOutputs
-    on_restart = OnRestart.FAIL
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return access_of_command(args, str(args.get("pod") or ""))
 
     def exec(self, ctx: PhaseContext, params: Params, args: BackupDataArgs) -> Mapping[str, Any]:
         place = place_of(ctx, params, args.backup_artifact_prefix)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.commands import Target, access_of_command
+from kanister_py.functions.blueprint.commands import CommandFunc, Target
 from kanister_py.functions.blueprint.repositories import (
     POD_NAMES,
     Repository,
@@ -20,7 +19,7 @@ from kanister_py.functions.blueprint.repositories import (
     workload_of,
 )
 from kanister_py.ports.arguments import Field, Outputs
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.function import PhaseContext
 
 
 class BackupDataAllArgs(RepositoryArgs):
@@ -43,7 +42,7 @@ class BackupDataAllOutputs(Outputs):
     version: str
 
 
-class BackupDataAll(Func):
+class BackupDataAll(CommandFunc):
     """Backs a folder of every pod up at once, with the restic of their containers.
 
     For the rest each is a BackupData. If one fails, the phase does, once all have ended.
@@ -53,11 +52,6 @@ class BackupDataAll(Func):
     version: ClassVar = "v0.0.0"
     Args = BackupDataAllArgs
     Outputs = BackupDataAllOutputs
-    on_restart = OnRestart.FAIL
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return access_of_command(args)
 
     def exec(self, ctx: PhaseContext, params: Params, args: BackupDataAllArgs) -> Mapping[str, Any]:
         place = place_of(ctx, params, args.backup_artifact_prefix)

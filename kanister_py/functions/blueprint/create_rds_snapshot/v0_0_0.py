@@ -36,6 +36,8 @@ class CreateRDSSnapshot(Func):
     Args = CreateRDSSnapshotArgs
     Outputs = CreateRDSSnapshotOutputs
     on_restart = OnRestart.FAIL
+    naming_attempt: ClassVar[int | None] = None
+    """Which attempt's key the snapshot is named by; None for the one under way."""
 
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
@@ -45,20 +47,15 @@ class CreateRDSSnapshot(Func):
     def exec(
         self, ctx: PhaseContext, params: Params, args: CreateRDSSnapshotArgs
     ) -> Mapping[str, Any]:
-        return take(ctx, params, args, f"{args.instance_id}-{ctx.run.key('snapshot')[:10]}")
-
-
-def take(
-    ctx: PhaseContext, params: Params, args: CreateRDSSnapshotArgs, name: str
-) -> Mapping[str, Any]:
-    """Take a snapshot under a name."""
-    rds = rds_of(ctx, params, args)
-    source = rds.require(args.instance_id)
-    snapshot = rds.take_snapshot(name, args.instance_id)
-    return {
-        "snapshotID": name,
-        "instanceID": args.instance_id,
-        "securityGroupID": as_yaml_list(groups_of(source)),
-        "allocatedStorage": f"{snapshot.get('AllocatedStorage', 0)}GiB",
-        "dbSubnetGroup": subnets_of(source),
-    }
+        key = ctx.run.key("snapshot", attempt=self.naming_attempt)[:10]
+        name = f"{args.instance_id}-{key}"
+        rds = rds_of(ctx, params, args)
+        source = rds.require(args.instance_id)
+        snapshot = rds.take_snapshot(name, args.instance_id)
+        return {
+            "snapshotID": name,
+            "instanceID": args.instance_id,
+            "securityGroupID": as_yaml_list(groups_of(source)),
+            "allocatedStorage": f"{snapshot.get('AllocatedStorage', 0)}GiB",
+            "dbSubnetGroup": subnets_of(source),
+        }

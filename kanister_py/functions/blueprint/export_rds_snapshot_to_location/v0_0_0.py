@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.pods import access_of_job
+from kanister_py.functions.blueprint.pods import PodFunc
 from kanister_py.functions.blueprint.rds import (
     INSTANCE,
     RdsArgs,
@@ -18,9 +18,9 @@ from kanister_py.functions.blueprint.rds import (
     read_list,
     subnets_of,
 )
-from kanister_py.functions.blueprint.rds_dumps import DumpArgs, write_dump
+from kanister_py.functions.blueprint.rds_dumps import WRITE_DUMP, DumpArgs, run_script
 from kanister_py.ports.arguments import Field, Outputs
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.function import OnRestart, PhaseContext
 
 
 class ExportRDSSnapshotArgs(DumpArgs, RdsArgs):
@@ -56,7 +56,7 @@ class ExportRDSSnapshotOutputs(Outputs):
     security_group_id: str = Field(alias="securityGroupID")
 
 
-class ExportRDSSnapshotToLocation(Func):
+class ExportRDSSnapshotToLocation(PodFunc):
     """Makes a temporary instance of a snapshot, and dumps its databases into the store."""
 
     name = "ExportRDSSnapshotToLocation"
@@ -64,44 +64,40 @@ class ExportRDSSnapshotToLocation(Func):
     Args = ExportRDSSnapshotArgs
     Outputs = ExportRDSSnapshotOutputs
     on_restart = OnRestart.FAIL
+    naming_attempt: ClassVar[int | None] = None
+    """Which attempt's key the instance and the dump are named by; None for the one under way."""
 
     @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
+    def access(cls, args: Mapping[str, Any]) -> list[Access]:
         namespace = str(args.get("namespace") or "")
         secrets = Access("", "secrets", ("create", "delete"), namespace)
-        return [*access_of_job(args), secrets]
+        return [*super().access(args), secrets]
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: ExportRDSSnapshotArgs
     ) -> Mapping[str, Any]:
-        return export(ctx, params, self.name, args, ctx.run.key("export")[:10])
-
-
-def export(
-    ctx: PhaseContext, params: Params, function: str, args: ExportRDSSnapshotArgs, key: str
-) -> Mapping[str, Any]:
-    """Dump a snapshot under a name that `key` is part of."""
-    if args.db_engine != "PostgreSQL":
-        raise UsageError("Invalid RDSDBEngine or RDSAction", reason="InvalidArguments")
-    rds = rds_of(ctx, params, args, INSTANCE)
-    before = rds.find(args.instance_id) or {}
-    groups = read_list(args.security_group_id) or groups_of(before)
-    subnets = args.db_subnet_group
-    if subnets == "default":
-        subnets = subnets_of(before)
-    temporary = f"{args.instance_id}-{key}"
-    prefix = args.backup_artifact_prefix or args.instance_id
-    backup = f"backup-{key}.tar.gz"
-    try:
-        rds.restore(temporary, args.snapshot_id, groups=groups, subnets=subnets)
-        endpoint = rds.require(temporary)["Endpoint"]
-        databases = read_list(args.databases)
-        write_dump(ctx, params, function, args, endpoint, f"{prefix}/{backup}", databases)
-    finally:
-        rds.delete(temporary)
-    return {
-        "backupID": backup,
-        "snapshotID": args.snapshot_id,
-        "instanceID": args.instance_id,
-        "securityGroupID": as_yaml_list(groups),
-    }
+        if args.db_engine != "PostgreSQL":
+            raise UsageError("Invalid RDSDBEngine or RDSAction", reason="InvalidArguments")
+        rds = rds_of(ctx, params, args, INSTANCE)
+        before = rds.find(args.instance_id) or {}
+        groups = read_list(args.security_group_id) or groups_of(before)
+        subnets = args.db_subnet_group
+        if subnets == "default":
+            subnets = subnets_of(before)
+        key = ctx.run.key("export", attempt=self.naming_attempt)[:10]
+        temporary = f"{args.instance_id}-{key}"
+        backup = f"backup-{key}.tar.gz"
+        path = f"{args.backup_artifact_prefix or args.instance_id}/{backup}"
+        try:
+            rds.restore(temporary, args.snapshot_id, groups=groups, subnets=subnets)
+            endpoint = rds.require(temporary)["Endpoint"]
+            databases = read_list(args.databases)
+            run_script(ctx, params, self.name, args, endpoint, path, WRITE_DUMP, databases)
+        finally:
+            rds.delete(temporary)
+        return {
+            "backupID": backup,
+            "snapshotID": args.snapshot_id,
+            "instanceID": args.instance_id,
+            "securityGroupID": as_yaml_list(groups),
+        }

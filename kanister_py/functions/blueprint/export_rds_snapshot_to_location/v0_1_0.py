@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.export_rds_snapshot_to_location.v0_0_0 import (
-    ExportRDSSnapshotArgs,
     ExportRDSSnapshotToLocation,
-    export,
 )
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.function import OnRestart
 
 
-class ExportRDSSnapshotToLocationV010(Func, parent=ExportRDSSnapshotToLocation):
+class ExportRDSSnapshotToLocationV010(ExportRDSSnapshotToLocation):
     """Makes a temporary instance of a snapshot, and dumps its databases into the store.
 
     As v0.0.0, but the instance and the dump are named by the run: after a restart, or at
@@ -23,8 +19,4 @@ class ExportRDSSnapshotToLocationV010(Func, parent=ExportRDSSnapshotToLocation):
 
     version: ClassVar = "v0.1.0"
     on_restart = OnRestart.REPEAT
-
-    def exec(
-        self, ctx: PhaseContext, params: Params, args: ExportRDSSnapshotArgs
-    ) -> Mapping[str, Any]:
-        return export(ctx, params, self.name, args, ctx.run.key("export", attempt=0)[:10])
+    naming_attempt = 0

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.commands import Target, access_of_command, run_in_container
+from kanister_py.functions.blueprint.commands import CommandFunc, Target, run_in_container
 from kanister_py.ports.arguments import Args, Field
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.function import PhaseContext
 
 
 class KubeExecArgs(Args):
@@ -26,7 +25,7 @@ class KubeExecArgs(Args):
     )
 
 
-class KubeExec(Func):
+class KubeExec(CommandFunc):
     """Runs a command in a container that is running, and gives what it prints as outputs.
 
     Every line that `kando output KEY VALUE` prints on stdout becomes an output; all other
@@ -40,11 +39,6 @@ class KubeExec(Func):
     name = "KubeExec"
     version: ClassVar = "v0.0.0"
     Args = KubeExecArgs
-    on_restart = OnRestart.FAIL
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return access_of_command(args, str(args.get("pod") or ""))
 
     def exec(self, ctx: PhaseContext, params: Params, args: KubeExecArgs) -> Mapping[str, Any]:
         del params

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from threading import Thread
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from kanister_py.core.errors import CommandFailed, KanisterError
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.commands import Target, access_of_command, run_in_container
+from kanister_py.functions.blueprint.commands import (
+    Call,
+    CommandFunc,
+    Target,
+    call_at_once,
+    run_in_container,
+)
 from kanister_py.ports.arguments import Args, Field
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.function import PhaseContext
 
 
 class KubeExecAllArgs(Args):
@@ -29,7 +32,7 @@ class KubeExecAllArgs(Args):
     )
 
 
-class KubeExecAll(Func):
+class KubeExecAll(CommandFunc):
     """Runs a command in every named container of every named pod, all at once.
 
     The outputs are those of all commands together; of a key that several print, the last
@@ -41,52 +44,22 @@ class KubeExecAll(Func):
     name = "KubeExecAll"
     version: ClassVar = "v0.0.0"
     Args = KubeExecAllArgs
-    on_restart = OnRestart.FAIL
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return access_of_command(args)
 
     def exec(self, ctx: PhaseContext, params: Params, args: KubeExecAllArgs) -> Mapping[str, Any]:
         del params
-        calls = [
-            _Call(Target(args.namespace, pod, container))
+        targets = [
+            Target(args.namespace, pod, container)
             for pod in args.pods.split()
             for container in args.containers.split()
         ]
-        # Daemons, so that a command that never ends cannot keep the process alive.
-        threads = [
-            Thread(
-                target=each.run, args=(ctx, args.command), name=f"exec {each.target}", daemon=True
-            )
-            for each in calls
-        ]
-        for thread in threads:
-            thread.start()
-        with ctx.idle():
-            for thread in threads:
-                thread.join()
-        ctx.check_cancelled()
+        calls = call_at_once(
+            ctx, targets, lambda target: run_in_container(ctx, target, args.command)
+        )
         _raise_for(calls)
-        return {key: value for each in calls for key, value in each.outputs.items()}
+        return {key: value for each in calls for key, value in each.result.items()}
 
 
-@dataclass(slots=True)
-class _Call:
-    """One command in one container, and what became of it."""
-
-    target: Target
-    outputs: dict[str, str] = field(default_factory=dict)
-    error: Exception | None = None
-
-    def run(self, ctx: PhaseContext, command: Sequence[str]) -> None:
-        try:
-            self.outputs = run_in_container(ctx, self.target, command)
-        except Exception as error:  # noqa: BLE001 # raised again once all commands have ended
-            self.error = error
-
-
-def _raise_for(calls: Sequence[_Call]) -> None:
+def _raise_for(calls: Sequence[Call[Target]]) -> None:
     failed = [each for each in calls if each.error is not None]
     if not failed:
         return
@@ -96,5 +69,5 @@ def _raise_for(calls: Sequence[_Call]) -> None:
         ):
             raise each.error or AssertionError
     codes = (each.error.exit_code for each in failed if isinstance(each.error, CommandFailed))
-    message = "\n".join(f"{each.target}: {each.error}" for each in failed)
+    message = "\n".join(f"{each.of}: {each.error}" for each in failed)
     raise CommandFailed(message, next(codes, None)) from failed[0].error

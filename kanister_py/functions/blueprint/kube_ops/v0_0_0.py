@@ -181,7 +181,7 @@ def access_of(args: Mapping[str, Any], *creating: str) -> list[Access] | None:
     if isinstance(spec, str) and is_template(spec):
         return None
     try:
-        documents = _documents_of(spec)
+        documents = documents_of(spec)
     except InvalidDocument:
         return None
     accesses: list[Access] = []
@@ -204,7 +204,7 @@ def _refusals_of(args: Mapping[str, Any]) -> Iterator[tuple[str, KanisterError]]
     if operation != "create" or not spec:
         return
     try:
-        manifests = manifests_in(_documents_of(spec), operation)
+        manifests = manifests_in(documents_of(spec), operation)
     except UsageError as error:
         yield "spec", error
         return
@@ -237,7 +237,7 @@ def read_spec(text: str) -> list[Document]:
     return parse_documents(text, "spec", repeated_keys_win=True)
 
 
-def _documents_of(spec: Any) -> list[Document]:
+def documents_of(spec: Any) -> list[Document]:
     """Give the documents of a spec that is a text, a map or a list of maps."""
     if isinstance(spec, str):
         return read_spec(spec)

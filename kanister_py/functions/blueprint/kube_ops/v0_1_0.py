@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from kanister_py.core.errors import UnsupportedMediaType
 from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.functions.blueprint.kube_ops.v0_0_0 import (
     OPERATION_PATTERN,
@@ -18,10 +17,10 @@ from kanister_py.functions.blueprint.kube_ops.v0_0_0 import (
     check_reference,
     create_once,
     delete_and_wait,
+    documents_of,
     labelled,
     manifests_in,
     metadata_of,
-    read_spec,
 )
 from kanister_py.functions.blueprint.references import ObjectReference, as_output, resource_meant
 from kanister_py.ports.arguments import Args, Field
@@ -97,13 +96,13 @@ class KubeOpsV010(Func, parent=KubeOps):
         if args.operation == "delete":
             delete_and_wait(ctx, resource, reference.name, namespace)
         else:
-            [patch, *_] = _manifests_of(args)
+            [patch, *_] = manifests_in(documents_of(args.spec), args.operation)
             self._patch(ctx, resource, reference.name, namespace, patch)
         return as_output(resource, reference.name, namespace)
 
     def _create(self, ctx: PhaseContext, args: KubeOpsArgsV010) -> Mapping[str, Any]:
         made: Mapping[str, Any] = {}
-        for index, manifest in enumerate(_manifests_of(args)):
+        for index, manifest in enumerate(manifests_in(documents_of(args.spec), args.operation)):
             kind = ctx.cluster.resource_for(
                 str(manifest.get("apiVersion", "")), str(manifest.get("kind", ""))
             )
@@ -147,11 +146,3 @@ class KubeOpsV010(Func, parent=KubeOps):
                     raise
             else:
                 return
-
-
-def _manifests_of(args: KubeOpsArgsV010) -> list[KubeObject]:
-    spec = args.spec
-    if isinstance(spec, str):
-        return manifests_in(read_spec(spec), args.operation)
-    several = [spec] if isinstance(spec, dict) else spec
-    return manifests_in([Document.of(each, "spec") for each in several if each], args.operation)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.pods import (
     JOB_PREFIX,
     Job,
     PodArgs,
-    access_of_job,
+    PodFunc,
     pod_of,
     running,
     spec_of,
 )
 from kanister_py.ports.arguments import Field
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.function import PhaseContext
 
 
 class KubeTaskArgs(PodArgs):
@@ -33,7 +32,7 @@ class KubeTaskArgs(PodArgs):
     )
 
 
-class KubeTask(Func):
+class KubeTask(PodFunc):
     """Runs a command in a new pod, and gives what it prints as outputs.
 
     The pod has one container, named `container`. Every line that
@@ -48,11 +47,6 @@ class KubeTask(Func):
     name = "KubeTask"
     version: ClassVar = "v0.0.0"
     Args = KubeTaskArgs
-    on_restart = OnRestart.ADOPT
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return access_of_job(args)
 
     def exec(self, ctx: PhaseContext, params: Params, args: KubeTaskArgs) -> Mapping[str, Any]:
         with running(ctx, self.name, pod_of(ctx, params, job_of(params, args))) as pod:

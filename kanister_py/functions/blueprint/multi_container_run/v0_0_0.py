@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.quantities import parse_quantity
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.pods import (
     JOB_PREFIX,
     Job,
     PodArgs,
-    access_of_job,
+    PodFunc,
     container_of,
     pod_of,
     running,
@@ -20,7 +19,7 @@ from kanister_py.functions.blueprint.pods import (
 from kanister_py.functions.blueprint.running_pod import MAIN_CONTAINER
 from kanister_py.ports.arguments import Field
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.function import PhaseContext
 
 INIT: Final = "init"
 BACKGROUND: Final = "background"
@@ -62,7 +61,7 @@ class MultiContainerRunArgs(PodArgs):
     )
 
 
-class MultiContainerRun(Func):
+class MultiContainerRun(PodFunc):
     """Runs two commands side by side in a new pod with a volume they share.
 
     The containers are named `output` and `background`, and `init` for one that prepares
@@ -75,11 +74,6 @@ class MultiContainerRun(Func):
     name = "MultiContainerRun"
     version: ClassVar = "v0.0.0"
     Args = MultiContainerRunArgs
-    on_restart = OnRestart.ADOPT
-
-    @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return access_of_job(args)
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: MultiContainerRunArgs

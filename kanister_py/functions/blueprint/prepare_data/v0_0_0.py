@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from kanister_py.core.errors import CommandFailed, UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.claims import access_to_claim, spec_with_claims
-from kanister_py.functions.blueprint.pods import (
-    Job,
-    PodArgs,
-    access_of_job,
-    pod_of,
-    running,
-    spec_of,
-)
+from kanister_py.functions.blueprint.pods import Job, PodArgs, PodFunc, pod_of, running, spec_of
 from kanister_py.ports.arguments import Field
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.function import PhaseContext
 
 
 class VolumesNotFound(UsageError):
@@ -54,7 +47,7 @@ class PrepareDataArgs(PodArgs):
     )
 
 
-class PrepareData(Func):
+class PrepareData(PodFunc):
     """Runs a command in a new pod that has volumes mounted.
 
     A volume is mounted read-only if it can be mounted by many nodes only so. Mind
@@ -65,14 +58,11 @@ class PrepareData(Func):
     name = "PrepareData"
     version: ClassVar = "v0.0.0"
     Args = PrepareDataArgs
-    on_restart = OnRestart.ADOPT
 
     @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return [
-            *access_of_job(args),
-            *(access_to_claim(args, name) for name in _named_volumes(args)),
-        ]
+    def access(cls, args: Mapping[str, Any]) -> list[Access]:
+        claims = (access_to_claim(args, name) for name in _named_volumes(args))
+        return [*super().access(args), *claims]
 
     def exec(self, ctx: PhaseContext, params: Params, args: PrepareDataArgs) -> Mapping[str, Any]:
         job = Job(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.core.templates.params import Params
-from kanister_py.functions.blueprint.pods import access_of_job
+from kanister_py.functions.blueprint.pods import PodFunc
 from kanister_py.functions.blueprint.rds import (
     CLUSTER,
     Rds,
@@ -18,9 +18,9 @@ from kanister_py.functions.blueprint.rds import (
     read_list,
     subnets_of,
 )
-from kanister_py.functions.blueprint.rds_dumps import DumpArgs, read_dump
+from kanister_py.functions.blueprint.rds_dumps import READ_DUMP, DumpArgs, run_script
 from kanister_py.ports.arguments import Field
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.function import OnRestart, PhaseContext
 
 _INSTANCE_CLASS: Final = "db.r5.large"
 
@@ -47,7 +47,7 @@ class RestoreRDSSnapshotArgs(DumpArgs, RdsArgs):
     db_subnet_group: str = Field(default="default", description="The group of subnets.")
 
 
-class RestoreRDSSnapshot(Func):
+class RestoreRDSSnapshot(PodFunc):
     """Restores an RDS instance or an Aurora cluster from a snapshot, or a dump into it.
 
     From a snapshot, what is there is deleted first: if the restore fails then, there is
@@ -60,8 +60,8 @@ class RestoreRDSSnapshot(Func):
     on_restart = OnRestart.FAIL
 
     @classmethod
-    def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:
-        return [] if args.get("snapshotID") else access_of_job(args)
+    def access(cls, args: Mapping[str, Any]) -> list[Access]:
+        return [] if args.get("snapshotID") else super().access(args)
 
     def exec(
         self, ctx: PhaseContext, params: Params, args: RestoreRDSSnapshotArgs
@@ -103,5 +103,5 @@ def restore_dump(
             )
     endpoint = rds.of_instances().require(args.instance_id)["Endpoint"]
     path = f"{args.backup_artifact_prefix}/{args.backup_id}"
-    read_dump(ctx, params, function, args, endpoint, path)
+    run_script(ctx, params, function, args, endpoint, path, READ_DUMP)
     return {"endpoint": endpoint["Address"]}
