@@ -8,7 +8,7 @@ from typing import Literal
 from kanister_py.gotemplate.builtins import BUILTINS
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.gotemplate.errors import LimitExceeded
-from kanister_py.gotemplate.evaluator.definition import Program
+from kanister_py.gotemplate.evaluator.program import Program
 from kanister_py.gotemplate.functions import NO_FUNCTIONS, FunctionTable, GoError
 from kanister_py.gotemplate.limits import DEFAULT, Budget, Context, Limits
 from kanister_py.gotemplate.nodes import Tree

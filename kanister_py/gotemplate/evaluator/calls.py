@@ -1,23 +1,90 @@
-"""Calls of functions and methods, alone or fed by a pipeline."""
+"""Calls: functions, methods and builtins, and what Go assigns to their parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import NoReturn
 
-from kanister_py.gotemplate.builtins import BUILTINS
-from kanister_py.gotemplate.evaluator.arguments import PLAIN_CLASSES
-from kanister_py.gotemplate.evaluator.frames import DOT, NO_VALUE, Eval, Feed, Frame, Part, dot_of
+from kanister_py.gotemplate.builtins import (
+    BUILTINS,
+    Boxed,
+    cut,
+    item_at,
+    length_of,
+    prepare_argument,
+)
+from kanister_py.gotemplate.errors import ExecError
+from kanister_py.gotemplate.evaluator.frames import (
+    DOT,
+    NO_VALUE,
+    Eval,
+    Feed,
+    Frame,
+    Part,
+    constantly,
+    dot_of,
+)
 from kanister_py.gotemplate.functions import Function, GoError, param_at, wrong_number
 from kanister_py.gotemplate.limits import LONG, SIZED, Context
-from kanister_py.gotemplate.nodes import Chain, Command, Field, Identifier, Node, Variable
-from kanister_py.gotemplate.types import ANY
-from kanister_py.gotemplate.values import Value
+from kanister_py.gotemplate.nodes import (
+    Bool,
+    Chain,
+    Command,
+    Field,
+    Identifier,
+    Nil,
+    Node,
+    Number,
+    Pipe,
+    String,
+    Variable,
+)
+from kanister_py.gotemplate.quoting import quote
+from kanister_py.gotemplate.types import (
+    ANY,
+    ANY_MAP,
+    ANY_SLICE,
+    BOOL,
+    BYTES,
+    COMPLEXES,
+    FLOAT64,
+    FLOATS,
+    INT,
+    INTEGERS,
+    NILABLE,
+    SIGNED,
+    STRING,
+    UNSIGNED,
+    GoType,
+    Kind,
+)
+from kanister_py.gotemplate.values import (
+    GoFunc,
+    Struct,
+    Value,
+    int_of_kind,
+    is_assignable,
+    type_of,
+    wrap,
+    zero,
+)
 
+_CONSTANTS = (String, Number, Bool)
+# The one Python class that always has this type: no need to look closer.
+PLAIN_CLASSES: Mapping[GoType, type] = {
+    STRING: str,
+    INT: int,
+    BOOL: bool,
+    FLOAT64: float,
+    BYTES: bytes,
+    ANY_MAP: dict,
+    ANY_SLICE: list,
+}
 _BUILTINS = BUILTINS.by_name
 
 
 class Calls(Part):
-    """Makes closures that call."""
+    """Makes closures that call, alone or fed by a pipeline."""
 
     def chain_call(self, node: Node, args: list[Node]) -> Eval:
         feed = self.fed_chain_call(node, args, None)
@@ -70,10 +137,7 @@ class Calls(Part):
         wrong = wrong_number(name, method, given, len(args))
         if wrong:
             return self._refusing(node, wrong)
-        evals = [
-            self.definition.arguments.argument(arg, param_at(method, at))
-            for at, arg in enumerate(args)
-        ]
+        evals = [self.argument(arg, param_at(method, at)) for at, arg in enumerate(args)]
         last = args[-1] if args else node
 
         def run(frame: Frame, pair: Value) -> Value:
@@ -81,7 +145,7 @@ class Calls(Part):
             values = [receiver, *[each(frame) for each in evals]]
             if before is not None:
                 wanted = param_at(method, given - 1)
-                values.append(self.definition.arguments.fit(final, wanted, before, frame, last))
+                values.append(self.fit(final, wanted, before, frame, last))
             return self.invoke(node, name, method, values, frame)
 
         return run
@@ -102,7 +166,7 @@ class Calls(Part):
         name = node.name
         function = self.definition.functions.get(name)
         if function is None:
-            special = self.definition.builtin_calls.special_call(node, at, args)
+            special = self.special_call(node, at, args)
             if special is not None:
                 return special
             function = _BUILTINS[name]
@@ -113,10 +177,7 @@ class Calls(Part):
 
     def arguments(self, function: Function, args: list[Node]) -> list[Eval]:
         """What a function is called with, as far as it is written: its context comes first."""
-        given = [
-            self.definition.arguments.argument(arg, param_at(function, place))
-            for place, arg in enumerate(args)
-        ]
+        given = [self.argument(arg, param_at(function, place)) for place, arg in enumerate(args)]
         return [_context, *given] if function.wants_context else given
 
     def plain_call(
@@ -187,7 +248,7 @@ class Calls(Part):
         name = node.name
         function = self.definition.functions.get(name)
         if function is None:
-            special = self.definition.builtin_calls.fed_special_call(node, at, args)
+            special = self.fed_special_call(node, at, args)
             if special is not None:
                 return special
             function = _BUILTINS[name]
@@ -205,12 +266,272 @@ class Calls(Part):
         def run(frame: Frame, final: Value) -> Value:
             values = [each(frame) for each in evals]
             if not fits_all and type(final) is not plain:
-                final = self.definition.arguments.fit(final, wanted, before, frame, last)
+                final = self.fit(final, wanted, before, frame, last)
             values.append(final)
             return paid_call(frame, values)
 
         return run
 
+    # Builtins that see more than the values of their arguments
+
+    def special_call(self, node: Identifier, at: Node, args: list[Node]) -> Eval | None:
+        name = node.name
+        counts = {"len": len(args) == 1, "index": len(args) == 2}
+        if not counts.get(name, name in ("and", "or", "slice", "call") and bool(args)):
+            return None
+        evals = [self.argument(arg, ANY) for arg in args]
+        if name == "len":
+            length, only = self.length(at, args[0]), evals[0]
+            return lambda frame: length(frame, only(frame))
+        if name == "index":
+            return self.index(at, *evals)
+        if name == "slice":
+            return lambda frame: self.cut(at, [each(frame) for each in evals], args, frame)
+        if name == "call":
+            called = str(args[0])
+            return lambda frame: self.call_value(at, called, [each(frame) for each in evals], frame)
+        is_or = name == "or"
+
+        def decide(frame: Frame) -> Value:
+            value = None
+            for each, arg in zip(evals, args, strict=True):
+                value = each(frame)
+                if bool(value) is is_or:
+                    frame.last = arg
+                    return value
+            frame.last = args[-1]
+            return value
+
+        return decide
+
+    def index(self, at: Node, item_of: Eval, key_of: Eval) -> Eval:
+        def run(frame: Frame) -> Value:
+            item = item_of(frame)
+            key = key_of(frame)
+            if type(item) is dict and type(key) is str:
+                return item.get(key)
+            try:
+                if item is None:
+                    raise GoError("index of untyped nil")
+                return item_at(item, key)
+            except GoError as error:
+                raise self.error(at, f"error calling index: {error}") from error
+
+        return run
+
+    def cut(self, at: Node, values: list[Value], nodes: list[Node], frame: Frame) -> Value:
+        """What the builtin `slice` does: Go takes no index out of an interface here."""
+        shown = [
+            Boxed() if place and self.definition.origins.is_boxed(node, frame) else value
+            for place, (value, node) in enumerate(zip(values, nodes, strict=True))
+        ]
+        try:
+            return cut(*shown)
+        except GoError as error:
+            raise self.error(at, f"error calling slice: {error}") from error
+
+    def length(self, at: Node, arg: Node) -> Feed:
+        def run(frame: Frame, value: Value) -> int:
+            try:
+                if value is not None:
+                    return length_of(value)
+                if self.definition.origins.is_boxed(arg, frame):
+                    raise GoError("len of nil pointer")
+                raise GoError("reflect: call of reflect.Value.Type on zero Value")
+            except GoError as error:
+                raise self.error(at, f"error calling len: {error}") from error
+
+        return run
+
+    def fed_special_call(self, node: Identifier, at: Command, args: list[Node]) -> Feed | None:
+        name = node.name
+        # What comes down a pipeline has left its interface behind.
+        fed = Pipe(at.at)
+        if name == "len" and not args:
+            return self.length(at, fed)
+        if name not in ("and", "or", "slice", "call"):
+            return None
+        evals = [self.argument(arg, ANY) for arg in args]
+        if name == "slice":
+            nodes = [*args, fed]
+            return lambda frame, final: self.cut(
+                at, [*[each(frame) for each in evals], final], nodes, frame
+            )
+        if name == "call":
+            called = str(args[0]) if args else None
+
+            def run(frame: Frame, final: Value) -> Value:
+                values = [*[each(frame) for each in evals], final]
+                shown = called if called is not None else _final_name(values[0])
+                return self.call_value(at, shown, values, frame)
+
+            return run
+        is_or = name == "or"
+
+        def decide(frame: Frame, final: Value) -> Value:
+            frame.last = node
+            for each, arg in zip(evals, args, strict=True):
+                value = each(frame)
+                frame.last = arg
+                if bool(value) is is_or:
+                    return value
+            return final
+
+        return decide
+
+    def call_value(self, at: Node, name: str, values: list[Value], frame: Frame) -> Value:
+        """What the builtin `call` does: call a function that is a value."""
+        target, *given = values
+        try:
+            if target is None:
+                raise GoError("call of nil")
+            go_type = type_of(target)
+            assert go_type is not None
+            if go_type.kind is not Kind.FUNC:
+                raise GoError(f"non-function {name} of type {go_type.name}")
+            function = (
+                target.function
+                if isinstance(target, GoFunc)
+                else Function(go_type.name, _nil_function, context=False)
+            )
+            assert isinstance(function, Function)
+            fixed = len(function.params) - function.is_variadic
+            if function.is_variadic and len(given) < fixed:
+                raise GoError(
+                    f"wrong number of args for {name}: got {len(given)} want at least {fixed}"
+                )
+            if not function.is_variadic and len(given) != fixed:
+                raise GoError(f"wrong number of args for {name}: got {len(given)} want {fixed}")
+            ready = []
+            for place, value in enumerate(given):
+                try:
+                    ready.append(prepare_argument(value, param_at(function, place)))
+                except GoError as error:
+                    raise GoError(f"arg {place}: {error}") from error
+            if function.wants_context:
+                ready.insert(0, frame.context)
+            return function.run(*ready)
+        except GoError as error:
+            raise self.error(at, f"error calling call: {error}") from error
+
+    # Arguments
+
+    def argument(self, node: Node, wanted: GoType) -> Eval:
+        """An argument for a parameter of a known type."""
+        if isinstance(node, _CONSTANTS):
+            return self.constant_argument(node, wanted)
+        if isinstance(node, Nil):
+            if wanted.kind in NILABLE:
+                return constantly(zero(wanted))
+            return self.failing(node, f"cannot assign nil to {wanted.name}")
+        value_of = self.definition.pipelines.operand(node)
+        if wanted is ANY:
+            return value_of
+        plain = PLAIN_CLASSES.get(wanted)
+
+        def checked(frame: Frame) -> Value:
+            value = value_of(frame)
+            if type(value) is plain:
+                return value
+            return self.fit(value, wanted, node, frame, node)
+
+        return checked
+
+    def constant_argument(self, node: Node, wanted: GoType) -> Eval:
+        kind = wanted.kind
+        if wanted is ANY:
+            return self.constant(node)
+        found = _TAKES.get(kind)
+        if found is None:
+            return self.failing(node, f"can't handle {node} for arg of type {wanted.name}")
+        constant, attribute, expected = found
+        value = getattr(node, attribute) if isinstance(node, constant) else None
+        if value is None:
+            return self.failing(node, f"expected {expected}; found {node}")
+        if kind in INTEGERS:
+            value = int(int_of_kind(kind, value))
+        return constantly(wrap(wanted, value))
+
+    def fit(
+        self, value: Value, wanted: GoType, source: Node, frame: Frame, looked_at: Node
+    ) -> Value:
+        """A value as one of another type, if Go would assign it; else Go's complaint."""
+
+        def wrong(why: str) -> ExecError:
+            return self.error(self.definition.origins.last_of(looked_at, frame), why)
+
+        if value is None:
+            if wanted.kind is Kind.INTERFACE and wanted is ANY:
+                return None
+            if self.definition.origins.is_boxed(source, frame):
+                raise wrong(f"wrong type for value; expected {wanted.name}; got interface {{}}")
+            if wanted.kind in NILABLE:
+                return zero(wanted)
+            raise wrong(f"invalid value; expected {wanted.name}")
+        go_type = type_of(value)
+        assert go_type is not None
+        if is_assignable(go_type, wanted):
+            return value
+        if go_type.kind is Kind.POINTER and go_type.elem is not None:
+            if isinstance(value, Struct) and is_assignable(go_type.elem, wanted):
+                return value.pointed_at()
+            if is_assignable(go_type.elem, wanted):
+                raise wrong(f"dereference of nil pointer of type {wanted.name}")
+        raise wrong(f"wrong type for value; expected {wanted.name}; got {go_type.name}")
+
+    def constant(self, node: Node) -> Eval:
+        if isinstance(node, String):
+            return constantly(node.text)
+        if isinstance(node, Bool):
+            return constantly(node.is_true)
+        if isinstance(node, Number):
+            return self.ideal_number(node)
+        return self.failing(node, f"can't evaluate command {quote(str(node))}")
+
+    def ideal_number(self, node: Number) -> Eval:
+        """A number where nothing but its own looks says what it is."""
+        if node.as_complex is not None:
+            return constantly(node.as_complex)
+        written = node.written
+        if (
+            node.as_float is not None
+            and written[0] != "'"
+            and not _is_hexadecimal_integer(written)
+            and any(char in written for char in ".eEpP")
+        ):
+            return constantly(node.as_float)
+        if node.as_int is not None:
+            return constantly(node.as_int)
+        return self.failing(node, f"{written} overflows int")
+
 
 def _context(frame: Frame) -> Context:
     return frame.context
+
+
+def _nil_function(*_: Value) -> NoReturn:
+    raise GoError("reflect.Value.Call: call of nil function")
+
+
+def _final_name(value: Value) -> str:
+    """What reflect.Value.String says of a value."""
+    if type(value) is str:
+        return value
+    go_type = type_of(value)
+    return "<invalid Value>" if go_type is None else f"<{go_type.name} Value>"
+
+
+def _is_hexadecimal_integer(written: str) -> bool:
+    text = written.lower()
+    return len(text) > 2 and text.startswith("0x") and "p" not in text
+
+
+# Where a kind is wanted: the constant that gives it, by which attribute, and Go's word for it.
+_TAKES: Mapping[Kind, tuple[type[Node], str, str]] = {
+    Kind.STRING: (String, "text", "string"),
+    Kind.BOOL: (Bool, "is_true", "bool"),
+    **dict.fromkeys(SIGNED, (Number, "as_int", "integer")),
+    **dict.fromkeys(UNSIGNED, (Number, "as_uint", "unsigned integer")),
+    **dict.fromkeys(FLOATS, (Number, "as_float", "float")),
+    **dict.fromkeys(COMPLEXES, (Number, "as_complex", "complex")),
+}

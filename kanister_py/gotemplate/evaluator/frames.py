@@ -12,7 +12,7 @@ from kanister_py.gotemplate.quoting import quote
 from kanister_py.gotemplate.values import Value
 
 if TYPE_CHECKING:
-    from kanister_py.gotemplate.evaluator.definition import Definition
+    from kanister_py.gotemplate.evaluator.program import Definition
 
 
 class Part:

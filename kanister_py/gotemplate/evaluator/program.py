@@ -1,20 +1,25 @@
-"""Statements: text, actions, conditions, loops and calls of other templates."""
+"""Programs: the definitions of a template as closures, statement by statement."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kanister_py.gotemplate.errors import LimitExceeded
+from kanister_py.gotemplate.evaluator.calls import Calls
 from kanister_py.gotemplate.evaluator.frames import (
     BREAK,
     CONTINUE,
     DOT,
     ON,
+    UNDEFINED,
     Frame,
     Part,
     Setter,
     Step,
 )
+from kanister_py.gotemplate.evaluator.pipelines import Fields, Origins, Pipelines, Scope
+from kanister_py.gotemplate.functions import FunctionTable
+from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.nodes import (
     Action,
     Block,
@@ -27,6 +32,7 @@ from kanister_py.gotemplate.nodes import (
     Pipe,
     Range,
     Text,
+    Tree,
     With,
 )
 from kanister_py.gotemplate.printer import sorted_keys
@@ -292,3 +298,61 @@ def _text_step(text: str) -> Step:
         return ON
 
     return write
+
+
+class Definition:
+    """One definition on its way to closures: what its parts share."""
+
+    def __init__(self, program: Program, name: str) -> None:
+        self.program = program
+        self.tree = program.tree
+        self.name = name
+        self.functions = program.functions.by_name
+        self.missing_key = program.missing_key
+        self.is_strict = program.missing_key == "error"
+        self.scope = Scope(self)
+        self.statements = Statements(self)
+        self.pipelines = Pipelines(self)
+        self.fields = Fields(self)
+        self.calls = Calls(self)
+        self.origins = Origins(self)
+
+
+class Program:
+    """A template's definitions as closures; each is compiled when it is first needed."""
+
+    __slots__ = ("_compiled", "functions", "missing_key", "tree")
+
+    def __init__(self, tree: Tree, functions: FunctionTable, missing_key: str) -> None:
+        self.tree = tree
+        self.functions = functions
+        self.missing_key = missing_key
+        self._compiled: dict[str, Routine] = {}
+
+    def routine(self, name: str) -> Routine | None:
+        found = self._compiled.get(name)
+        if found is None:
+            body = self.tree.definitions.get(name)
+            if body is None:
+                return None
+            found = self._compiled[name] = Routine(self, name, body)
+        return found
+
+
+class Routine:
+    """One definition, ready to run."""
+
+    __slots__ = ("cost", "size", "steps")
+
+    def __init__(self, program: Program, name: str, body: Block) -> None:
+        definition = Definition(program, name)
+        self.steps = definition.statements.steps(body)
+        self.cost = len(self.steps)
+        self.size = definition.scope.size
+
+    def run(self, data: Value, out: list[str], context: Context, depth: int) -> None:
+        variables: list[Value] = [UNDEFINED] * self.size
+        variables[0] = data
+        frame = Frame(data, variables, out, context, depth)
+        for step in self.steps:
+            step(frame)
