@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from kanister_py.cli.output import put_printed, say, write_text
 from kanister_py.cli.parser import switch
+from kanister_py.cli.streams import is_read
 from kanister_py.core.actionsets.status import Status
 from kanister_py.core.actionsets.stored_status import read_status
 from kanister_py.core.objects.resources import ACTION_SETS
@@ -62,8 +63,8 @@ def print_lines(
             if _is_wanted(line, args):
                 has_wanted = True
                 _print(line, args.output)
-        sys.stdout.flush()
-        if is_over or not args.follow:
+        has_reader = is_read(sys.stdout)
+        if is_over or not (args.follow and has_reader):
             if not has_wanted:
                 say(_why_nothing(args, is_over=is_over, has_any=has_any))
             return 0

@@ -14,6 +14,7 @@ from types import ModuleType
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.parser import CommandLineError, Parser, ShowHelp, did_you_mean
+from kanister_py.cli.streams import open_streams
 
 PROGRAM = "kanister-py"
 
@@ -65,8 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Plugins of pydantic are looked for in every installed package, and have nothing
         # to do with what a command reads. Who wants them all the same may say so.
         os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+        open_streams()
     words = list(sys.argv[1:] if argv is None else argv)
-    _open_closed_streams()
     code = _finish(_ending_of(words))
     if argv is None:
         # The process ends: nothing that is left is worth looking through once more.
@@ -86,28 +87,16 @@ def _ending_of(words: list[str]) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("Cancelled\n")
         return exit_codes.CANCELLED
-    except BrokenPipeError:
-        return exit_codes.FAILED
     except Exception as error:  # noqa: BLE001 - no traceback reaches a user, whatever happened
         return _failed(error)
 
 
-def _open_closed_streams() -> None:
-    """Put an empty stream where the caller has closed one: nobody reads it, and nothing breaks."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - for the whole life of the process
-
-
 def _finish(code: int) -> int:
-    """Hand on what is still held back. Nothing may complain about a closed stream at exit."""
+    """Hand on what is still held back. Nothing may complain about a full disk at exit."""
     try:
         sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if isinstance(error, BrokenPipeError):
-            # The reader of our output has seen enough.
-            return code
         return _failed(error)
     return code
 

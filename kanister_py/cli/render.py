@@ -42,6 +42,7 @@ from kanister_py.cli.parser import (
     switch,
     whole,
 )
+from kanister_py.cli.streams import is_read
 from kanister_py.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -310,7 +311,7 @@ def _watch(args: argparse.Namespace, form: str, renderer: Renderer) -> int:
 
     before = None
     try:
-        while True:
+        while is_read(sys.stdout):
             seen = fingerprint(watched_paths(args))
             if seen != before:
                 before = seen
@@ -320,7 +321,8 @@ def _watch(args: argparse.Namespace, form: str, renderer: Renderer) -> int:
                 say(f"rendered in {took:.0f} ms; waiting for a change")
             time.sleep(_LOOK_SECONDS)
     except KeyboardInterrupt:
-        return 0
+        pass
+    return 0
 
 
 def _render_again(args: argparse.Namespace, form: str, renderer: Renderer) -> None:

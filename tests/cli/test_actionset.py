@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from threading import Thread
@@ -23,6 +25,7 @@ from kanister_py.cli import (
 )
 from kanister_py.cli.actionset_create import ActionSetNotFit
 from kanister_py.cli.parser import CommandLineError, Parser
+from kanister_py.cli.streams import patient
 from kanister_py.cli.view import PlainView
 from kanister_py.core.actionsets.status import Status, parse_status
 from kanister_py.core.errors import NotFound, NothingToRetry, UsageError
@@ -334,6 +337,17 @@ def test_who_follows_hears_nothing_of_lines_that_are_still_to_come(
     logs_of(cluster, Told([], [DUMPED]), "--follow", clock=Ending())
     told = capsys.readouterr()
     assert (told.out, told.err) == ("backup/dump | 3 rows\n", "")
+
+
+def test_following_ends_when_nobody_reads_the_lines_any_more(
+    cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    actionset(cluster, "one", state="running")
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w", encoding="utf-8") as pipe:
+        monkeypatch.setattr(sys, "stdout", patient(pipe))
+        logs_of(cluster, Told([DUMPED]), "--follow")
 
 
 def test_the_lines_of_one_that_is_not_there_are_an_error(cluster: MemoryCluster) -> None:
