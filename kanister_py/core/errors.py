@@ -443,11 +443,9 @@ class NothingToRetry(UsageError):
 
     reason = "NothingToRetry"
 
-    def __init__(self, run: str, phase: str) -> None:
-        super().__init__(
-            f"Run {run} cannot start over from phase {phase}: no action has such a phase, "
-            "or one before it is not complete"
-        )
+    def __init__(self, run: str, phase: str, why: str) -> None:
+        where = f" from phase {phase}" if phase else ""
+        super().__init__(f"Run {run} cannot start over{where}: {why}")
         self.run = run
         self.phase = phase
 

@@ -256,6 +256,18 @@ def test_a_line_that_tries_a_resumed_run_again_runs_its_pods_as_before(
     assert line in capsys.readouterr().err
 
 
+def test_a_slip_in_the_phase_to_retry_from_is_told_with_the_phases_there_are(
+    blueprint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    state = ["--state", str(tmp_path / "state")]
+    assert main(["run", blueprint, "skipped", "--name", "one", *state]) == 0
+    assert main(["run", *state, "--retry-from", "helo"]) == 1
+    assert (
+        "error: Run one cannot start over from phase helo: no action has such a phase; "
+        "there are hello; did you mean hello?\n"
+    ) in capsys.readouterr().err
+
+
 def test_one_of_several_blueprints_is_named_and_may_come_from_stdin(kanister: CommandLine) -> None:
     text = f"{BLUEPRINT}---\n{BLUEPRINT.replace('greet', 'other')}"
     done = kanister("run", "-", "nothing", stdin=text)

@@ -10,6 +10,7 @@ from typing import Final
 from kanister_py.controller.machine.events import Subject, subject_of
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.actionsets.course import Course, course_of, first_status
+from kanister_py.core.actionsets.creation import why_not_retried
 from kanister_py.core.actionsets.model import ActionSet, parse_actionset
 from kanister_py.core.actionsets.outcomes import Begun
 from kanister_py.core.actionsets.status import ActionStatus, State, Status
@@ -217,10 +218,11 @@ class Planner:
         namespace = course.actionset.metadata.namespace
         old = read_status(self._cluster.get(ACTION_SETS, name, namespace=namespace))
         if old is None or not _have_same_phases(old.actions, fresh.actions):
-            raise NothingToRetry(name, from_phase)
+            why = "its phases are not those of its Blueprints any more"
+            raise NothingToRetry(name, from_phase, why)
         began = status_for_retry(course.rules, old, fresh, from_phase)
         if began is None:
-            raise NothingToRetry(name, from_phase)
+            raise NothingToRetry(name, from_phase, why_not_retried(old, from_phase))
         return began
 
     def leaves_traces(self, course: Course, begun: Begun) -> bool:

@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+from kanister_py.core.actionsets.status import Status
+from kanister_py.core.actionsets.steps import current_phase
 from kanister_py.core.blueprints.model import ObjectReference
-from kanister_py.core.errors import UsageError
+from kanister_py.core.errors import UsageError, did_you_mean
 from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.objects.documents import nearest
 from kanister_py.core.objects.names import generate_name
 from kanister_py.core.objects.parts import spec_of, status_of
 from kanister_py.values import NamedTuple
@@ -181,3 +184,14 @@ def references_of(actionset: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[s
         found += [("secret", each) for each in (action.get("secrets") or {}).values()]
         found += [("config map", each) for each in (action.get("configMaps") or {}).values()]
     return [each for at, each in enumerate(found) if each not in found[:at]]
+
+
+def why_not_retried(status: Status, from_phase: str) -> str:
+    """Say what is missing for a run to be taken up at a phase."""
+    for action in status.actions:
+        if from_phase in [each.name for each in action.phases]:
+            at = current_phase(action) or 0
+            return f"phase {action.phases[at].name}, before it, is not complete"
+    names = [*dict.fromkeys(each.name for action in status.actions for each in action.phases)]
+    there_are = f"there are {', '.join(names)}" if names else "there are none"
+    return f"no action has such a phase; {there_are}{did_you_mean(nearest(from_phase, names))}"

@@ -16,7 +16,7 @@ from kanister_py.core.actionsets.references import parse_object_reference
 from kanister_py.core.actionsets.status import Status, parse_status
 from kanister_py.core.actionsets.transitions import record, status_for_retry
 from kanister_py.core.blueprints.model import LocatedBlueprint, ObjectReference, only_blueprint
-from kanister_py.core.errors import UsageError
+from kanister_py.core.errors import NothingToRetry, UsageError
 from kanister_py.core.objects.digests import uuid_of
 from kanister_py.core.objects.documents import parse_document, parse_documents
 from kanister_py.core.objects.names import generate_name
@@ -119,12 +119,14 @@ def header_of_actionset(
 
 def header_for_retry(
     header: Header, outcomes: Iterable[Outcome], from_phase: str, name: str
-) -> Header | None:
-    """State a run that takes over what another completed before a phase; None if it cannot."""
+) -> Header:
+    """State a run that takes over what another completed before a phase."""
     course, status = replayed(header, outcomes)
     began = status_for_retry(course.rules, status, first_status(course), from_phase)
     if began is None:
-        return None
+        from kanister_py.core.actionsets.creation import why_not_retried
+
+        raise NothingToRetry(header.name, from_phase, why_not_retried(status, from_phase))
     metadata = {**header.actionset["metadata"], "name": name, "uid": uuid_of(urandom(16), 4)}
     return header._replace(
         actionset={**header.actionset, "metadata": metadata}, status=began.as_dict()

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kanister_py.core.actionsets.creation import why_not_retried
 from kanister_py.core.actionsets.outcomes import (
     Abandoned,
     ArtifactsFailed,
@@ -510,6 +511,7 @@ def test_a_retry_keeps_what_was_completed_before_the_phase() -> None:
     states = [phase.state for phase in began.actions[0].phases]
     assert states == [State.COMPLETE, State.PENDING, State.PENDING]
     assert status_for_retry(rules, status, fresh(rules), "p2") is None
+    assert why_not_retried(status, "p2") == "phase p1, before it, is not complete"
     assert status_for_retry(rules, status, fresh(rules), "unknown") is None
 
 
