@@ -136,6 +136,8 @@ class Screen:
 
         self._console: Console = Console(
             file=cast("TextIO", Patient(stream)),
+            # Who wants no colours wants nothing bold or dim either.
+            color_system=None if os.environ.get("NO_COLOR") else "auto",
             force_terminal=True,
             force_interactive=True,
             highlight=False,
