@@ -274,50 +274,53 @@ def _add_reports(reports: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    # A signal that comes before the controller is ready to hear it is kept for it.
+    with StopSignals() as signals, ExitStack() as stack:
+        return _run(args, signals, stack)
+
+
+def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> int:
     from kanister_py.cli.installed import installed_functions
     from kanister_py.controller.machine.logs import set_up_logging
     from kanister_py.wiring import system_clock
 
     set_up_logging(args.log_format, sys.stderr, args.log_level)
-    with ExitStack() as stack:
-        taken = [] if args.no_http else _listen(args, stack)
-        webhook_at = None
-        if args.webhook_port:
-            webhook_at = stack.enter_context(listening(args.webhook_host, args.webhook_port))
-        functions = installed_functions(is_checked=True)
-        clock = system_clock()
-        cluster = _cluster(args, stack)
-        controller = _controller(args, functions, cluster, clock, stack)
-        checks = dict(controller.checks())
-        if webhook_at is not None:
-            checks["webhook"] = stack.enter_context(
-                webhook_served(
-                    args, functions, cluster, clock, controller.settings.home, webhook_at
-                )
-            )
-        if taken:
-            apps = apps_of(
-                controller,
+    taken = [] if args.no_http else _listen(args, stack)
+    webhook_at = None
+    if args.webhook_port:
+        webhook_at = stack.enter_context(listening(args.webhook_host, args.webhook_port))
+    functions = installed_functions(is_checked=True)
+    clock = system_clock()
+    cluster = _cluster(args, stack)
+    controller = _controller(args, functions, cluster, clock, stack)
+    checks = dict(controller.checks())
+    if webhook_at is not None:
+        checks["webhook"] = stack.enter_context(
+            webhook_served(args, functions, cluster, clock, controller.settings.home, webhook_at)
+        )
+    if taken:
+        apps = apps_of(
+            controller,
+            functions,
+            checks,
+            seen_of(
+                cluster,
+                clock,
                 functions,
-                checks,
-                seen_of(
-                    cluster,
-                    clock,
-                    functions,
-                    controller.settings.namespaces,
-                    stack,
-                    has_actionsets=controller.settings.runs_actionsets,
-                    has_revisions=args.enable_compositions,
-                ),
-                asks_for_tokens=not (args.open_endpoint and is_loopback(taken[0])),
-                is_local=is_loopback(taken[0]),
-                overview=followed(controller, cluster, clock, stack),
-                elsewhere=args.resources_page,
-            )
-            for socket_, app in zip(taken, apps, strict=True):
-                stack.enter_context(served(app, socket_))
-        _tune_garbage_collection()
-        return ending_of(controller)
+                controller.settings.namespaces,
+                stack,
+                has_actionsets=controller.settings.runs_actionsets,
+                has_revisions=args.enable_compositions,
+            ),
+            asks_for_tokens=not (args.open_endpoint and is_loopback(taken[0])),
+            is_local=is_loopback(taken[0]),
+            overview=followed(controller, cluster, clock, stack),
+            elsewhere=args.resources_page,
+        )
+        for socket_, app in zip(taken, apps, strict=True):
+            stack.enter_context(served(app, socket_))
+    _tune_garbage_collection()
+    return ending_of(controller, signals)
 
 
 def _tune_garbage_collection() -> None:
@@ -330,15 +333,14 @@ def _tune_garbage_collection() -> None:
     gc.set_threshold(2_000, 10, 5)
 
 
-def ending_of(controller: Controller) -> int:
+def ending_of(controller: Controller, signals: StopSignals) -> int:
     """Run a controller until it is stopped, and say with which code the process ends."""
-    with StopSignals() as signals:
-        signals.call(controller.ask_to_stop)
-        try:
-            controller.run()
-        except LeadershipLost:
-            # The log says so already, with all that is known.
-            return exit_codes.LEADERSHIP_LOST
+    signals.call(controller.ask_to_stop)
+    try:
+        controller.run()
+    except LeadershipLost:
+        # The log says so already, with all that is known.
+        return exit_codes.LEADERSHIP_LOST
     return 0
 
 

@@ -7,6 +7,8 @@ import json
 import logging
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from io import StringIO
@@ -20,6 +22,7 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.controller import add_arguments, apps_of, ending_of, settings_of
 from kanister_py.cli.main import main
 from kanister_py.cli.parser import CommandLineError, Parser
+from kanister_py.cli.stop_signals import StopSignals
 from kanister_py.controller.controller import Controller, ControllerSettings
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.controller.machine.logs import JsonLines, TextLines, fields_of
@@ -32,6 +35,13 @@ from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.wiring import read_functions
 from tests.fake_clock import FakeClock
 from tests.http_api.asking import ask
+
+KUBECONFIG = """\
+current-context: c
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+users: [{name: u, user: {}}]
+"""
 
 
 def parsed(*words: str, **environment: str) -> argparse.Namespace:
@@ -104,14 +114,7 @@ def test_a_controller_that_does_nothing_at_all_is_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     kubeconfig = tmp_path / "kubeconfig"
-    cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:1"}}
-    context = {"name": "c", "context": {"cluster": "c", "user": "u"}}
-    users = [{"name": "u", "user": {}}]
-    kubeconfig.write_text(
-        json.dumps(
-            {"clusters": [cluster], "contexts": [context], "users": users, "current-context": "c"}
-        )
-    )
+    kubeconfig.write_text(KUBECONFIG)
     words = ["controller", "--disable-actionsets", "--no-http", "--kubeconfig", str(kubeconfig)]
     assert main(words) == 64
     assert "--disable-actionsets goes with --enable-compositions" in capsys.readouterr().err
@@ -182,6 +185,11 @@ def when_it_leads(cluster: MemoryCluster, act: Callable[[], object]) -> None:
     Thread(target=wait, daemon=True).start()
 
 
+def stopped(controller: Controller) -> int:
+    with StopSignals() as signals:
+        return ending_of(controller, signals)
+
+
 def test_a_controller_that_a_signal_stops_ends_well(caplog: pytest.LogCaptureFixture) -> None:
     cluster = MemoryCluster(clock=SystemClock())
 
@@ -191,8 +199,26 @@ def test_a_controller_that_a_signal_stops_ends_well(caplog: pytest.LogCaptureFix
 
     when_it_leads(cluster, stop)
     with caplog.at_level(logging.INFO, "kanister_py"):
-        assert ending_of(led(cluster, "one")) == 0
+        assert stopped(led(cluster, "one")) == 0
     assert "Stops on SIGTERM" in caplog.text
+
+
+def test_a_controller_that_is_stopped_before_it_is_ready_ends_well_too(tmp_path: Path) -> None:
+    token = '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", '
+    token += '"status": {"token": "t"}}'
+    login = tmp_path / "login"
+    login.write_text(f"#!/bin/sh\nkill -TERM $PPID\necho '{token}'\n")
+    login.chmod(0o755)
+    # While the cluster is opened, nobody knows of a controller yet.
+    user = "{exec: {apiVersion: client.authentication.k8s.io/v1, interactiveMode: Never, command: "
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG.replace("user: {}", f"user: {user}{login}}}}}"))
+    words = [sys.executable, "-m", "kanister_py", "controller", "--no-http", "--kubeconfig"]
+    done = subprocess.run(
+        [*words, str(kubeconfig)], stderr=subprocess.PIPE, text=True, timeout=180, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Stops on SIGTERM" in done.stderr
 
 
 def test_a_controller_that_leads_no_more_ends_with_a_code_of_its_own(
@@ -202,7 +228,7 @@ def test_a_controller_that_leads_no_more_ends_with_a_code_of_its_own(
     taken = {"spec": {"holderIdentity": "another"}}
     when_it_leads(cluster, lambda: cluster.patch(LEASES, LEASE_NAME, taken, namespace="default"))
     with caplog.at_level(logging.ERROR, "kanister_py"):
-        assert ending_of(led(cluster, "one")) == 75
+        assert stopped(led(cluster, "one")) == 75
     assert "another holds the lease" in caplog.text
 
 
