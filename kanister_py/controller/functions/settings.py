@@ -9,8 +9,7 @@ from pathlib import Path
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.revisions.functions import Runtime
 from kanister_py.ports.certificates import Certificates
-from kanister_py.ports.function_metrics import FunctionMetrics
-from kanister_py.ports.function_runner import FunctionRunner
+from kanister_py.ports.function_runner import FunctionMetrics, FunctionRunner
 from kanister_py.ports.packages import Packages
 from kanister_py.values import NamedTuple
 

@@ -72,7 +72,7 @@ def parse_suite(document: Document) -> Suite:
         found = f"{data.get('kind')} of {data.get('apiVersion')}"
         reader.note(("kind",), f"Must be a {KIND} of {API_VERSION}, found {found}")
     shared = {key: data[key] for key in _SHARED if key in data}
-    cases = []
+    cases: list[Case] = []
     for given, path in reader.members(data, "cases", (), _CASE):
         inputs = {**shared, **{key: each for key, each in given.items() if key in _CASE[1:-1]}}
         for key in ("xr", "composition"):
