@@ -30,6 +30,7 @@ NAMES = [f"bucket-{number}" for number in range(12)]
 
 
 def part_of(controller: Controller) -> Compositions:
+    until(lambda: controller._parts is not None)
     assert controller._parts is not None
     return next(each for each in controller._parts.all if isinstance(each, Compositions))
 
