@@ -18,10 +18,15 @@ class KanisterError(Exception):
 
     The message is one line, capital first, no full stop, and the same on every
     retry. `reason` is for machines and goes unchanged into conditions, events
-    and JSON.
+    and JSON: a class of errors states it beside its bases.
     """
 
     reason: str = "Error"
+
+    def __init_subclass__(cls, *, reason: str = "") -> None:
+        super().__init_subclass__()
+        if reason:
+            cls.reason = reason
 
     def __init__(self, message: str = "", *, reason: str = "") -> None:
         super().__init__(message)
@@ -33,16 +38,13 @@ class KanisterError(Exception):
         return str(self)
 
 
-class UsageError(KanisterError):
+class UsageError(KanisterError, reason="UsageError"):
     """The input is wrong: the user fixes it."""
 
-    reason = "UsageError"
 
-
-class Unusable(UsageError):
+class Unusable(UsageError, reason="Unusable"):
     """Something that is given is not what it should be: `what` is refused for `why`."""
 
-    reason = "Unusable"
     wording: ClassVar[str] = "{what}: {why}"
 
     def __init__(self, what: str, why: str) -> None:
@@ -51,20 +53,16 @@ class Unusable(UsageError):
         self.why = why
 
 
-class TransientError(KanisterError):
+class TransientError(KanisterError, reason="TransientError"):
     """The world is wrong for the moment: we try again, after `delay_seconds` at the earliest."""
-
-    reason = "TransientError"
 
     def __init__(self, message: str, delay_seconds: float = 0.0, *, reason: str = "") -> None:
         super().__init__(message, reason=reason)
         self.delay_seconds = delay_seconds
 
 
-class Fault(KanisterError):
+class Fault(KanisterError, reason="Fault"):
     """Our bug: the traceback belongs in the log, a short line before the user."""
-
-    reason = "Fault"
 
 
 # Files and documents
@@ -93,13 +91,11 @@ class Problem(NamedTuple):
         return f"{place}: {self.path}: {self.message}" if self.path else f"{place}: {self.message}"
 
 
-class InvalidDocument(UsageError):
+class InvalidDocument(UsageError, reason="InvalidDocument"):
     """A document that people hand us does not say what such a document must say.
 
     Holds every problem of the document, in the order of its lines.
     """
-
-    reason = "InvalidDocument"
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(sorted(problems))
@@ -109,10 +105,9 @@ class InvalidDocument(UsageError):
 # Versions and the choice among them
 
 
-class InvalidVersion(UsageError):
+class InvalidVersion(UsageError, reason="InvalidVersion"):
     """A text that should be a version is none."""
 
-    reason = "InvalidVersion"
     wanted: ClassVar[str] = "a version"
 
     def __init__(self, text: str, why: str, suggestion: str = "") -> None:
@@ -123,10 +118,8 @@ class InvalidVersion(UsageError):
         self.suggestion = suggestion
 
 
-class FunctionNotRegistered(UsageError):
+class FunctionNotRegistered(UsageError, reason="FunctionNotRegistered"):
     """No function of this name is registered."""
-
-    reason = "FunctionNotRegistered"
 
     def __init__(self, function: str, near: Sequence[str] = ()) -> None:
         meant = did_you_mean(near)
@@ -136,13 +129,11 @@ class FunctionNotRegistered(UsageError):
         self.near = tuple(near)
 
 
-class FunctionVersionRemoved(UsageError):
+class FunctionVersionRemoved(UsageError, reason="FunctionVersionRemoved"):
     """A phase or a step asks for a version that is past its deprecation window.
 
     `setting` is where it asks, and where another version would be written.
     """
-
-    reason = "FunctionVersionRemoved"
 
     def __init__(
         self,
@@ -164,10 +155,8 @@ class FunctionVersionRemoved(UsageError):
         self.replacement = replacement
 
 
-class FunctionVersionNotFound(UsageError):
+class FunctionVersionNotFound(UsageError, reason="FunctionVersionNotFound"):
     """No version that may be used answers what a phase asks for."""
-
-    reason = "FunctionVersionNotFound"
 
     def __init__(self, function: str, asked: str, passed_over: Sequence[str]) -> None:
         found = f": {'; '.join(passed_over)}" if passed_over else ": it has no versions"
@@ -194,15 +183,19 @@ class Cause(NamedTuple):
         return f"{self.field}: {self.message}" if self.field else self.message
 
 
-class ApiError(KanisterError):
+class ApiError(KanisterError, reason="Unknown"):
     """Answer of a cluster that does not do what it was asked.
 
     `reason` and `code` are Kubernetes' own, the message is worded as the API
     server words it. Stands beside one of the three groups, never alone.
     """
 
-    reason = "Unknown"
     code: ClassVar[int] = 500
+
+    def __init_subclass__(cls, *, reason: str = "", code: int = 0) -> None:
+        super().__init_subclass__(reason=reason)
+        if code:
+            cls.code = code
 
     def __init__(
         self, message: str, *, resource: str = "", name: str = "", causes: Sequence[Cause] = ()
@@ -229,128 +222,76 @@ class TransientApiError(ApiError, TransientError):
         self.delay_seconds = delay_seconds
 
 
-class NotFound(ApiError, UsageError):
+class NotFound(ApiError, UsageError, reason="NotFound", code=404):
     """There is no object of this name."""
 
-    reason = "NotFound"
-    code = 404
 
-
-class NoMatch(NotFound):
+class NoMatch(NotFound, reason="NoKindMatch"):
     """The cluster does not know this kind or resource at all."""
 
-    reason = "NoKindMatch"
 
-
-class AlreadyExists(ApiError, UsageError):
+class AlreadyExists(ApiError, UsageError, reason="AlreadyExists", code=409):
     """An object of this name is there already."""
 
-    reason = "AlreadyExists"
-    code = 409
 
-
-class Conflict(TransientApiError):
+class Conflict(TransientApiError, reason="Conflict", code=409):
     """The object has changed since it was read: read it again and decide anew."""
 
-    reason = "Conflict"
-    code = 409
 
-
-class Invalid(ApiError, UsageError):
+class Invalid(ApiError, UsageError, reason="Invalid", code=422):
     """The object breaks rules of its kind; `causes` holds every one, with its path."""
 
-    reason = "Invalid"
-    code = 422
 
-
-class BadRequest(ApiError, UsageError):
+class BadRequest(ApiError, UsageError, reason="BadRequest", code=400):
     """The request itself makes no sense to the cluster."""
 
-    reason = "BadRequest"
-    code = 400
 
-
-class Forbidden(ApiError, UsageError):
+class Forbidden(ApiError, UsageError, reason="Forbidden", code=403):
     """The cluster does not let us do it."""
 
-    reason = "Forbidden"
-    code = 403
 
-
-class Unauthorized(ApiError, UsageError):
+class Unauthorized(ApiError, UsageError, reason="Unauthorized", code=401):
     """The cluster does not know who we are."""
 
-    reason = "Unauthorized"
-    code = 401
 
-
-class MethodNotAllowed(ApiError, UsageError):
+class MethodNotAllowed(ApiError, UsageError, reason="MethodNotAllowed", code=405):
     """This kind does not offer this operation."""
 
-    reason = "MethodNotAllowed"
-    code = 405
 
-
-class UnsupportedMediaType(ApiError, UsageError):
+class UnsupportedMediaType(ApiError, UsageError, reason="UnsupportedMediaType", code=415):
     """This kind does not take this form of patch."""
 
-    reason = "UnsupportedMediaType"
-    code = 415
 
-
-class Expired(TransientApiError):
+class Expired(TransientApiError, reason="Expired", code=410):
     """The point asked for is no longer in the cluster's history: list again, then watch."""
 
-    reason = "Expired"
-    code = 410
 
-
-class TooManyRequests(TransientApiError):
+class TooManyRequests(TransientApiError, reason="TooManyRequests", code=429):
     """The cluster asks us to slow down."""
 
-    reason = "TooManyRequests"
-    code = 429
 
-
-class ClusterUnavailable(TransientApiError):
+class ClusterUnavailable(TransientApiError, reason="ServiceUnavailable", code=503):
     """The cluster could not be reached, or broke off."""
 
-    reason = "ServiceUnavailable"
-    code = 503
 
-
-class StreamLost(TransientApiError):
+class StreamLost(TransientApiError, reason="StreamLost", code=502):
     """A stream of logs or of a command broke off before its end."""
 
-    reason = "StreamLost"
-    code = 502
 
-
-class InternalError(TransientApiError):
+class InternalError(TransientApiError, reason="InternalError", code=500):
     """The cluster failed at something of its own, such as a webhook or its store."""
 
-    reason = "InternalError"
-    code = 500
 
-
-class RequestTimeout(TransientApiError):
+class RequestTimeout(TransientApiError, reason="Timeout", code=504):
     """The cluster did not get it done in its time; whether it was done is not known."""
 
-    reason = "Timeout"
-    code = 504
 
-
-class RequestTooLarge(ApiError, UsageError):
+class RequestTooLarge(ApiError, UsageError, reason="RequestEntityTooLarge", code=413):
     """The object is larger than the cluster takes."""
 
-    reason = "RequestEntityTooLarge"
-    code = 413
 
-
-class PodsNotRun(UsageError):
+class PodsNotRun(UsageError, reason="PodsNotRun"):
     """A wait for a pod on a cluster that records pods but runs none."""
-
-    reason = "PodsNotRun"
 
     def __init__(self, pod: str, namespace: str) -> None:
         super().__init__(
@@ -364,10 +305,8 @@ class PodsNotRun(UsageError):
 # Running phases
 
 
-class RunCancelled(UsageError):
+class RunCancelled(UsageError, reason="Cancelled"):
     """The end of the run was asked for."""
-
-    reason = "Cancelled"
 
     def __init__(self) -> None:
         super().__init__("The run was cancelled")
@@ -383,19 +322,15 @@ class RunStopped(UsageError):
         super().__init__("The run was stopped at once; nothing was tidied up")
 
 
-class RunTimedOut(UsageError):
+class RunTimedOut(UsageError, reason="RunTimedOut"):
     """A run took longer than it was given."""
-
-    reason = "RunTimedOut"
 
     def __init__(self) -> None:
         super().__init__("The run did not end within its timeout")
 
 
-class WaitTimedOut(UsageError):
+class WaitTimedOut(UsageError, reason="WaitTimedOut"):
     """Something that a function waited for did not come in time."""
-
-    reason = "WaitTimedOut"
 
     def __init__(self, what: str, timeout_seconds: float) -> None:
         super().__init__(f"Waited {timeout_seconds:g} s for {what or 'a condition'}, in vain")
@@ -403,10 +338,8 @@ class WaitTimedOut(UsageError):
         self.timeout_seconds = timeout_seconds
 
 
-class PhaseInterrupted(UsageError):
+class PhaseInterrupted(UsageError, reason="Interrupted"):
     """A phase was under way when its process died, and cannot be taken up again."""
-
-    reason = "Interrupted"
 
     def __init__(self, function: str) -> None:
         super().__init__(
@@ -416,13 +349,11 @@ class PhaseInterrupted(UsageError):
         self.function = function
 
 
-class CommandFailed(UsageError):
+class CommandFailed(UsageError, reason="CommandFailed"):
     """A command in a container ended with something else than zero.
 
     `outputs` are those that count all the same; of most functions, none do.
     """
-
-    reason = "CommandFailed"
 
     def __init__(
         self, message: str, exit_code: int | None = None, outputs: Mapping[str, str] | None = None
@@ -432,16 +363,12 @@ class CommandFailed(UsageError):
         self.outputs = dict(outputs or {})
 
 
-class ObjectNotFetched(UsageError):
+class ObjectNotFetched(UsageError, reason="ObjectNotFetched"):
     """The object that an action acts on cannot be read."""
 
-    reason = "ObjectNotFetched"
 
-
-class NothingToRetry(UsageError):
+class NothingToRetry(UsageError, reason="NothingToRetry"):
     """A run cannot be taken up at the phase that was asked for."""
-
-    reason = "NothingToRetry"
 
     def __init__(self, run: str, phase: str, why: str) -> None:
         where = f" from phase {phase}" if phase else ""
@@ -453,10 +380,8 @@ class NothingToRetry(UsageError):
 # State folders and journals
 
 
-class JournalUnwritable(TransientError):
+class JournalUnwritable(TransientError, reason="JournalUnwritable"):
     """The journal of a run cannot be written, so the run cannot go on."""
-
-    reason = "JournalUnwritable"
 
     def __init__(self, file: str, why: str) -> None:
         super().__init__(f"Cannot write {file}: {why}; the run stops here")
@@ -467,10 +392,8 @@ class JournalUnwritable(TransientError):
 # The HTTP endpoint
 
 
-class AddressUnavailable(UsageError):
+class AddressUnavailable(UsageError, reason="AddressUnavailable"):
     """The address to listen on is taken, or is none of this machine's."""
-
-    reason = "AddressUnavailable"
 
     def __init__(self, host: str, port: int, why: str) -> None:
         super().__init__(
@@ -484,20 +407,16 @@ class AddressUnavailable(UsageError):
 # The controller
 
 
-class AnotherController(UsageError):
+class AnotherController(UsageError, reason="AnotherController"):
     """Another controller acts on the same objects already: two would run everything twice."""
-
-    reason = "AnotherController"
 
     def __init__(self, who: str, what_to_do: str) -> None:
         super().__init__(f"{who} acts on the same objects; {what_to_do}")
         self.who = who
 
 
-class LeadershipLost(TransientError):
+class LeadershipLost(TransientError, reason="LeadershipLost"):
     """This process may not act any more: another one may have taken over."""
-
-    reason = "LeadershipLost"
 
     def __init__(self, why: str = "") -> None:
         more = f": {why}" if why else "; another one goes on"
@@ -507,8 +426,7 @@ class LeadershipLost(TransientError):
 # Calls of composition functions
 
 
-class CertificatesUnreadable(Unusable):
+class CertificatesUnreadable(Unusable, reason="CertificatesUnreadable"):
     """The certificates of a server or a client cannot be read or used."""
 
-    reason = "CertificatesUnreadable"
     wording = "Certificates in {what} cannot be used: {why}"

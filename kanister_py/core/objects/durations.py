@@ -8,10 +8,9 @@ from kanister_py.core.errors import Unusable
 from kanister_py.patterns import pattern_of
 
 
-class InvalidDuration(Unusable):
+class InvalidDuration(Unusable, reason="InvalidDuration"):
     """A text that should be a duration is none; the message is Go's."""
 
-    reason = "InvalidDuration"
     wording = "time: {why}"
 
 

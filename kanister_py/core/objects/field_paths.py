@@ -15,16 +15,12 @@ from kanister_py.values import NamedTuple
 # with the path, small letters included.
 
 
-class FieldPathError(UsageError):
+class FieldPathError(UsageError, reason="FieldPathInvalid"):
     """A field path of a composition cannot be read, or not be followed in an object."""
 
-    reason = "FieldPathInvalid"
 
-
-class FieldNotFound(FieldPathError):
+class FieldNotFound(FieldPathError, reason="FieldNotFound"):
     """A field path leads to where nothing is; there may be something later."""
-
-    reason = "FieldNotFound"
 
 
 Step: TypeAlias = str | int

@@ -15,10 +15,9 @@ from kanister_py.core.objects.field_paths import go_type
 from kanister_py.values import NamedTuple
 
 
-class InvalidJSONPath(Unusable):
+class InvalidJSONPath(Unusable, reason="InvalidJSONPath"):
     """A JSONPath expression cannot be parsed or followed."""
 
-    reason = "InvalidJSONPath"
     wording = "{why}"
 
 

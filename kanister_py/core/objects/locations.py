@@ -15,10 +15,8 @@ from kanister_py.core.errors import UsageError
 from kanister_py.values import NamedTuple
 
 
-class InvalidProfile(UsageError):
+class InvalidProfile(UsageError, reason="InvalidProfile"):
     """A Profile, or a Secret it refers to, is not what a location is opened with."""
-
-    reason = "InvalidProfile"
 
 
 class StoreKind(StrEnum):

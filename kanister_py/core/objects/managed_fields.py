@@ -17,14 +17,11 @@ from kanister_py.core.objects.merge_rules import MergeRule
 from kanister_py.values import NamedTuple
 
 
-class ApplyConflict(ApiError, UsageError):
+class ApplyConflict(ApiError, UsageError, reason="Conflict", code=409):
     """Fields to be applied belong to other field managers, and force was not asked for.
 
     `conflicts` are pairs of manager and path of the field.
     """
-
-    reason = "Conflict"
-    code = 409
 
     def __init__(
         self, conflicts: Sequence[tuple[str, str]], *, resource: str = "", name: str = ""

@@ -12,10 +12,8 @@ from kanister_py.core.objects.merge_rules import NO_RULE, MergeRule
 from kanister_py.patterns import pattern_of
 
 
-class InvalidPatch(UsageError):
+class InvalidPatch(UsageError, reason="InvalidPatch"):
     """A patch cannot be applied to the object it is meant for."""
-
-    reason = "InvalidPatch"
 
 
 # Merge patch

@@ -10,10 +10,9 @@ from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple
 
 
-class InvalidQuantity(Unusable):
+class InvalidQuantity(Unusable, reason="InvalidQuantity"):
     """A text that should be an amount of something is none."""
 
-    reason = "InvalidQuantity"
     wording = "{what!r} is not a quantity: {why}"
 
 

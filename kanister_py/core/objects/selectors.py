@@ -13,10 +13,9 @@ from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple
 
 
-class InvalidSelector(Unusable):
+class InvalidSelector(Unusable, reason="InvalidSelector"):
     """A text that should be a selector is none."""
 
-    reason = "InvalidSelector"
     wording = "Unable to parse selector {what!r}: {why}"
 
 

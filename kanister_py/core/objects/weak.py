@@ -38,10 +38,8 @@ class ArgProblem(NamedTuple):
         return self.message
 
 
-class InvalidArgs(UsageError):
+class InvalidArgs(UsageError, reason="InvalidArgs"):
     """The args of a phase are not what its function takes; holds every problem."""
-
-    reason = "InvalidArgs"
 
     def __init__(self, function: str, problems: Sequence[ArgProblem]) -> None:
         self.function = function

@@ -31,10 +31,8 @@ from kanister_py.core.versions.semver import (
 from kanister_py.values import NamedTuple
 
 
-class FunctionOfAnotherKind(UsageError):
+class FunctionOfAnotherKind(UsageError, reason="FunctionOfAnotherKind"):
     """A blueprint names a function of compositions, or the other way round."""
-
-    reason = "FunctionOfAnotherKind"
 
     def __init__(self, function: str, found: str, wanted: str) -> None:
         super().__init__(f"Function {function} is for {found}, not for {wanted}")
@@ -43,13 +41,11 @@ class FunctionOfAnotherKind(UsageError):
         self.wanted = wanted
 
 
-class FunctionRevisionNotFound(UsageError):
+class FunctionRevisionNotFound(UsageError, reason="FunctionRevisionNotFound"):
     """No revision of a function can take the call of a pipeline step.
 
     `may_come` says that one which the step allows is active, and may serve in a moment.
     """
-
-    reason = "FunctionRevisionNotFound"
 
     def __init__(
         self,

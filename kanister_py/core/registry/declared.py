@@ -28,10 +28,9 @@ from kanister_py.core.versions.deprecation import (
 from kanister_py.core.versions.semver import DEFAULT_VERSION, Version, parse_version
 
 
-class CatalogueMismatch(Unusable):
+class CatalogueMismatch(Unusable, reason="CatalogueMismatch"):
     """The record of versions and the code disagree about a function."""
 
-    reason = "CatalogueMismatch"
     wording = "versions.yaml and the code disagree about {what}: {why}"
 
 

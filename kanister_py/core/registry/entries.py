@@ -14,10 +14,9 @@ from kanister_py.core.versions.semver import DEFAULT_VERSION, Version
 from kanister_py.values import NamedTuple
 
 
-class RegistrationRefused(Unusable):
+class RegistrationRefused(Unusable, reason="RegistrationRefused"):
     """A function cannot be registered, and the registry is as it was before."""
 
-    reason = "RegistrationRefused"
     wording = "Cannot register function {what}: {why}"
 
 

@@ -15,27 +15,23 @@ from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple
 
 
-class InvalidPackageReference(Unusable):
+class InvalidPackageReference(Unusable, reason="InvalidPackageReference"):
     """A text does not say where a package is."""
 
-    reason = "InvalidPackageReference"
     wording = (
         "{what!r} is no reference to a package: {why}; write it as "
         "registry.example.org/team/function-x:v1.0.0"
     )
 
 
-class InvalidPackage(Unusable):
+class InvalidPackage(Unusable, reason="InvalidPackage"):
     """A file or an image is no package of a function."""
 
-    reason = "InvalidPackage"
     wording = "{what} is no package of a function: {why}"
 
 
-class DependencyUnresolved(UsageError):
+class DependencyUnresolved(UsageError, reason="DependencyUnresolved"):
     """A dependency is not there, and cannot be installed beside what is."""
-
-    reason = "DependencyUnresolved"
 
 
 META_GROUP: Final = "meta.pkg.crossplane.io"

@@ -15,10 +15,8 @@ from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple
 
 
-class UnknownTemplateEngine(UsageError):
+class UnknownTemplateEngine(UsageError, reason="UnknownTemplateEngine"):
     """A blueprint asks for its templates to be read in a language we do not have."""
-
-    reason = "UnknownTemplateEngine"
 
     def __init__(self, engine: str, known: Sequence[str]) -> None:
         super().__init__(f"Template engine {engine!r} is not known; there are {', '.join(known)}")

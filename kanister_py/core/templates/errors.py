@@ -8,26 +8,22 @@ KEY_MISSING = "TemplateKeyMissing"
 """The reason of a template that reads a key which a map has not."""
 
 
-class TemplateError(UsageError):
+class TemplateError(UsageError, reason="TemplateError"):
     """A template cannot be parsed or carried out.
 
     The message is Go's own, for Go templates. `line` counts from one.
     """
-
-    reason = "TemplateError"
 
     def __init__(self, message: str, line: int = 0, *, reason: str = "") -> None:
         super().__init__(message, reason=reason)
         self.line = line
 
 
-class TemplateParseError(TemplateError):
+class TemplateParseError(TemplateError, reason="TemplateParseError"):
     """A text is no template."""
 
-    reason = "TemplateParseError"
 
-
-class TemplateExecError(TemplateError):
+class TemplateExecError(TemplateError, reason="TemplateExecError"):
     """A template fails over the data it was given.
 
     `context` is the part of the template that failed, `why` what failed there
@@ -36,7 +32,6 @@ class TemplateExecError(TemplateError):
     it instead.
     """
 
-    reason = "TemplateExecError"
     missing: str = ""
     kind: str = ""
     owner: str = ""
@@ -50,13 +45,11 @@ class TemplateExecError(TemplateError):
         self.why = why
 
 
-class TemplateLimitExceeded(TemplateError):
+class TemplateLimitExceeded(TemplateError, reason="TemplateLimitExceeded"):
     """A template was stopped because it did too much.
 
     `limit` is what it ran into: steps, size or depth.
     """
-
-    reason = "TemplateLimitExceeded"
 
     def __init__(self, limit: str, why: str, line: int = 0) -> None:
         super().__init__(f"The template was stopped: {why}", line)

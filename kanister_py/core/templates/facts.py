@@ -37,10 +37,8 @@ from kanister_py.core.objects.resources import (
 from kanister_py.values import NamedTuple
 
 
-class InvalidObjectReference(UsageError):
+class InvalidObjectReference(UsageError, reason="InvalidObjectReference"):
     """A reference to an object says too little about where the object is."""
-
-    reason = "InvalidObjectReference"
 
     def __init__(self, kind: str, name: str) -> None:
         known = tuple(SEEN_AS.values())

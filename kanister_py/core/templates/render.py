@@ -24,7 +24,7 @@ ORIGINAL: Final = "; in Kanister's words: "
 """Stands in a message before what Kanister would say; where there is room, a new line."""
 
 
-class RenderFailed(UsageError):
+class RenderFailed(UsageError, reason="RenderFailed"):
     """A template of a blueprint cannot be rendered.
 
     The message names the place, what is wrong there and what would be right; what
@@ -32,8 +32,6 @@ class RenderFailed(UsageError):
     stands below what was rendered, `line` the place inside it, `cause` the error of
     its engine.
     """
-
-    reason = "RenderFailed"
 
     def __init__(
         self, where: str, why: str, original: str, path: str, cause: TemplateError

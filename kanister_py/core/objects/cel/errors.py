@@ -5,14 +5,12 @@ from __future__ import annotations
 from kanister_py.core.errors import UsageError
 
 
-class CelError(UsageError):
+class CelError(UsageError, reason="CelInvalid"):
     """A CEL expression cannot be read, or says nothing about what it was given.
 
     `position` is the offset of the character where reading stopped, -1 for an
     expression that was read and failed later.
     """
-
-    reason = "CelInvalid"
 
     def __init__(self, expression: str, why: str, position: int = -1) -> None:
         where = f" at character {position + 1}" if position >= 0 else ""
@@ -23,7 +21,5 @@ class CelError(UsageError):
         self.position = position
 
 
-class CelLimitExceeded(CelError):
+class CelLimitExceeded(CelError, reason="CelLimitExceeded"):
     """A CEL expression does more than its limits allow."""
-
-    reason = "CelLimitExceeded"
