@@ -188,18 +188,14 @@ def union(left: FieldSet, right: FieldSet) -> FieldSet:
     for key, inside in right.items():
         if key == _SELF:
             merged[key] = {}
-        elif key in merged:
-            merged[key] = _union_nodes(merged[key], inside)
+        elif merged.get(key) and inside:
+            merged[key] = union(merged[key], inside)
+        elif key in merged and (merged[key] or inside):
+            # A field that is in its set itself, and has fields inside that are, too.
+            merged[key] = {_SELF: {}, **merged[key], **inside}
         else:
             merged[key] = inside
     return merged
-
-
-def _union_nodes(left: FieldSet, right: FieldSet) -> FieldSet:
-    if left and right:
-        return union(left, right)
-    # A field that is in its set itself, and has fields inside that are, too.
-    return {_SELF: {}, **left, **right} if left or right else {}
 
 
 def difference(left: FieldSet, right: FieldSet) -> FieldSet:
@@ -298,23 +294,21 @@ def read_managed_fields(entries: Sequence[Mapping[str, Any]] | None) -> Ownershi
 
 def write_managed_fields(ownership: Ownership) -> list[dict[str, Any]]:
     """Write the entries of an object's metadata: who applies first, then by age."""
-    entries = []
     order = sorted(
         ownership.items(), key=lambda item: (item[0].operation, item[1][1], item[0].name)
     )
-    for manager, (fields, time) in order:
-        entry: dict[str, Any] = {
+    return [
+        {
             "manager": manager.name,
             "operation": manager.operation,
             "apiVersion": manager.api_version,
             "time": time,
             "fieldsType": "FieldsV1",
             "fieldsV1": fields,
+            **({"subresource": manager.subresource} if manager.subresource else {}),
         }
-        if manager.subresource:
-            entry["subresource"] = manager.subresource
-        entries.append(entry)
-    return entries
+        for manager, (fields, time) in order
+    ]
 
 
 def after_update(

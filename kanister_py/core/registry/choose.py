@@ -7,7 +7,7 @@ from functools import partial
 from typing import Generic, TypeVar
 
 from kanister_py.core.errors import FunctionVersionNotFound, FunctionVersionRemoved, UsageError
-from kanister_py.core.notices import Notice
+from kanister_py.core.notices import Notice, Severity
 from kanister_py.core.objects.selectors import LabelSelector
 from kanister_py.core.registry.entries import (
     Candidate,
@@ -313,13 +313,8 @@ def deprecation_of(entry: FunctionEntry | FunctionRevision) -> Notice:
         facts["replacement"] = str(listing.replacement)
     if listing.message:
         text += f": {listing.message}"
-    return Notice(
-        reason="FunctionVersionDeprecated",
-        message=text,
-        function=entry.function,
-        version=str(entry.version),
-        facts=facts,
-    )
+    reason, severity = "FunctionVersionDeprecated", Severity.WARNING
+    return Notice(reason, text, severity, entry.function, str(entry.version), facts)
 
 
 def _account(family: Family[FunctionEntry], at: Mapping[str, Version]) -> list[str]:

@@ -71,13 +71,10 @@ def choose_engine(annotations: Mapping[str, str], templates: Iterable[str]) -> E
         return EngineChoice(Engine.GO, "An expression begins with a word of Go's", False)
     if not any(fault_in(text, Engine.JINJA2) for text in texts):
         return EngineChoice(Engine.JINJA2, f"Go cannot read all of them: {why.message}")
+    neither = "Neither language reads all of them, and"
     if any(_JINJA_MARK.search(text) for text in texts):
-        return EngineChoice(
-            Engine.JINJA2, "Neither language reads all of them, and some look like Jinja2", False
-        )
-    return EngineChoice(
-        Engine.GO, "Neither language reads all of them, and none looks like Jinja2", False
-    )
+        return EngineChoice(Engine.JINJA2, f"{neither} some look like Jinja2", False)
+    return EngineChoice(Engine.GO, f"{neither} none looks like Jinja2", False)
 
 
 def fault_in(text: str, engine: Engine) -> TemplateParseError | None:
