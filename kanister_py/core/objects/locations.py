@@ -45,9 +45,8 @@ class Credential(NamedTuple):
     federated_token: str = ""
 
     def __repr__(self) -> str:
-        shown = {"id": self.id, "role": self.role, "environment": self.environment}
-        inside = ", ".join(f"{name}={value!r}" for name, value in shown.items())
-        return f"Credential({inside})"
+        role, environment = self.role, self.environment
+        return f"Credential(id={self.id!r}, {role=}, {environment=})"
 
 
 class Location(NamedTuple):

@@ -67,32 +67,22 @@ class FunctionRevisionNotFound(UsageError, reason="FunctionRevisionNotFound"):
 T = TypeVar("T", bound=Candidate)
 
 
-class Choice(Generic[T]):
+class Choice(NamedTuple, Generic[T]):
     """Outcome of a choice: what was chosen, why, and the notices for users.
 
     The account of what was passed over is made when it is asked for: most
-    runs want only the answer.
+    runs want only the answer. `candidates` is everything that it was chosen from.
     """
 
-    __slots__ = ("_account", "candidates", "chosen", "notices", "why")
-
-    def __init__(
-        self,
-        chosen: T,
-        why: str,
-        notices: tuple[Notice, ...] = (),
-        account: Callable[[], Sequence[str]] = tuple,
-    ) -> None:
-        self.chosen = chosen
-        self.why = why
-        self.notices = notices
-        self._account = account
-        # Everything that it was chosen from.
-        self.candidates: Iterable[T] = ()
+    chosen: T
+    why: str
+    notices: tuple[Notice, ...] = ()
+    account: Callable[[], Sequence[str]] = tuple
+    candidates: Iterable[T] = ()
 
     @property
     def passed_over(self) -> tuple[str, ...]:
-        return tuple(self._account())
+        return tuple(self.account())
 
 
 # A test says why a candidate does not do, or nothing.
@@ -197,8 +187,7 @@ def choose_version(
         choice = _version_in_range(family, request, parse_range(request.text), at)
     else:
         choice = _exact_version(family, request, parse_version(request.text), at, strict=strict)
-    choice.candidates = family
-    return choice
+    return choice._replace(candidates=family)
 
 
 def _default_version(
