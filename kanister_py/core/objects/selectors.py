@@ -158,7 +158,9 @@ class _LabelParser:
     def _key(self) -> str:
         return self._word("key", why_not_a_label_key)
 
-    def _value(self) -> str:
+    def _value(self, *ends: str) -> str:
+        if self._peek() in ends:
+            return ""
         return self._word("values", why_not_a_label_value)
 
     def _requirement(self) -> Requirement:
@@ -171,7 +173,7 @@ class _LabelParser:
             return Requirement(key, "exists")
         self._next()
         if sign in {"=", "==", "!="}:
-            value = "" if self._peek() in {"", ","} else self._value()
+            value = self._value("", ",")
             return Requirement(key, "notin" if sign == "!=" else "in", (value,))
         if sign in {"in", "notin"}:
             return Requirement(key, sign, self._values())
@@ -188,15 +190,12 @@ class _LabelParser:
         if self._peek() == ")":
             self._next()
             return ("",)
-        values = [self._set_value()]
+        values = [self._value(",", ")")]
         while self._peek() == ",":
             self._next()
-            values.append(self._set_value())
+            values.append(self._value(",", ")"))
         self._expect(")")
         return tuple(dict.fromkeys(values))
-
-    def _set_value(self) -> str:
-        return "" if self._peek() in {",", ")"} else self._value()
 
 
 _SIGNS: Final = frozenset({"=", "==", "!=", "!", ">", "<", "(", ")", ","})

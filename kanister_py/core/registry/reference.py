@@ -57,16 +57,11 @@ def _version_summary(entry: FunctionEntry) -> dict[str, Any]:
 
 def _window_of(listing: Listing, source: Source) -> dict[str, str]:
     window = {}
-    for key, release in (
-        ("since", listing.since),
-        ("deprecatedIn", listing.deprecated_in),
-        ("removedIn", listing.removed_in),
-    ):
-        if release is not None:
-            window[key] = release.bare
-            known = source.release_on(release)
-            if known is not None and known.date is not None:
-                window[f"{key}Date"] = known.date.isoformat()
+    for key, release in listing.releases.items():
+        window[key] = release.bare
+        known = source.release_on(release)
+        if known is not None and known.date is not None:
+            window[f"{key}Date"] = known.date.isoformat()
     if listing.replacement is not None:
         window["replacement"] = str(listing.replacement)
     return window

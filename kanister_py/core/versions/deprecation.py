@@ -52,6 +52,12 @@ class Listing(NamedTuple):
     message: str = ""
     annotations: Mapping[str, str] = _NOTHING
 
+    @property
+    def releases(self) -> dict[str, Version]:
+        """Give the releases from which on something else holds, by the keys of the record."""
+        named = zip(("since", "deprecatedIn", "removedIn"), self[:3], strict=True)
+        return {key: each for key, each in named if each is not None}
+
 
 class Support(StrEnum):
     """Support of a version by a release."""
@@ -101,16 +107,9 @@ def wrong_listings(
 def _wrong_window(
     version: Version, listing: Listing, releases: Sequence[Version]
 ) -> Iterator[tuple[_Where, str]]:
-    named = {
-        "since": listing.since,
-        "deprecatedIn": listing.deprecated_in,
-        "removedIn": listing.removed_in,
-    }
-    unknown = False
-    for key, value in named.items():
-        if value is not None and value not in releases:
-            unknown = True
-            yield (version, key), f"Release {value.bare} is not in releases; add it there"
+    unknown = {key: each for key, each in listing.releases.items() if each not in releases}
+    for key, each in unknown.items():
+        yield (version, key), f"Release {each.bare} is not in releases; add it there"
     if unknown:
         return
     if listing.since and listing.deprecated_in and listing.deprecated_in < listing.since:
@@ -123,19 +122,16 @@ def _wrong_window(
     window = releases.index(listing.removed_in) - releases.index(listing.deprecated_in)
     if window < WINDOW_IN_RELEASES:
         count = f"{window} release{'s' if window != 1 else ''}"
+        due = releases[releases.index(listing.deprecated_in) + WINDOW_IN_RELEASES :]
+        way_out = f", so {due[0].bare} at the earliest" if due else _NOT_PLANNED
         message = (
             f"Removed {count} after {listing.deprecated_in.bare}, where it was "
-            f"deprecated; at least {WINDOW_IN_RELEASES} are due{_earliest(listing, releases)}"
+            f"deprecated; at least {WINDOW_IN_RELEASES} are due{way_out}"
         )
         yield (version, "removedIn"), message
 
 
-def _earliest(listing: Listing, releases: Sequence[Version]) -> str:
-    assert listing.deprecated_in is not None
-    index = releases.index(listing.deprecated_in) + WINDOW_IN_RELEASES
-    if index < len(releases):
-        return f", so {releases[index].bare} at the earliest"
-    return "; add the planned releases to releases"
+_NOT_PLANNED: Final = "; add the planned releases to releases"
 
 
 def _wrong_replacement(
