@@ -39,7 +39,7 @@ class JSONPath(NamedTuple):
 
         A field that nothing has is an error unless `allow_missing`.
         """
-        return _Search(self.text, allow_missing).run(self.parts, obj)
+        return _Search(self.text, allow_missing).block(self.parts, 0, [obj], depth=0)
 
     def render(self, obj: Any, *, allow_missing: bool = False) -> str:
         """Write what is found as kubectl prints it: maps and lists as JSON, the rest as text."""
@@ -269,14 +269,10 @@ class _Search(NamedTuple):
     def failure(self, why: str) -> InvalidJSONPath:
         return InvalidJSONPath(self.text, why)
 
-    def run(self, parts: Sequence[_Part], obj: Any) -> list[list[Any]]:
-        found, _ = self._block(parts, 0, [obj], depth=0)
-        return found
-
-    def _block(
+    def block(
         self, parts: Sequence[_Part], at: int, current: list[Any], depth: int
-    ) -> tuple[list[list[Any]], int]:
-        """Go through parts until the end of this block; say what was found and where it ends."""
+    ) -> list[list[Any]]:
+        """Go through parts until the end of this block; say what was found."""
         found: list[list[Any]] = []
         while at < len(parts):
             part = parts[at]
@@ -288,20 +284,19 @@ class _Search(NamedTuple):
             if word == "end":
                 if depth == 0:
                     raise self.failure("not in range, nothing to end")
-                return found, at
+                return found
             if word == "range":
                 end = self._end_of_block(parts, at)
                 items = self.walk([node for node in part if not isinstance(node, str)], current)
                 if not items:
                     # As kubectl does it: what the block asks for must exist even so.
-                    self._block(parts, at, [None], depth + 1)
+                    self.block(parts, at, [None], depth + 1)
                 for item in items:
-                    inside, _ = self._block(parts, at, [item], depth + 1)
-                    found.extend(inside)
+                    found.extend(self.block(parts, at, [item], depth + 1))
                 at = end
                 continue
             found.append(self.walk(part, current))
-        return found, at
+        return found
 
     def _end_of_block(self, parts: Sequence[_Part], at: int) -> int:
         depth = 1
