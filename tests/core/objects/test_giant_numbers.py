@@ -19,6 +19,7 @@ DIGITS = "9" * 5000
     "read",
     [
         pytest.param(lambda: parse_jsonpath(f"{{.a[{DIGITS}]}}"), id="an index of a JSONPath"),
+        pytest.param(lambda: parse_jsonpath(r"{'\x'}"), id="a sign of a JSONPath without digits"),
         pytest.param(lambda: parse_quantity(DIGITS), id="a quantity"),
         pytest.param(lambda: parse_quantity(f"1e{DIGITS}"), id="the exponent of a quantity"),
         pytest.param(
