@@ -7,8 +7,9 @@ folded behind 80 columns, and double quotes around what would not be read as tex
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cmp_to_key
+from types import SimpleNamespace
 from typing import Any, Final
 
 from yaml.emitter import Emitter
@@ -27,7 +28,6 @@ from yaml.events import (
 
 from kanister_py.core.objects.scalars import NUMBER_STARTS, WORDS
 from kanister_py.patterns import pattern_of
-from kanister_py.values import NamedTuple
 
 _WIDTH: Final = 80
 _LONGEST_KEY_BYTES: Final = 128
@@ -52,7 +52,8 @@ _ESCAPED: Final = pattern_of('["\\\\\n\u2028\u2029]|' + _UNSEEN_SIGNS)
 def dump_go_yaml(value: Any) -> str:
     """Write plain data as one document, without a mark at its start."""
     written: list[str] = []
-    emitter = _Emitter(_Sink(written.append), allow_unicode=True, width=_WIDTH)
+    stream = SimpleNamespace(write=written.append)
+    emitter = _Emitter(stream, allow_unicode=True, width=_WIDTH)
     for event in (
         StreamStartEvent(),
         DocumentStartEvent(explicit=False),
@@ -62,12 +63,6 @@ def dump_go_yaml(value: Any) -> str:
     ):
         emitter.emit(event)
     return "".join(written)
-
-
-class _Sink(NamedTuple):
-    """Stream that the emitter writes to."""
-
-    write: Callable[[str], object]
 
 
 def _events_of(value: Any) -> Iterator[Event]:
