@@ -55,11 +55,12 @@ class WatchedNamespaces:
                 except KanisterError:
                     return None
                 else:
-                    self._store = Store(
+                    store: Store[KubeObject] = Store(
                         *(self._cluster, self._clock, NAMESPACES),
                         *(lambda obj: obj, lambda _key, _old, _new: None),
                     )
-                    self._store.start()
+                    store.start()
+                    self._store = store
             return self._store
 
     def close(self) -> None:
