@@ -92,10 +92,8 @@ class ActionSets:
                 "annotation kanister-py.io/status, and funcVersion, if, timeout and retry of "
                 "phases are lost when a Blueprint is stored; `kanister-py crds` brings ours"
             )
-        self._passes: WorkLoop[ObjectKey] = WorkLoop(
-            *("ActionSet", clock, tools.alarms, tools.metrics), threads=settings.passes
-        )
-        self._chores: WorkLoop[ObjectKey] = WorkLoop(*("Chore", clock, tools.alarms, tools.metrics))
+        self._passes = WorkLoop[ObjectKey]("ActionSet", tools, threads=settings.passes)
+        self._chores = WorkLoop[ObjectKey]("Chore", tools)
         self.tidying = Tidying(tools, has_subresource, self.store, self._chores.queue)
         self.reconciler = ActionSetReconciler(
             Equipment(

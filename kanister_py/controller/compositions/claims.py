@@ -39,10 +39,10 @@ _CONNECTION: Final = "connection.crossplane.io/v1alpha1"
 class ClaimReconciler:
     """Keeps claims of one kind and their composite resources in step."""
 
-    def __init__(self, part: PartTools, kind: Kind, claim: str) -> None:
+    def __init__(self, part: PartTools, kind: Kind) -> None:
         self._cluster, self._clock, self._tell = part.cluster, part.clock, part.tell
         self._kind = kind
-        self._claims = part.cluster.resource_for(kind.api_version, claim).gvr
+        self._claims = part.cluster.resource_for(kind.api_version, kind.claim_kind).gvr
         self._composites = part.cluster.resource_for(kind.api_version, kind.kind).gvr
 
     def reconcile(self, namespace: str, name: str) -> None:

@@ -39,17 +39,10 @@ _FINALIZERS: Final = (FINALIZER, "offered.apiextensions.crossplane.io")
 _LOOK_AGAIN_SECONDS: Final = 1.0
 
 
-class Offered(NamedTuple):
-    """The kinds that a definition offers, once the cluster serves them."""
-
-    kind: Kind
-    claim_kind: str = ""
-
-
 class DefinitionOutcome(NamedTuple):
-    """What came of a definition: its kinds if they are served, and when to look again."""
+    """What came of a definition: its kind if it is served, and when to look again."""
 
-    offered: Offered | None = None
+    kind: Kind | None = None
     again_seconds: float | None = None
 
 
@@ -93,7 +86,7 @@ def reconcile_definition(
     if write_status(cluster, clock, definition, conditions) is not definition:
         message = f"Serves {definition['spec']['names']['kind']}"
         tell(subject_of(definition), NORMAL, "EstablishComposite", message)
-    return DefinitionOutcome(_offered(definition, claim))
+    return DefinitionOutcome(_kind_of(definition, claim))
 
 
 def observe_definition(cluster: Cluster, name: str) -> DefinitionOutcome:
@@ -107,9 +100,9 @@ def observe_definition(cluster: Cluster, name: str) -> DefinitionOutcome:
         return DefinitionOutcome()
     if claim is not None and not _is_established(cluster, claim["metadata"]["name"]):
         is_ending = bool(found["metadata"].get("deletionTimestamp"))
-        offered = _offered(found, None) if is_ending else None
-        return DefinitionOutcome(offered, _LOOK_AGAIN_SECONDS)
-    return DefinitionOutcome(_offered(found, claim))
+        kind = _kind_of(found, None) if is_ending else None
+        return DefinitionOutcome(kind, _LOOK_AGAIN_SECONDS)
+    return DefinitionOutcome(_kind_of(found, claim))
 
 
 def _end(cluster: Cluster, definition: KubeObject) -> DefinitionOutcome:
@@ -121,9 +114,9 @@ def _end(cluster: Cluster, definition: KubeObject) -> DefinitionOutcome:
     # One after the other, and its resources are let go of one by one by whoever serves the
     # kind: claims need the composite resources that they stand for.
     if claim is not None and _take_away(cluster, claim["metadata"]["name"], definition):
-        return DefinitionOutcome(_offered(definition, claim), _LOOK_AGAIN_SECONDS)
+        return DefinitionOutcome(_kind_of(definition, claim), _LOOK_AGAIN_SECONDS)
     if _take_away(cluster, crd_of(definition)["metadata"]["name"], definition):
-        return DefinitionOutcome(_offered(definition, None), _LOOK_AGAIN_SECONDS)
+        return DefinitionOutcome(_kind_of(definition, None), _LOOK_AGAIN_SECONDS)
     let_go(cluster, definition, *_FINALIZERS)
     return DefinitionOutcome()
 
@@ -138,16 +131,16 @@ def _take_away(cluster: Cluster, name: str, definition: KubeObject) -> bool:
     return True
 
 
-def _offered(definition: Mapping[str, Any], claim: Mapping[str, Any] | None) -> Offered:
+def _kind_of(definition: Mapping[str, Any], claim: Mapping[str, Any] | None) -> Kind:
     spec = definition["spec"]
-    kind = Kind(
+    return Kind(
         f"{spec['group']}/{target_version(definition)}",
         spec["names"]["kind"],
         is_legacy(definition),
         rules_of(spec),
         tuple(spec.get("connectionSecretKeys") or ()),
+        claim["spec"]["names"]["kind"] if claim is not None else "",
     )
-    return Offered(kind, claim["spec"]["names"]["kind"] if claim is not None else "")
 
 
 def _apply(cluster: Cluster, crd: dict[str, Any], definition: KubeObject) -> str:

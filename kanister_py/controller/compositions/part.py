@@ -72,9 +72,7 @@ class Compositions:
         self._sees = False
         self._loop: WorkLoop[Task] = WorkLoop(
             "compositions",
-            clock,
-            part.alarms,
-            part.metrics,
+            part,
             threads=settings.workers,
             kind_of=lambda task: task.role,
             groups_of=lambda task: self._looks.groups_of(task),  # noqa: PLW0108 # made below

@@ -8,7 +8,6 @@ from threading import RLock
 from kanister_py.controller.compositions.claims import ClaimReconciler
 from kanister_py.controller.compositions.definitions import (
     DefinitionOutcome,
-    Offered,
     observe_definition,
     reconcile_definition,
 )
@@ -78,18 +77,17 @@ class ServedKinds:
         return self._follow(name, observe_definition(self._part.cluster, name))
 
     def _follow(self, name: str, found: DefinitionOutcome) -> float | None:
-        again = self._serve(name, found.offered) if found.offered is not None else None
-        if found.offered is None and self._seen.known(DEFINITIONS, ObjectKey("", name)) is None:
+        again = self._serve(name, found.kind) if found.kind is not None else None
+        if found.kind is None and self._seen.known(DEFINITIONS, ObjectKey("", name)) is None:
             self._stop_serving(name)
         return again or found.again_seconds
 
-    def _serve(self, name: str, offered: Offered) -> float | None:
-        kind = offered.kind
+    def _serve(self, name: str, kind: Kind) -> float | None:
         try:
             resource = self._seen.resource_of(kind.api_version, kind.kind)
             claim_resource = (
-                self._seen.resource_of(kind.api_version, offered.claim_kind)
-                if offered.claim_kind
+                self._seen.resource_of(kind.api_version, kind.claim_kind)
+                if kind.claim_kind
                 else None
             )
         except NoMatch:
@@ -102,9 +100,7 @@ class ServedKinds:
                 claim_resource,
             ):
                 return None
-            claims = (
-                ClaimReconciler(self._part, kind, offered.claim_kind) if claim_resource else None
-            )
+            claims = ClaimReconciler(self._part, kind) if claim_resource else None
             reconciler = CompositeReconciler(self._part, self._world, kind, self._poll_seconds)
             served = Served(kind, resource, reconciler, claims, claim_resource)
             self._served[resource] = served

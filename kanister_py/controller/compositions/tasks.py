@@ -41,3 +41,5 @@ class Kind(NamedTuple):
     is_legacy: bool
     rules: Rules
     connection_secret_keys: tuple[str, ...] = ()
+    claim_kind: str = ""
+    """The kind of its claims, if it offers any."""

@@ -105,8 +105,12 @@ class Seen:
             # A list that was made to keep more tells of what is kept already, too.
             if self._keep is None or not _is_same(old, new):
                 self._on_change(resource, key, old, new)
-            self._forget_same(resource, key, new)
             if new is not None:
+                with self._lock:
+                    # Forget what we wrote once it is what was seen.
+                    written = self._written.get((resource, key))
+                    if written is not None and _version(new) == _version(written):
+                        del self._written[resource, key]
                 # Each state is told of once.
                 self._own_versions.pop((resource, key, _version(new)), None)
 
@@ -322,15 +326,6 @@ class Seen:
             if written is None or (new is not None and _version(new) == _version(written)):
                 return
             if new is None or _is_at_least(new, written):
-                del self._written[resource, key]
-
-    def _forget_same(
-        self, resource: GroupVersionResource, key: ObjectKey, new: KubeObject | None
-    ) -> None:
-        """Forget what we wrote once it is what was seen."""
-        with self._lock:
-            written = self._written.get((resource, key))
-            if written is not None and new is not None and _version(new) == _version(written):
                 del self._written[resource, key]
 
     def close(self) -> None:

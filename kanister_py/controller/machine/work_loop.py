@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Sequence
 from threading import Condition, Thread
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from kanister_py.controller.machine.metrics import ControllerMetrics
+from kanister_py.controller.machine.part import PartTools
 from kanister_py.core.errors import KanisterError, LeadershipLost, TransientError
 from kanister_py.core.retries import NO_END, RetryRule
 from kanister_py.executor.alarms import Alarm, Alarms
@@ -217,21 +217,18 @@ class WorkLoop(Generic[Key]):
     def __init__(
         self,
         name: str,
-        clock: Clock,
-        alarms: Alarms,
-        metrics: ControllerMetrics,
+        tools: PartTools,
         *,
         threads: int = 1,
         kind_of: Callable[[Key], str] | None = None,
         groups_of: GroupsOf[Key] | None = None,
     ) -> None:
         self._name = name
-        self._clock = clock
-        self._metrics = metrics
+        self._clock, self._metrics = tools.clock, tools.metrics
         self._threads = max(1, threads)
         self._kind_of = kind_of
-        self.queue: WorkQueue[Key] = WorkQueue(clock, alarms, groups_of=groups_of)
-        metrics.watch_queue(
+        self.queue: WorkQueue[Key] = WorkQueue(tools.clock, tools.alarms, groups_of=groups_of)
+        self._metrics.watch_queue(
             name, lambda: float(self.queue.depth), lambda: self.queue.oldest_seconds
         )
 

@@ -108,9 +108,7 @@ class Schedules:
                 (RETENTION_LABEL, self._seen_deletions),
             )
         )
-        self._loop: WorkLoop[ObjectKey] = WorkLoop(
-            *("Schedule", clock, tools.alarms, tools.metrics), threads=_THREADS
-        )
+        self._loop = WorkLoop[ObjectKey]("Schedule", tools, threads=_THREADS)
         self._reconciler = ScheduleReconciler(tools, self._seen_runs.of, self._seen_deletions.of)
         self._beginning = Repeating(
             *(clock, "the look for schedules", self._begin),

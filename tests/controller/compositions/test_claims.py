@@ -90,10 +90,9 @@ class Office:
                 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
             ]
         )
-        kind = Kind(API, "XDatabase", True, Rules())
-        self.reconciler = ClaimReconciler(
-            part_tools(self.cluster, self.clock, self._tell), kind, "Database"
-        )
+        kind = Kind(API, "XDatabase", True, Rules(), claim_kind="Database")
+        tools = part_tools(self.cluster, self.clock, self._tell)
+        self.reconciler = ClaimReconciler(tools, kind)
 
     def _tell(self, _subject: Subject, _kind: str, reason: str, message: str) -> None:
         self.told.append(f"{reason}: {message}")
