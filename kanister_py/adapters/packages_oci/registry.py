@@ -60,6 +60,8 @@ _TITLE: Final = "org.opencontainers.image.title"
 _UNPACKED: Final = "io.deis.oras.content.unpack"
 _DEFAULT_FILE: Final = "input.yaml"
 _FILE_SECONDS: Final = 30.0
+_IMAGE_SECONDS: Final = 3600.0
+"""The patience for a whole image, with a person who waits for it."""
 _LOOPBACK: Final = re.compile(r"(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?")
 
 
@@ -68,7 +70,7 @@ class OciPackages:
 
     Registries on this machine are spoken to without TLS, as container tools do.
     `timeout_seconds` is the patience for one answer, `read_seconds` for all that is read of
-    one package, `image_seconds` for a whole image, with a person who waits for it.
+    one package.
     """
 
     def __init__(
@@ -78,13 +80,11 @@ class OciPackages:
         ca_file: Path | None = None,
         timeout_seconds: float = 30.0,
         read_seconds: float = 300.0,
-        image_seconds: float = 3600.0,
     ) -> None:
         self._cache = cache
         self._ca_file = ca_file
         self._timeout_seconds = timeout_seconds
         self._read_seconds = read_seconds
-        self._image_seconds = image_seconds
         self._seen: set[tuple[str, str]] = set()
         """Digests that were held against their content, by the repository they are in."""
 
@@ -144,7 +144,7 @@ class OciPackages:
     ) -> str:
         """Bring an image to its registry under its tag, and give its digest."""
         manifest = image.manifest()
-        with self._exchange(reference, self._image_seconds) as exchange:
+        with self._exchange(reference, _IMAGE_SECONDS) as exchange:
             session = _Session(exchange, reference, logins)
             for blob in (*image.layers, image.config):
                 session.upload(blob)
@@ -158,7 +158,7 @@ class OciPackages:
 
     def pull(self, reference: PackageReference, logins: Sequence[RegistryLogin] = ()) -> Image:
         """Give an image whole, to build another on."""
-        with self._exchange(reference, self._image_seconds) as exchange:
+        with self._exchange(reference, _IMAGE_SECONDS) as exchange:
             session = _Session(exchange, reference, logins)
             manifest = session.image_manifest(reference.digest or reference.tag)
             left = _MAX_IMAGE_BYTES

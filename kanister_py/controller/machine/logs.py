@@ -31,6 +31,8 @@ PHASE_LOGGER: Final = "kanister_py.phase"
 _FIELDS: Final = "kanister_py_fields"
 _MOST_WAITING: Final = 20_000
 _FLUSH_SECONDS: Final = 5.0
+_MOST_BYTES: Final = 16 * 1024 * 1024
+_MOST_LINES: Final = 2000
 
 
 def fields_of(**fields: Any) -> dict[str, Any]:
@@ -165,12 +167,8 @@ class _Book:
 class PhaseLines:
     """The last lines of the phases of the last runs, within a bound on all of them together."""
 
-    def __init__(
-        self, clock: Clock, *, most_bytes: int = 16 * 1024 * 1024, most_lines: int = 2000
-    ) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._most_bytes = most_bytes
-        self._most_lines = most_lines
         self._lock = Lock()
         self._books: OrderedDict[ObjectKey, _Book] = OrderedDict()
         self._size = 0
@@ -197,11 +195,11 @@ class PhaseLines:
             book.written += 1
             book.lines.append(PhaseLine(book.written, time, place, text))
             self._grow(book, _weight(text))
-            while len(book.lines) > self._most_lines:
+            while len(book.lines) > _MOST_LINES:
                 self._grow(book, -_weight(book.lines.popleft().text))
-            while self._size > self._most_bytes and (oldest := next(iter(self._books))) != key:
+            while self._size > _MOST_BYTES and (oldest := next(iter(self._books))) != key:
                 self._size -= self._books.pop(oldest).size
-            while self._size > self._most_bytes and len(book.lines) > 1:
+            while self._size > _MOST_BYTES and len(book.lines) > 1:
                 self._grow(book, -_weight(book.lines.popleft().text))
         for call in self._listeners:
             call(key)
