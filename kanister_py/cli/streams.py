@@ -40,8 +40,10 @@ def open_streams() -> None:
 
 
 def patient(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    pipe = _Pipe(stream.fileno(), "w", closefd=False)
     return io.TextIOWrapper(
-        io.BufferedWriter(_Pipe(stream.fileno(), "w", closefd=False)),
+        # With PYTHONUNBUFFERED, everything is written at once.
+        pipe if stream.write_through else io.BufferedWriter(pipe),
         stream.encoding,
         stream.errors,
         line_buffering=stream.line_buffering,
@@ -52,5 +54,6 @@ def patient(stream: io.TextIOWrapper) -> io.TextIOWrapper:
 def is_read(stream: TextIO) -> bool:
     """Say whether somebody may still read a stream: who follows something ends if not."""
     stream.flush()
-    raw = getattr(getattr(stream, "buffer", None), "raw", None)
-    return not (isinstance(raw, _Pipe) and raw.is_unread)
+    buffer = getattr(stream, "buffer", None)
+    pipe = getattr(buffer, "raw", buffer)
+    return not (isinstance(pipe, _Pipe) and pipe.is_unread)
