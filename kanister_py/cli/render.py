@@ -204,7 +204,6 @@ def _print(args: argparse.Namespace, form: str, rendering: Rendering) -> int:
             made = masked
         documents += made
         renders.append(_as_data(result, made, args))
-    failed = [each for each in results if each.error is not None]
     if is_masked:
         documents, renders = masker.mask_data(documents), masker.mask_data(renders)
     if form == "json":
@@ -216,9 +215,10 @@ def _print(args: argparse.Namespace, form: str, rendering: Rendering) -> int:
         write_text(_yaml_of(documents))
     if was_masked:
         say("note: data of Secrets are masked; --show-secrets prints them")
-    for each in failed:
-        _say_failure(each, masker, several=len(results) > 1)
-    return 1 if failed else 0
+    for each, place in zip(results, rendering.places, strict=True):
+        if each.error is not None:
+            _say_failure(each, place, masker, several=len(results) > 1)
+    return 1 if any(each.error is not None for each in results) else 0
 
 
 def _traces(args: argparse.Namespace, rendering: Rendering) -> list[Data]:
@@ -290,11 +290,12 @@ def _yaml_of(documents: Sequence[Mapping[str, Any]]) -> str:
     return "".join(f"---\n{dump_go_yaml(each)}" for each in documents)
 
 
-def _say_failure(result: Rendered, masker: Masker, *, several: bool) -> None:
+def _say_failure(result: Rendered, place: str, masker: Masker, *, several: bool) -> None:
     assert result.error is not None  # or it would not have failed
     if several:
         say(f"{result.composite['kind']} {result.composite['metadata']['name']}:")
-    say_error(ComposeFailed(masker.mask(f"cannot compose resources: {result.error.message}")))
+    why = f"cannot compose resources: {result.error.message}"
+    say_error(ComposeFailed(masker.mask(f"{place}: {why}" if place else why)))
 
 
 class ComposeFailed(UsageError):

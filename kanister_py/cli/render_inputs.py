@@ -25,6 +25,7 @@ class Inputs(NamedTuple):
 
     xrs: tuple[Data, ...]
     composition: Composition
+    composition_document: Document
     functions: tuple[Document, ...] | None
     function_annotations: dict[str, str]
     observed: tuple[Data, ...] = ()
@@ -65,6 +66,7 @@ def read_inputs(args: argparse.Namespace, inline: Mapping[str, Data] | None = No
     return Inputs(
         xrs,
         parse_composition(compositions[0]),
+        compositions[0],
         tuple(documents_at(args.functions)) if args.functions else None,
         dict(args.function_annotations),
         tuple(_objects(args.observed_resources)),

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kanister_py import wiring
 from kanister_py.core.compositions.dry_run import served_alike
+from kanister_py.core.compositions.endpoints import BUILTIN, scheme_of
 from kanister_py.core.compositions.installed import BUILT_IN_LEFT_OUT, stand_ins_used
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
+from kanister_py.core.compositions.pipeline import PipelineFatal
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.parts import controller_of, labels_of, metadata_of
 from kanister_py.executor.given_manifests import ManifestSource
@@ -21,17 +23,22 @@ if TYPE_CHECKING:
     from kanister_py.cli.render_inputs import Inputs
     from kanister_py.core.compositions.dry_run import Rendered
     from kanister_py.core.compositions.messages import Data
+    from kanister_py.core.errors import KanisterError
     from kanister_py.executor.response_cache import ResponseCache
     from kanister_py.executor.step_artifacts import StepArtifacts
 
 
 class Rendering(NamedTuple):
-    """Results of all XRs. `records` has the calls of their steps, if they were to be kept."""
+    """Results of all XRs. `records` has the calls of their steps, if they were to be kept.
+
+    `places` says of each result in which line stands what a function refused, if that is known.
+    """
 
     inputs: Inputs
     results: list[Rendered]
     records: list[list[Record]]
     notices: list[Notice]
+    places: list[str]
 
 
 class Renderer:
@@ -97,7 +104,33 @@ class Renderer:
             for each in notices
             if each.reason != BUILT_IN_LEFT_OUT or each.facts["function"] in unreached
         ]
-        return Rendering(inputs, results, records, notices)
+        places = [_place_of(each.error, inputs, functions) for each in results]
+        return Rendering(inputs, results, records, notices, places)
+
+
+def _place_of(
+    error: KanisterError | None, inputs: Inputs, functions: wiring.RenderFunctions
+) -> str:
+    """Say where the input stands that a built-in function has refused; empty if nobody knows."""
+    if not isinstance(error, PipelineFatal):
+        return ""
+    from kanister_py.core.blueprints.lint.pipelines import path_in_input
+    from kanister_py.executor.python_functions import load_python_function
+
+    family = functions.revisions.family(error.function)
+    endpoint = next((each.endpoint for each in family if each.name == error.revision), "")
+    names = [each.name for each in inputs.composition.steps]
+    document, index = inputs.composition_document, names.index(error.step)
+    given = document.node_at(path_in_input(index, ""))
+    if given is None or scheme_of(endpoint) != BUILTIN:
+        return ""
+    code = load_python_function(endpoint, wiring.read_functions().registry).code
+    refusal_of = getattr(code, "refusal_of", None)
+    refused = refusal_of(given.value) if refusal_of is not None else None
+    if refused is None:
+        return ""
+    line = document.place_of(path_in_input(index, refused.path)).line
+    return f"{document.file}:{line}" if line else ""
 
 
 def _unreached_function(result: Rendered) -> str | None:

@@ -591,7 +591,7 @@ FROM_REGION = "fromFieldPath: spec.region"
         ),
     ],
 )
-def test_lint_finds_what_render_refuses_in_the_input_of_a_built_in_function(
+def test_lint_and_render_refuse_a_wrong_input_of_a_built_in_function_at_the_same_line(
     kanister: CommandLine,
     tmp_path: Path,
     function: str,
@@ -603,7 +603,9 @@ def test_lint_finds_what_render_refuses_in_the_input_of_a_built_in_function(
     text = PIPELINE.replace("NAME", function).replace("INPUT", given)
     xr = "apiVersion: example.org/v1\nkind: App\nmetadata: {name: shop}\n"
     folder = write(tmp_path, apps=text, xr=xr)
-    assert kanister("render", str(folder / "xr.yaml"), str(folder / "apps.yaml")).code == 1
+    rendered = kanister("render", str(folder / "xr.yaml"), str(folder / "apps.yaml"))
+    assert rendered.code == 1
+    assert f"error: {folder / 'apps.yaml'}:{line}: cannot compose resources: " in rendered.err
     done = kanister("lint", str(folder / "apps.yaml"), "-o", "json")
     assert done.code == 1
     (found,) = json.loads(done.out)["findings"]

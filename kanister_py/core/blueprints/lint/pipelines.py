@@ -15,6 +15,7 @@ from kanister_py.core.blueprints.lint.structure import check_form
 from kanister_py.core.blueprints.lint.versions import check_version
 from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import InvalidVersion, did_you_mean
+from kanister_py.core.objects.documents import Path
 from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
 from kanister_py.core.objects.parts import annotations_of, metadata_of, spec_of
 from kanister_py.core.objects.reading import mapping_of
@@ -256,7 +257,9 @@ def _check_input(
     refused = None if read is None else read(given)
     if entry is None or refused is None:
         return
-    spot = step.spot(entry.function, "input", *_steps_in(refused.path))
+    path = path_in_input(step.at, refused.path)
+    phase = str(step.data.get("step") or "")
+    spot = Spot(step.found, path, phase=phase, function=entry.function)
     meant = context.hints.did_you_mean(refused.word, refused.known) if refused.word else ""
     where = f"{refused.path}: " if refused.path else ""
     message = f"{where}{refused.message[:1].upper()}{refused.message[1:]}{meant}"
@@ -280,11 +283,13 @@ def _choice_for(ask: Ask, context: Context) -> tuple[Choice[FunctionEntry] | Non
     return check_version(ask.spot, asked, context, FunctionKind.COMPOSITION)
 
 
-def _steps_in(path: str) -> tuple[str | int, ...]:
+def path_in_input(index: int, path: str) -> Path:
+    """Say where in a Composition a path of the input of a step is."""
     try:
-        return parse_field_path(path).steps
+        steps = parse_field_path(path).steps
     except FieldPathError:
-        return ()
+        steps = ()
+    return ("spec", "pipeline", index, "input", *steps)
 
 
 def _check_versions(
