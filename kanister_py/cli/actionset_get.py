@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from kanister_py.cli.connection import add_listing
 from kanister_py.cli.output import Cell, Line, Tint, list_of, say, table_of_objects, write_data
-from kanister_py.cli.parser import switch
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.actionsets.stored_status import STATUS_ANNOTATION, read_status_data
 from kanister_py.core.objects.durations import whole_seconds
@@ -28,11 +28,7 @@ _COLOURS: Final = {"complete": "green", "failed": "red", "running": "blue"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", metavar="NAME", nargs="*", help="these alone; default: all")
-    switch(parser, "-A", "--all-namespaces")
-    parser.add_argument("-l", "--selector", default="", help="those with these labels")
-    parser.add_argument(
-        "-o", "--output", choices=("table", "json", "yaml", "name"), default="table"
-    )
+    add_listing(parser)
 
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:

@@ -41,6 +41,14 @@ def add_verbs_on_cluster(
         add_connection(own)
 
 
+def add_listing(parser: argparse.ArgumentParser) -> None:
+    """Take the flags that say which objects of a cluster are listed, and how."""
+    switch(parser, "-A", "--all-namespaces")
+    parser.add_argument("-l", "--selector", default="", help="those with these labels")
+    forms = ("table", "json", "yaml", "name")
+    parser.add_argument("-o", "--output", choices=forms, default="table")
+
+
 @contextmanager
 def connected(args: argparse.Namespace) -> Iterator[Cluster | None]:
     """Open the cluster that the user asked for, if it is a real one.

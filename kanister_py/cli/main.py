@@ -13,7 +13,7 @@ from keyword import iskeyword
 from types import ModuleType
 
 from kanister_py.cli import exit_codes
-from kanister_py.cli.parser import CommandLineError, Parser, ShowHelp, did_you_mean
+from kanister_py.cli.parser import CommandLineError, Parser, ShowHelp, nearest_among
 from kanister_py.cli.streams import open_streams
 
 PROGRAM = "kanister-py"
@@ -147,9 +147,7 @@ def _command_of(words: list[str]) -> tuple[str, list[str]]:
         raise ShowHelp(f"{PROGRAM} {_version()}\n")
     command = ALIASES.get(words[0], words[0])
     if command not in COMMANDS and command not in HIDDEN:
-        from kanister_py.core.objects.documents import nearest
-
-        meant = did_you_mean(nearest(command, [*COMMANDS, *ALIASES]))
+        meant = nearest_among(command, [*COMMANDS, *ALIASES])
         what = "flag" if command.startswith("-") else "command"
         raise CommandLineError(f"Unknown {what} {words[0]!r}{meant}", PROGRAM)
     return command, words[1:]

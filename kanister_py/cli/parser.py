@@ -139,22 +139,18 @@ class Parser(argparse.ArgumentParser):
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
-            from kanister_py.core.objects.documents import nearest
-
             known = [str(each) for each in action.choices]
-            meant = did_you_mean(nearest(str(value), known))
+            meant = nearest_among(str(value), known)
             raise argparse.ArgumentError(
                 action, f"must be one of {', '.join(known)}, found {value!r}{meant}"
             )
 
     def _unknown(self, word: str) -> NoReturn:
-        from kanister_py.core.objects.documents import nearest
-
         flag = word.partition("=")[0]
         if not flag.startswith("-"):
             self.error(f"unexpected {word!r}")
         known = [each for action in self._actions for each in action.option_strings]
-        self.error(f"unknown flag {flag}{did_you_mean(nearest(flag, known))}")
+        self.error(f"unknown flag {flag}{nearest_among(flag, known)}")
 
     def parse_known_args(  # type: ignore[override]  # argparse overloads on its namespace
         self, args: Sequence[str] | None = None, namespace: Any = None
@@ -194,16 +190,19 @@ def add_tracing_argument(group: Any) -> None:
     )
 
 
-def did_you_mean(near: Sequence[str]) -> str:
-    return f"; did you mean {' or '.join(near)}?" if near else ""
+def nearest_among(text: str, known: Sequence[str]) -> str:
+    """Ask whether one of the known words is meant; nothing if none is near."""
+    # Loaded for mistakes alone.
+    from kanister_py.core.errors import did_you_mean
+    from kanister_py.core.objects.documents import nearest
+
+    return did_you_mean(nearest(text, known))
 
 
 def meant_among(text: str, known: Iterable[str]) -> str:
     """Say which of the known words is meant, perhaps, or else which there are."""
-    from kanister_py.core.objects.documents import nearest
-
     known = [*known]
-    return did_you_mean(nearest(text, known)) or f"; there are {', '.join(known)}"
+    return nearest_among(text, known) or f"; there are {', '.join(known)}"
 
 
 def seconds(text: str) -> float:

@@ -19,14 +19,12 @@ was cancelled.
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import (
@@ -51,6 +49,7 @@ from kanister_py.cli.parser import (
     seconds_from,
     switch,
 )
+from kanister_py.cli.stop_signals import StopSignals
 from kanister_py.cli.view import View, view_on
 
 if TYPE_CHECKING:
@@ -63,6 +62,8 @@ if TYPE_CHECKING:
     from kanister_py.runs import RunSettings
 
 _LOOK_SECONDS = 0.1
+# Ctrl-Z is another signal, and the live view's.
+_STOPS = ("SIGINT", "SIGTERM")
 _BRINGS = "-f FILE gives its manifest; --secret, --config-map and --profile name another one"
 _ARTIFACTS = {".ArtifactsIn": "--state DIR --artifacts-from RUN: what an earlier run left"}
 
@@ -144,7 +145,7 @@ def run(args: argparse.Namespace) -> int:
     clock = system_clock()
     view = view_on(sys.stderr, clock)
     began = clock.monotonic()
-    with connected(args) as cluster, _Interrupts() as interrupts, view:
+    with connected(args) as cluster, StopSignals() as signals, view:
         if args.pods:
             say_warning(pods_warning(args.pods))
         if args.locations:
@@ -153,12 +154,12 @@ def run(args: argparse.Namespace) -> int:
             started = _start(args, page or view, cluster)
             if page is not None:
                 page.run = started
-            is_stopped = _follow(started, interrupts, view, args.timeout)
+            is_stopped = _follow(started, signals, view, args.timeout)
             why_broken = _why_broken(started)
             view.refresh(started.name, started.progress, started.notices)
             view.clear()
             if page is not None and is_terminal(sys.stderr):
-                _stay(interrupts)
+                _stay(signals)
     seconds = clock.monotonic() - began
     code = _end(started, args, seconds, view.width, is_stopped=is_stopped)
     if why_broken is not None:
@@ -200,12 +201,13 @@ def _page(args: argparse.Namespace, view: View, clock: Clock) -> Iterator[RunPag
         yield page
 
 
-def _stay(interrupts: _Interrupts) -> None:
+def _stay(signals: StopSignals) -> None:
     """Keep the page until the next Ctrl-C."""
+    while signals.wait(0):
+        pass  # what came before
     say("The run is over; the page stays until Ctrl-C")
-    seen = interrupts.count
-    while interrupts.count == seen:
-        time.sleep(_LOOK_SECONDS)
+    while signals.wait() not in _STOPS:
+        pass
 
 
 def _start(args: argparse.Namespace, onlooker: Onlooker, cluster: Cluster | None) -> Run:
@@ -268,35 +270,16 @@ def _gives(args: argparse.Namespace) -> dict[str, str]:
     }
 
 
-class _Interrupts:
-    """Counts Ctrl-C instead of breaking off wherever the process happens to be."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self._before: Any = None
-
-    def __enter__(self) -> Self:
-        self._before = signal.signal(signal.SIGINT, self._note)
-        self._before_term = signal.signal(signal.SIGTERM, self._note)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
-        signal.signal(signal.SIGTERM, self._before_term)
-
-    def _note(self, _signal: int, _frame: FrameType | None) -> None:
-        self.count += 1
-
-
-def _follow(started: Run, interrupts: _Interrupts, view: View, timeout: float | None) -> bool:
+def _follow(started: Run, signals: StopSignals, view: View, timeout: float | None) -> bool:
     """Wait for the end, and say whether a second Ctrl-C came before it."""
     deadline = None if timeout is None else time.monotonic() + timeout
-    was_cancelled = False
+    interrupts, was_cancelled = 0, False
     while not started.is_over:
-        if interrupts.count >= 2:
+        interrupts += signals.wait(0) in _STOPS
+        if interrupts >= 2:
             started.stop()
             return True
-        if interrupts.count and not was_cancelled:
+        if interrupts and not was_cancelled:
             was_cancelled = True
             view.tell("Cancelling; deferred phases still run. Ctrl-C again stops at once")
             started.cancel()

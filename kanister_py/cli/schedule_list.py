@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from kanister_py.cli.connection import add_listing
 from kanister_py.cli.output import Cell, Line, Tint, list_of, say, table_of_objects, write_data
-from kanister_py.cli.parser import switch
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.objects.durations import whole_seconds
 from kanister_py.core.objects.parts import conditions_of, spec_of, status_of
@@ -26,11 +26,7 @@ COLOURS: Final = {"complete": "green", "failed": "red", "running": "blue"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    switch(parser, "-A", "--all-namespaces")
-    parser.add_argument("-l", "--selector", default="", help="those with these labels")
-    parser.add_argument(
-        "-o", "--output", choices=("table", "json", "yaml", "name"), default="table"
-    )
+    add_listing(parser)
 
 
 def run(args: argparse.Namespace, cluster: Cluster) -> int:
