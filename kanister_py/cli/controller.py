@@ -79,7 +79,6 @@ if TYPE_CHECKING:
     from kanister_py.http_api.app import Check
     from kanister_py.http_api.discovery import Revisions
     from kanister_py.http_api.guard import Review
-    from kanister_py.http_api.live.routes import Pages
     from kanister_py.http_api.phase_lines import LinesOf
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
@@ -285,7 +284,8 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
     from kanister_py.wiring import system_clock
 
     set_up_logging(args.log_format, sys.stderr, args.log_level)
-    taken = [] if args.no_http else _listen(args, stack)
+    addresses = ((args.host, args.port), (args.health_host, args.health_port))
+    taken = [stack.enter_context(listening(*each)) for each in (() if args.no_http else addresses)]
     webhook_at = None
     if args.webhook_port:
         webhook_at = stack.enter_context(listening(args.webhook_host, args.webhook_port))
@@ -479,8 +479,9 @@ def apps_of(
     from kanister_py.cli.installed import publication_of
     from kanister_py.executor.review_access import Access
     from kanister_py.http_api.app import build_app, build_health_app
-    from kanister_py.http_api.live.routes import live_routes
+    from kanister_py.http_api.live.routes import Pages, live_routes
     from kanister_py.http_api.metrics import Metrics
+    from kanister_py.wiring import pages_elsewhere, system_clock
 
     metrics = Metrics(controller.metrics.registry)
     checks = checks or controller.checks()
@@ -490,7 +491,8 @@ def apps_of(
     def live(metrics: Metrics) -> Sequence[BaseRoute]:
         if overview is None:
             return ()
-        pages = pages_of(overview, review if asks_for_tokens else None, elsewhere)
+        others = pages_elsewhere(elsewhere) if elsewhere else None
+        pages = Pages(overview, system_clock().now, review if asks_for_tokens else None, others)
         return live_routes(pages, overview, metrics)
 
     def shards() -> Mapping[str, object]:
@@ -529,11 +531,6 @@ def lines_of(lines: PhaseLines) -> LinesOf:
     return give
 
 
-def _listen(args: argparse.Namespace, stack: ExitStack) -> Sequence[socket.socket]:
-    addresses = ((args.host, args.port), (args.health_host, args.health_port))
-    return [stack.enter_context(listening(host, port)) for host, port in addresses]
-
-
 # Pages
 
 
@@ -556,12 +553,3 @@ def followed(
     )
     stack.callback(overview.close)
     return overview
-
-
-def pages_of(overview: Overview, review: Review | None, elsewhere: str) -> Pages:
-    """Make the pages; those of composite resources are another controller's, if one is named."""
-    from kanister_py.http_api.live.routes import Pages
-    from kanister_py.wiring import pages_elsewhere, system_clock
-
-    others = pages_elsewhere(elsewhere) if elsewhere else None
-    return Pages(overview, system_clock().now, review, others)

@@ -13,10 +13,16 @@ if TYPE_CHECKING:
     from kanister_py.http_api.app import Ask
 
 PATH: Final = "/v1/namespaces/{namespace}/actionsets/{name}/lines"
-MOST_DIGITS: Final = 11
+_MOST_DIGITS: Final = 11
 
 LinesOf = Callable[[str, str, int], Sequence[Mapping[str, Any]]]
 """Gives the lines of the ActionSet of a namespace and name, from behind a number on."""
+
+
+def number_in(text: str) -> int:
+    """Give the number of a line that a client has; what is none asks for all."""
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    return int(text) if is_number else 0
 
 
 def lines_route(lines: LinesOf) -> Ask:
@@ -27,8 +33,7 @@ def lines_route(lines: LinesOf) -> Ask:
 
     def give(parts: Mapping[str, str], wishes: Wishes) -> Answer:
         wanted = parse_qs(wishes.query.decode("latin-1")).get("after", ["0"])[-1]
-        is_number = wanted.isascii() and wanted.isdigit() and len(wanted) <= MOST_DIGITS
-        found = lines(parts["namespace"], parts["name"], int(wanted) if is_number else 0)
+        found = lines(parts["namespace"], parts["name"], number_in(wanted))
         return json_answer(200, {"lines": list(found)}, {"cache-control": "no-store"})
 
     return give

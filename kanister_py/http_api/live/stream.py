@@ -16,6 +16,7 @@ from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.visible import visible
 from kanister_py.http_api.answers import encoded_headers
 from kanister_py.http_api.live.session import header_of
+from kanister_py.http_api.phase_lines import number_in
 from kanister_py.ports.overview import Overview
 
 # What comes in bursts is sent together.
@@ -25,7 +26,6 @@ _BEAT_SECONDS: Final = 15.0
 # A browser that watches longer comes again by itself, and its right is looked at anew.
 _LONGEST_SECONDS: Final = 600.0
 _LOOK_ELSEWHERE_SECONDS: Final = 2.0
-_MOST_DIGITS: Final = 11
 
 _HEADERS: Final = encoded_headers(
     {
@@ -80,8 +80,7 @@ class EventStream:
     async def _of_one(self, scope: Scope, send: Send, parts: Mapping[str, str]) -> None:
         wanted = (parts["namespace"], parts["name"])
         after = header_of(scope, b"last-event-id") or scope["query_string"].decode("latin-1")
-        is_number = after.isascii() and after.isdigit() and len(after) <= _MOST_DIGITS
-        number, has_changed = int(after) if is_number else 0, True
+        number, has_changed = number_in(after), True
         with Happening(self._overview, *wanted) as happening:
             while True:
                 lines = await run_in_threadpool(self._lines, *wanted, number)
