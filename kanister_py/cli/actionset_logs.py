@@ -60,7 +60,7 @@ def print_lines(
         is_over = (read_status(found) or Status()).is_final
         for line in source.new_lines(found):
             has_any = True
-            if _is_wanted(line, args):
+            if args.action in ("", line.action) and args.phase in ("", line.phase):
                 has_wanted = True
                 _print(line, args.output)
         has_reader = is_read(sys.stdout)
@@ -73,15 +73,12 @@ def print_lines(
 
 def _why_nothing(args: argparse.Namespace, *, is_over: bool, has_any: bool) -> str:
     if has_any:
-        asked = [f"{what} {name}" for what, name in _asked(args) if name]
+        wanted = (("action", args.action), ("phase", args.phase))
+        asked = [f"{what} {name}" for what, name in wanted if name]
         return f"No line of {args.name} is from {' and '.join(asked)}; others are"
     if not is_over:
         return f"No phase of {args.name} has written a line yet"
     return f"No phase of {args.name} has written a line, or none is kept any more"
-
-
-def _asked(args: argparse.Namespace) -> tuple[tuple[str, str], ...]:
-    return ("action", args.action), ("phase", args.phase)
 
 
 def _source(args: argparse.Namespace, cluster: Cluster) -> LineSource:
@@ -95,10 +92,6 @@ def _source(args: argparse.Namespace, cluster: Cluster) -> LineSource:
         token = Path(args.token_file).read_text(encoding="utf-8") if args.token_file else ""
         return lines_of_controller(args.server, token.strip())
     return LinesOfPods(cluster, args.controller_namespace)
-
-
-def _is_wanted(line: PrintedLine, args: argparse.Namespace) -> bool:
-    return args.action in ("", line.action) and args.phase in ("", line.phase)
 
 
 def _print(line: PrintedLine, form: str) -> None:

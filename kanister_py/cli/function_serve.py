@@ -132,7 +132,7 @@ def _serve(args: argparse.Namespace, target: Target) -> int:
         if args.link is None:
             _say_serving(args, target, server.port)
             signals.wait()
-            say("Stopping; calls under way are answered first")
+            _say_stopping()
         else:
             args.link.tell_ready()
             signals.wait(None, args.link.fileno())
@@ -176,10 +176,9 @@ def _serve_by_many(args: argparse.Namespace, target: Target) -> int:
 
 
 def _say_serving(args: argparse.Namespace, target: Target, bound: int) -> None:
-    host = f"[{_host(args)}]" if ":" in _host(args) else _host(args)
     how = "in the clear" if args.insecure else "with TLS"
     many = f" by {args.processes} processes" if args.processes > 1 else ""
-    say(f"Serving {target.title}{many} on {host}:{bound} {how}")
+    say(f"Serving {target.title}{many} on {_address(args, bound)} {how}")
 
 
 def _say_stopping() -> None:
@@ -204,6 +203,11 @@ def _host(args: argparse.Namespace) -> str:
     return args.host or ("127.0.0.1" if args.insecure else "0.0.0.0")  # noqa: S104 - functions are called from other pods, and callers must show a certificate
 
 
+def _address(args: argparse.Namespace, bound: int) -> str:
+    host = _host(args)
+    return f"[{host}]:{bound}" if ":" in host else f"{host}:{bound}"
+
+
 def _settings(args: argparse.Namespace) -> ServerSettings:
     from kanister_py.grpc_api.certificates import ServerCertificates
     from kanister_py.grpc_api.server import ServerSettings
@@ -216,9 +220,8 @@ def _settings(args: argparse.Namespace) -> ServerSettings:
             f"Name the certificates with --tls-certs-dir or {_CERTIFICATES}, or serve in the "
             "clear with --insecure"
         )
-    host = f"[{_host(args)}]" if ":" in _host(args) else _host(args)
     return ServerSettings(
-        f"{host}:{args.link.port if args.link is not None else args.port}",
+        _address(args, args.link.port if args.link is not None else args.port),
         None if args.insecure else ServerCertificates(folder),
         limit_bytes=args.max_message_size,
         grace_seconds=args.grace,

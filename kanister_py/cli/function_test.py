@@ -116,7 +116,8 @@ def _read(path: Path) -> Any:
 
 
 def _run_cases(call: _Call, folder: Path, args: argparse.Namespace) -> int:
-    cases = sorted({each.parent for each in folder.rglob(f"{_REQUEST}.*") if _is_data(each)})
+    requests = folder.rglob(f"{_REQUEST}.*")
+    cases = sorted({each.parent for each in requests if each.suffix in _SUFFIXES})
     if not cases:
         raise refusal(folder, "there are no cases below it: CASE/request.yaml")
     tested = []
@@ -131,10 +132,6 @@ def _run_cases(call: _Call, folder: Path, args: argparse.Namespace) -> int:
     if args.junit:
         args.junit.write_text(junit_of("composition function", tested), encoding="utf-8")
     return 1 if failed else 0
-
-
-def _is_data(path: Path) -> bool:
-    return path.suffix in _SUFFIXES
 
 
 def _file(case: Path, stem: str) -> Path | None:

@@ -184,15 +184,12 @@ def _describe(functions: Functions, args: argparse.Namespace) -> int:
 
 
 def _described(family: Family[FunctionEntry], entry: FunctionEntry) -> dict[str, Any]:
-    reference = _reference(entry)
+    code = load_function(entry) if entry.target is not None else None
+    reference = version_reference(entry, code)
     reference["versions"] = [
         {"version": str(each.version), "status": status_of(each)} for each in family
     ]
     return reference
-
-
-def _reference(entry: FunctionEntry) -> dict[str, Any]:
-    return version_reference(entry, load_function(entry) if entry.target is not None else None)
 
 
 def _page(reference: Mapping[str, Any], *, markdown: bool, level: int = 1) -> Iterable[Line]:

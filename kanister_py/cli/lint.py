@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain",
         metavar="RULE",
-        type=_explainable,
+        type=lambda text: text if text == "all" else _known_rule(text),
         help="say what a rule is about, or `all` for a list of them",
     )
 
@@ -95,10 +95,6 @@ def _known_rule(text: str) -> str:
     raise argparse.ArgumentTypeError(f"no rule {text!r}{meant_among(text, known)}")
 
 
-def _explainable(text: str) -> str:
-    return text if text == "all" else _known_rule(text)
-
-
 def run(args: argparse.Namespace) -> int:
     """Judge every file, and give the exit code for what was found."""
     if args.explain:
@@ -108,7 +104,11 @@ def run(args: argparse.Namespace) -> int:
     if is_connected(args) and not args.cluster:
         raise CommandLineError("--context and the like go with --cluster")
     report, files, is_beyond = _lint(args)
-    findings = [each for each in report.findings if _is_wanted(each, args)]
+    findings = [
+        each
+        for each in report.findings
+        if not args.only_removed or each.rule in (REMOVED.id, *_UNJUDGED)
+    ]
     shown = findings
     if args.output not in ("json", "yaml") and not args.verbose:
         # A file in which all is well has no row.
@@ -180,10 +180,6 @@ def _reader(module: str) -> FormReader:
         return unknown, problems
 
     return read
-
-
-def _is_wanted(finding: Finding, args: argparse.Namespace) -> bool:
-    return not args.only_removed or finding.rule in (REMOVED.id, *_UNJUDGED)
 
 
 def _say_unreadable(findings: Sequence[Finding]) -> None:

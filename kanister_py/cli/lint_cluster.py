@@ -6,7 +6,7 @@ import argparse
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.actionsets.uses import Tally, runs_of, uses_of
@@ -55,7 +55,7 @@ def report_on(
         tally.add_blueprint(found)
         take({**blueprint, "kind": "Blueprint", "apiVersion": BLUEPRINTS.api_version})
     for actionset in every(cluster, ACTION_SETS, [namespace]):
-        status = _status_of(actionset)
+        status = read_status_data(actionset)
         tally.add_actionset(runs_of({**actionset, "status": status}))
         if (status or {}).get("state") not in ("complete", "failed"):
             take({**actionset, "kind": "ActionSet", "apiVersion": ACTION_SETS.api_version})
@@ -102,10 +102,6 @@ def _pipelines_of(cluster: Cluster) -> Iterator[tuple[Source, str]]:
             continue  # a cluster without them
         except Forbidden as error:
             say(f"note: {kind} objects are not looked at: {error.message}")
-
-
-def _status_of(actionset: KubeObject) -> dict[str, Any] | None:
-    return read_status_data(actionset)
 
 
 def _source_of(obj: KubeObject) -> Source:

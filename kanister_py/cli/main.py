@@ -144,7 +144,9 @@ def _command_of(words: list[str]) -> tuple[str, list[str]]:
             return _command_of([*words[1:], "--help"])
         raise ShowHelp(_help())
     if words[0] == "--version":
-        raise ShowHelp(f"{PROGRAM} {_version()}\n")
+        from kanister_py.functions.builtin import read_record
+
+        raise ShowHelp(f"{PROGRAM} {read_record()['release']}\n")
     command = ALIASES.get(words[0], words[0])
     if command not in COMMANDS and command not in HIDDEN:
         meant = nearest_among(command, [*COMMANDS, *ALIASES])
@@ -157,12 +159,6 @@ def module_of(command: str) -> ModuleType:
     # One of the commands is a word of Python's own.
     name = f"{command}_" if iskeyword(command) else command
     return import_module(f"kanister_py.cli.{name}")
-
-
-def _version() -> str:
-    from kanister_py.functions.builtin import read_record
-
-    return str(read_record()["release"])
 
 
 def _help() -> str:

@@ -29,7 +29,6 @@ from kanister_py.cli.parser import CommandLineError, object_reference, repeated,
 
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.rbac import Needs, Target
-    from kanister_py.core.objects.access import Access
     from kanister_py.ports.cluster import Cluster
 
 
@@ -86,12 +85,9 @@ def run(args: argparse.Namespace) -> int:
         say(f"Nothing is missing in namespace {args.namespace}{known}")
         return 0
     for access in needs.accesses:
-        say(f"missing: {access._replace(namespace=access.namespace or _place(access, where))}")
+        place = access.namespace or ("" if access.is_cluster_wide else where)
+        say(f"missing: {access._replace(namespace=place)}")
     return 1
-
-
-def _place(access: Access, namespace: str) -> str:
-    return "" if access.is_cluster_wide else namespace
 
 
 def _needs(args: argparse.Namespace, cluster: Cluster | None) -> tuple[str, Needs]:

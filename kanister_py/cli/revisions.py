@@ -283,7 +283,9 @@ def _collect(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -
 
     removed: list[dict[str, str]] = []
     kept: list[dict[str, Any]] = []
-    for kind, owner, family in _families(_chosen(inventory, args.kind)):
+    found = _chosen(inventory, args.kind)
+    for kind, owner in dict.fromkeys((each.kind, each.owner) for each in found):
+        family = [each for each in found if (each.kind, each.owner) == (kind, owner)]
         plan = _plan(inventory, owner, family, args.keep)
         kept += [
             {"kind": kind, "of": owner, "name": each.name, "why": list(each.why)}
@@ -313,12 +315,6 @@ def _collect(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -
 
     write_data({"dryRun": args.dry_run, "removed": removed, "kept": kept}, args.output, people)
     return 0
-
-
-def _families(found: Sequence[Known]) -> Iterator[tuple[str, str, list[Known]]]:
-    for kind, owner in dict.fromkeys((each.kind, each.owner) for each in found):
-        family = [each for each in found if (each.kind, each.owner) == (kind, owner)]
-        yield kind, owner, family
 
 
 def _plan(inventory: Inventory, owner: str, family: Sequence[Known], keep: int | None) -> Any:

@@ -149,7 +149,10 @@ def run(args: argparse.Namespace) -> int:
         if args.pods:
             say_warning(pods_warning(args.pods))
         if args.locations:
-            say_warning(_stand_in(args.locations))
+            say_warning(
+                f"The folder {args.locations} stands in for every store of a Profile: "
+                "nothing is sent to one"
+            )
         with _page(args, view, clock) as page:
             started = _start(args, page or view, cluster)
             if page is not None:
@@ -253,10 +256,6 @@ def _start_new(args: argparse.Namespace, settings: RunSettings) -> Run:
         settings=settings,
         **more,
     )
-
-
-def _stand_in(folder: Path) -> str:
-    return f"The folder {folder} stands in for every store of a Profile: nothing is sent to one"
 
 
 def _gives(args: argparse.Namespace) -> dict[str, str]:
