@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias
 
 from kanister_py.core.errors import UsageError
-from kanister_py.embedded.pods.messages import message_of
+from kanister_py.embedded.pods import message_of
 from kanister_py.values import NamedTuple
 
 
@@ -55,9 +55,6 @@ class Mount(NamedTuple):
     target: str
     read_only: bool = False
 
-    def as_dict(self) -> dict[str, Any]:
-        return {"source": self.source, "target": self.target, "read_only": self.read_only}
-
 
 class Launch(NamedTuple):
     """A container to start, or a command in one."""
@@ -75,18 +72,12 @@ class Launch(NamedTuple):
     def as_bytes(self) -> bytes:
         # In order of depth, so that a mount inside another one comes after it.
         mounts = sorted(self.mounts, key=lambda mount: mount.target.rstrip("/").count("/"))
-        spec = {
+        plain = {
             "argv": list(self.argv),
             "env": dict(self.env),
-            "cwd": self.folder,
-            "hostname": self.hostname,
-            "root": self.root,
-            "tmp": self.tmp,
-            "mounts": [mount.as_dict() for mount in mounts],
-            "exec": self.is_exec,
-            "sandboxed": self.is_sandboxed,
+            "mounts": [mount._asdict() for mount in mounts],
         }
-        return marshal.dumps(spec)
+        return marshal.dumps({**self._asdict(), **plain})
 
 
 class Exit(NamedTuple):

@@ -107,6 +107,11 @@ class NodeSetup:
             env[LOCATIONS_VARIABLE] = seen
         return env
 
+    def check_sandbox(self) -> None:
+        """Raise where there is to be a sandbox and is none, once the first process is there."""
+        if not self.launcher.namespaces and self.is_sandboxed:
+            raise ProcessesUnavailable(f"there is no sandbox: {self.launcher.why}")
+
     def folder_of(self, pod: Mapping[str, Any]) -> Path:
         """Say where a pod keeps what ends with it."""
         return self._run / "pods" / str(pod["metadata"]["uid"])

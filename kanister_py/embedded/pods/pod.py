@@ -12,7 +12,6 @@ from typing import Any, Final
 from kanister_py.core.errors import BadRequest, KanisterError, UsageError
 from kanister_py.core.objects.parts import annotations_of
 from kanister_py.embedded.pods.container import Container, Shared
-from kanister_py.embedded.pods.launcher import ProcessesUnavailable
 from kanister_py.embedded.pods.node_setup import NodeSetup
 from kanister_py.embedded.pods.pod_status import PodReport
 from kanister_py.embedded.pods.sessions import ProcessSession
@@ -145,8 +144,7 @@ class PodRun:
                 "or a real cluster",
                 reason="MountsUnavailable",
             )
-        if self._setup.is_sandboxed and not self._setup.launcher.namespaces:
-            raise ProcessesUnavailable(f"there is no sandbox: {self._setup.launcher.why}")
+        self._setup.check_sandbox()
         (self._folder / "root").mkdir(parents=True, exist_ok=True)
         volumes = Volumes(self._folder / "volumes", self._setup.claims, self._shared.sources)
         attempt = 0

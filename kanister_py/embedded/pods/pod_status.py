@@ -35,17 +35,6 @@ class PodReport:
         `failure` and `waiting` are a reason and a message: of the whole pod, and
         of containers that were never started.
         """
-        status = self._status(phase, containers, waiting)
-        if failure[0]:
-            status["reason"], status["message"] = failure
-        if status == self._last:
-            return None
-        self._last = copy.deepcopy(status)
-        return status
-
-    def _status(
-        self, phase: str, containers: Sequence[Container], waiting: tuple[str, str]
-    ) -> PodStatus:
         inits = [one for one in containers if one.kind != "main"]
         mains = [one for one in containers if one.kind == "main"]
         self._set_conditions(phase, inits, mains)
@@ -65,6 +54,11 @@ class PodReport:
         }
         if inits:
             status["initContainerStatuses"] = [_container_status(one, waiting) for one in inits]
+        if failure[0]:
+            status["reason"], status["message"] = failure
+        if status == self._last:
+            return None
+        self._last = copy.deepcopy(status)
         return status
 
     def _set_conditions(

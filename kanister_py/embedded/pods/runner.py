@@ -10,7 +10,6 @@ from typing import Any, Self
 
 from kanister_py.core.errors import BadRequest
 from kanister_py.embedded.pods import OWN_FOLDERS
-from kanister_py.embedded.pods.launcher import ProcessesUnavailable
 from kanister_py.embedded.pods.node_setup import NodeSetup
 from kanister_py.embedded.pods.pod import PodRun
 from kanister_py.ports.clock import Clock
@@ -43,8 +42,7 @@ class ProcessPodRunner:
 
     def wait_until_ready(self) -> None:
         """Come back when pods can be started; `ProcessesUnavailable` says why they never can."""
-        if not self._setup.launcher.namespaces and self._setup.is_sandboxed:
-            raise ProcessesUnavailable(f"there is no sandbox: {self._setup.launcher.why}")
+        self._setup.check_sandbox()
 
     @property
     def why_no_mounts(self) -> str:

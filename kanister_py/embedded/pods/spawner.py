@@ -19,9 +19,8 @@ import select
 import stat
 import sys
 
-from . import OWN_FOLDERS, linux
+from . import OWN_FOLDERS, line_of, linux, message_of
 from .linux import Ignored
-from .messages import line_of, message_of
 
 # As type checkers know it. What is left out here (types, paths, enums, JSON) takes as long as
 # three starts of Python, and the first pod waits for this process.
@@ -122,8 +121,8 @@ def _supervise(
 ) -> None:
     """Start one container or one command in it, pass on signals, tell how it ended."""
     streams, target = rest[:3], rest[3:]
-    is_exec = bool(spec.get("exec"))
-    network = linux.CLONE_NEWNET if spec["sandboxed"] else 0
+    is_exec: bool = spec["is_exec"]
+    network = linux.CLONE_NEWNET if spec["is_sandboxed"] else 0
     if namespaces and is_exec:
         user = linux.CLONE_NEWUSER if namespaces == "user" else 0
         linux.setns(target[0], _NAMESPACES | network | user)
@@ -222,7 +221,7 @@ def _be_first(spec: dict[str, Any], streams: list[int], report: int, result: int
     """Be process 1 of a container: make its root, start its command, reap until that ends."""
     try:
         build_root(spec)
-        if spec.get("hostname"):
+        if spec["hostname"]:
             socket.sethostname(spec["hostname"][:63])
     except OSError as error:
         _report(report, error)
@@ -250,14 +249,14 @@ def _run_command(spec: dict[str, Any], streams: list[int], report: int) -> None:
         for number in (*_FORWARDED, signal.SIGPIPE, signal.SIGCHLD, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         os.umask(0o022)
-        folder = spec.get("cwd") or "/"
+        folder = spec["folder"]
         with Ignored(OSError):
             # A runtime makes the working folder of a container that has none.
             os.makedirs(folder, exist_ok=True)
         os.chdir(folder)
         for place, fd in enumerate(streams):
             os.dup2(fd, place)
-        if spec["sandboxed"]:
+        if spec["is_sandboxed"]:
             linux.give_up_privileges()
         argv = spec["argv"]
     except OSError as error:
@@ -277,7 +276,7 @@ def build_root(spec: dict[str, Any]) -> None:
     sandbox there are only the folders of the system, and nothing in them can be changed.
     """
     root: str = spec["root"]
-    is_sandboxed = bool(spec["sandboxed"])
+    is_sandboxed: bool = spec["is_sandboxed"]
     linux.mount("", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
     linux.mount("tmpfs", root, "tmpfs", linux.MS_NODEV, "mode=0755")
     own = {root: True}
