@@ -142,7 +142,12 @@ def test_who_collects_revisions_knows_what_the_others_hold(
     part._settings = part._settings._replace(keeps_revisions=1)
     # Its watches are as late as they like.
     removed: list[str] = []
-    until(lambda: removed.extend(part.collect_revisions()) or removed)
+
+    def is_collected() -> bool:
+        removed.extend(part.collect_revisions())
+        return bool(removed)
+
+    until(is_collected)
     assert len(removed) == 1
     kept = {name_of(each) for each in composing.cluster.list(COMPOSITION_REVISIONS)}
     assert len(kept) == 2
