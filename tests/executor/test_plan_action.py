@@ -353,3 +353,43 @@ class TestAPlan:
     def test_is_there_for_actions_that_are(self) -> None:
         with pytest.raises(ActionNotFound):
             plan("come")
+
+
+@pytest.mark.parametrize(
+    ("read", "engine"),
+    [
+        pytest.param(".Phases.first.Secrets.keys.Data.passwd", "go", id="no such key"),
+        pytest.param(
+            "Phases.first.Secrets.keys.Data.passwd", "jinja2", id="no such key, in Jinja2"
+        ),
+        pytest.param(".Time | date", "go", id="an argument is missing"),
+        pytest.param("div 1 0", "go", id="a division by zero"),
+        pytest.param("env `HOME`", "go", id="the environment"),
+        pytest.param("1/0", "jinja2", id="a division by zero, in Jinja2"),
+        pytest.param('"a" + 1', "jinja2", id="a text and a number"),
+        pytest.param("Namespace.Name()", "jinja2", id="a call of a text"),
+    ],
+)
+def test_a_plan_is_red_for_a_text_that_fails_whatever_else_is_given(read: str, engine: str) -> None:
+    made = plan_of_text(read, engine=engine, objects=_KEYS)
+    assert made.has_errors
+    assert not made.lacking
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        'if not (index .Options "x") }}{{ fail "give x" }}{{ end',
+        "if not .Profile }}{{ fail `no` }}{{ end",
+        "range .Options }}{{ end }}{{ div 1 (sub (len .Options) 1)",
+        'define "t" }}{{ .Options.a }}{{ end }}{{ template "t" .',
+        "with $ }}{{ div 1 (sub (len .Options) 1) }}{{ end",
+    ],
+)
+def test_a_plan_leaves_open_what_may_fail_only_for_what_was_not_given(read: str) -> None:
+    made = plan_of_text(read)
+    assert not made.has_errors
+    assert made.lacking
+
+
+_KEYS = "{keys: {kind: Secret, name: keys, namespace: shop}}"

@@ -22,6 +22,7 @@ from kanister_py.core.registry.choose import Choice, asked_version, choose_versi
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.templates.engines import Engine, is_template
 from kanister_py.core.templates.errors import TemplateError, TemplateExecError, TemplateParseError
+from kanister_py.core.templates.param_types import ROOTS
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import ORIGINAL, Origin, Renderer, RenderFailed, is_no
 from kanister_py.core.templates.wording import explain_syntax
@@ -272,7 +273,20 @@ def _may_make(accesses: tuple[Access, ...] | None) -> bool:
 
 
 # A Secret or a ConfigMap by its name, below which nothing can be given apart.
-_IN_GIVEN_OBJECT = pattern_of(r"\(?(index )?\.(Secrets|ConfigMaps)[. ].")
+_IN_GIVEN_OBJECT = pattern_of(
+    r"\(*(index )?\.(Secrets|ConfigMaps)[. ]."
+    r"|\(*(index )?\.(Phases[. ]|DeferPhase\b).*\.(Secrets|ConfigMaps)\)?[. ]."
+)
+
+# Parts of a Go template that read of the tree without naming what: its top as a whole, and
+# templates that are called.
+_READS_ANYTHING = pattern_of(r"(\$|[\s({|]\.)[\s)|}]|\b(define|template|block)\b")
+
+# Maps at the top of the tree to which a later command line may add.
+_MAY_GROW = frozenset(
+    {"Options", "Secrets", "ConfigMaps", "ArtifactsIn", "Phases"}
+    | {"PodOverride", "PodAnnotations", "PodLabels"}
+)
 
 # Jinja2's words for a name that is missing, and ours for one below what is none.
 _UNDEFINED = pattern_of(r"'(?P<missing>[^']+)' is undefined in (?P<owner>[\w.]+);")
@@ -414,7 +428,11 @@ class TextPlanner:
             error = self._with_root(failure, reads)
             is_soft = any(_is_below(read, self._known.soft) for read in reads)
             is_static = isinstance(error.cause, TemplateParseError)
-            is_wrong = self._known.is_whole or self._is_wrong_in_given(error, reads)
+            is_wrong = (
+                self._known.is_whole
+                or self._is_wrong_in_given(error, reads)
+                or self._fails_over_given(text, reads)
+            )
             if is_static or (is_wrong and not is_soft):
                 if (path, error.why) not in self._reported:
                     self._reported.add((path, error.why))
@@ -449,6 +467,29 @@ class TextPlanner:
                 each.is_certain and f".{each.names[0]}" == owner for each in reads
             )
         return _IN_GIVEN_OBJECT.match(owner) is not None
+
+    def _fails_over_given(self, text: str, reads: Iterable[Read]) -> bool:
+        """Say whether a text that fails reads nothing but what is given, so that it always does."""
+        is_go = self._renderer.engine is Engine.GO
+        return not (is_go and _READS_ANYTHING.search(text)) and all(map(self._is_given, reads))
+
+    def _is_given(self, read: Read) -> bool:
+        """Say whether what is read is there, and stays what it is."""
+        root, *below = read.names
+        if root not in ROOTS or (root in _MAY_GROW and not below):
+            return False
+        facts = self._known.params.facts
+        if root == "Object" and facts.namespace is not None:
+            return False  # the namespace stands in where no object was given
+        if f".{root}" in _OF_OBJECT and below[:1] not in (["Name"], ["Namespace"]):
+            return False  # its pods come and go
+        here: Any = self._known.params.root
+        for name in read.names:
+            try:
+                here = here[name]
+            except (KeyError, TypeError):
+                return False
+        return here is not None and not getattr(here, "is_nil", False)
 
     def _missing_in(self, error: RenderFailed) -> tuple[str, str]:
         """Give the name that is missing, and what it is missing in; empty where it is not that."""
