@@ -17,6 +17,7 @@ from kanister_py.core.blueprints.lint.templates import (
 )
 from kanister_py.core.blueprints.model import Blueprint, Phase
 from kanister_py.core.blueprints.plan import (
+    NO_PROFILE,
     Known,
     Obstacle,
     PlannedPhase,
@@ -364,15 +365,15 @@ def _options_in(reads: Iterable[Read]) -> set[str]:
 
 
 def warnings_before(
-    blueprint: Blueprint, spec: ActionSpec, reads: Sequence[Read]
+    blueprint: Blueprint, spec: ActionSpec, seen: Foreseen
 ) -> Iterator[tuple[str, str]]:
     """Warn of what looks wrong before an action runs, each with its reason.
 
     An option that nothing reads is misspelt as a rule, and a Secret that an action
     declares is there to be given.
     """
-    for name in unused_options(spec, reads):
-        meant = did_you_mean(nearest(name, sorted(_options_in(reads))))
+    for name in unused_options(spec, seen.reads):
+        meant = did_you_mean(nearest(name, sorted(_options_in(seen.reads))))
         yield "OptionUnused", f"The option {name} is given, and {spec.name} reads it nowhere{meant}"
     action = blueprint.actions[spec.name]
     declared = (
@@ -385,3 +386,9 @@ def warnings_before(
             if name not in given:
                 message = f"{spec.name} declares the {what} {name} in {field}, and none is given"
                 yield "InputMissing", message
+    for phase in seen.phases:
+        if phase.is_wanted is not False and any(each.why == NO_PROFILE for each in phase.unknown):
+            message = (
+                f"{phase.name or spec.name} hands on the Profile, and none is given: it is null"
+            )
+            yield "InputMissing", message

@@ -203,7 +203,7 @@ def _look_first(
         raise ActionRefused(obstacles)
     warnings = [("NotChecked", each) for each in seen.unchecked]
     if not done:
-        warnings += warnings_before(course.blueprint, course.spec, seen.reads)
+        warnings += warnings_before(course.blueprint, course.spec, seen)
     return tuple([Warned(reason, masker.mask(text), name) for reason, text in warnings])
 
 

@@ -386,6 +386,22 @@ def test_a_declared_secret_that_is_not_given_is_worth_a_word() -> None:
     assert (warning.reason, "Secret db" in warning.message) == ("InputMissing", True)
 
 
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("kando --profile '{{ toJson .Profile }}'", ["InputMissing"], id="Go"),
+        pytest.param("kando --profile '{{ .Profile | toJson }}'", ["InputMissing"], id="piped"),
+        pytest.param("{{ with .Profile }}{{ toJson . }}{{ end }}", [], id="only if there is one"),
+        pytest.param("{{ if .Profile }}{{ toJson .Profile }}{{ end }}", [], id="asked for first"),
+    ],
+)
+def test_a_profile_that_kando_gets_and_that_is_not_given_is_worth_a_word(
+    text: str, want: list[str]
+) -> None:
+    run = ran(blueprint(act("first", text)))
+    assert [each.reason for each in run.notices] == want
+
+
 def test_a_secret_that_an_action_names_is_named_in_full_when_it_is_missing() -> None:
     named = {"db": {"name": "login", "namespace": "shop"}}
     run = ran(blueprint(act("first")), secrets=named)

@@ -393,3 +393,13 @@ def test_a_plan_leaves_open_what_may_fail_only_for_what_was_not_given(read: str)
 
 
 _KEYS = "{keys: {kind: Secret, name: keys, namespace: shop}}"
+
+
+@pytest.mark.parametrize(
+    ("read", "engine"), [("toJson .Profile", "go"), ("Profile | tojson", "jinja2")]
+)
+def test_a_plan_says_that_kando_would_get_no_profile(read: str, engine: str) -> None:
+    made = plan_of_text(read, engine=engine)
+    assert not made.has_errors
+    (why,) = made.lacking
+    assert why.startswith(".Profile is not there")

@@ -6,7 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from kanister_py.core.blueprints.model import Action, Blueprint, Phase
-from kanister_py.core.blueprints.reads import Read, check_condition, engine_of, reads_of
+from kanister_py.core.blueprints.reads import (
+    Read,
+    check_condition,
+    engine_of,
+    hands_on_profile,
+    reads_of,
+)
 from kanister_py.core.blueprints.texts import DEFER, is_condition
 from kanister_py.core.errors import (
     FunctionVersionNotFound,
@@ -30,6 +36,8 @@ from kanister_py.core.versions.semver import Version
 from kanister_py.gotemplate import Effects
 from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple
+
+NO_PROFILE = ".Profile is not there, and has no location: what gets it as JSON gets null"
 
 _NO_RELEASES: Mapping[str, Version] = {}
 
@@ -402,6 +410,10 @@ class TextPlanner:
             self._render(text, path, error.reason)
             return text
         self.reads += reads
+        is_without = self._known.params.facts.profile is None and path[:1] != ("if",)
+        if is_without and hands_on_profile(text, reads):
+            # No error: Kanister hands on `null`, too.
+            self.unknown.append(Unknown(text_of_path(path), (), NO_PROFILE))
         after, why = _outputs_in(reads), _why_open(reads, self._known.open)
         if _COSTLY.search(text):
             why = why or "what it makes is made when its turn comes"

@@ -19,6 +19,7 @@ from kanister_py.core.templates.go import parse_go
 from kanister_py.core.templates.param_types import ROOTS
 from kanister_py.gotemplate import nodes
 from kanister_py.gotemplate.builtins import BUILTINS
+from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
@@ -64,6 +65,21 @@ def reads_of(text: str, engine: Engine, *, inside_lists: bool = False) -> list[R
         top = () if is_own else None
         walker.block(body, _Scope(top, {"$": top}, is_own))
     return [each for each in walker.reads if inside_lists or EACH not in each.names]
+
+
+def hands_on_profile(text: str, reads: Collection[Read]) -> bool:
+    """Say whether a text hands the Profile on as JSON, as kando wants it, asking for none first."""
+    return (
+        any(each.names == ("Profile",) and each.is_certain for each in reads)
+        and _PROFILE_AS_JSON.search(text) is not None
+        and _IF_PROFILE.search(text) is None
+    )
+
+
+_PROFILE_AS_JSON: Final = pattern_of(
+    r"(?i)\bto(pretty|raw)?json[ (]+\$?\.?Profile\b(?!\.)|\bProfile *\| *to(pretty|raw)?json\b"
+)
+_IF_PROFILE: Final = pattern_of(r"\{\{-? *(else )?(if|with)\b[^}]*\.Profile\b")
 
 
 def reads_of_action(action: Action, engine: Engine) -> Iterator[Read]:
