@@ -34,6 +34,7 @@ from kanister_py.core.errors import (
     UsageError,
     did_you_mean,
 )
+from kanister_py.core.notices import Notice
 from kanister_py.core.objects.documents import Path, nearest
 from kanister_py.core.objects.locations import InvalidProfile, read_location
 from kanister_py.core.registry.choose import Choice
@@ -49,6 +50,7 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.values import NamedTuple
 
 MISSING = "ObjectMissing"
+NAME_TWICE = "PhaseNameTwice"
 _KINDS = ("Secrets", "ConfigMaps")
 
 
@@ -175,11 +177,21 @@ class _Looking:
         if written and planned.is_wanted and not isinstance(choice, KanisterError):
             unread = unread_artifacts(choice, written, (*texts.reads, *planned.reads))
             found += [texts.obstacle(("args",), error) for error in unread]
+        planned = planned._replace(notices=(*planned.notices, *self._of_one_name(phase)))
         self._is_sure[texts.phase] = planned.is_wanted is True
         self._may_make = self._may_make or planned.may_make
         self.reads += [*texts.reads, *planned.reads]
         self.obstacles += found
         self.phases.append(planned)
+
+    def _of_one_name(self, phase: Phase) -> Iterator[Notice]:
+        """Warn of an earlier phase of the same name: Kanister runs both, and one's output goes."""
+        if phase.name and any(each.name == phase.name for each in self.phases):
+            message = (
+                f"{self._name} has two phases called {phase.name}: "
+                "what is read of the first is lost once the second begins"
+            )
+            yield Notice(NAME_TWICE, message)
 
     def _check_store(self, planned: PlannedPhase) -> None:
         """Raise if a phase is sure to run, and the Profile names nothing that it can use."""
@@ -386,6 +398,8 @@ def warnings_before(
             if name not in given:
                 message = f"{spec.name} declares the {what} {name} in {field}, and none is given"
                 yield "InputMissing", message
+    twice = (each for phase in seen.phases for each in phase.notices if each.reason == NAME_TWICE)
+    yield from ((each.reason, each.message) for each in twice)
     for phase in seen.phases:
         if phase.is_wanted is not False and any(each.why == NO_PROFILE for each in phase.unknown):
             message = (

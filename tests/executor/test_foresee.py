@@ -685,3 +685,22 @@ def test_what_may_yet_be_a_kind_is_not_held_against_a_run(spec: str) -> None:
         blueprint(first, _ops(operation="create", spec=spec + "metadata: {name: b}\n")), "go"
     ).wait(180)
     assert [each["state"] for each in run.status["actions"][0]["phases"]] == ["complete", "failed"]
+
+
+def test_two_phases_of_one_name_are_worth_a_word_before_they_run() -> None:
+    run = ran(blueprint(act("first"), act("first")))
+    assert [each.reason for each in run.notices] == ["PhaseNameTwice"]
+
+
+@pytest.mark.parametrize("field", [{"timeout": "0s"}, {"timeout": "-5s"}])
+def test_a_phase_that_would_fail_at_once_for_its_timeout_is_refused(field: dict[str, str]) -> None:
+    (problem,) = problems_of(ran(blueprint(act("first"), act("second", **field))))
+    assert "timeout" in problem
+    assert _ACTED == []
+
+
+def test_an_output_of_the_defer_phase_that_a_phase_reads_refuses_the_run() -> None:
+    made = blueprint(act("first", "{{ .DeferPhase.Output.x }}"), deferPhase=act("last"))
+    (problem,) = problems_of(ran(made))
+    assert "the deferPhase runs later" in problem
+    assert _ACTED == []

@@ -19,6 +19,7 @@ from kanister_py.values import NamedTuple
 T = TypeVar("T")
 
 GROUP: Final = "cr.kanister.io"
+GROUP_VERSION: Final = f"{GROUP}/v1alpha1"
 
 # Taken for ours also without an apiVersion, which is then what is wrong with them.
 _OUR_KINDS = frozenset({"Blueprint", "ActionSet"})
@@ -207,6 +208,12 @@ def actions_of(found: Found) -> Iterator[tuple[int, Mapping[str, Any]]]:
 def parse_blueprint(found: Found) -> LocatedBlueprint:
     """Read a found object as a Blueprint, or refuse it with every problem in it."""
     located, problems = read_what_can_be_read(found)
+    version = located.blueprint.api_version
+    # Without one, it is at hand as a file, and lint says that no API server takes it.
+    if version not in ("", GROUP_VERSION) and located.is_read("apiVersion"):
+        problems.append(
+            found.problem(("apiVersion",), f"Must be {GROUP_VERSION}, found {version!r}")
+        )
     if problems:
         raise InvalidDocument(problems)
     return located
@@ -247,8 +254,7 @@ class ResourceReader(Reader):
         return {name: read(each, (*path, key, name)) for name, each in found.items()}
 
     def metadata(self, value: Any, path: Path) -> Metadata:
-        # What else stands in an object's metadata is the cluster's.
-        data = self.mapping(value, path)
+        data = self.mapping(value, path, _METADATA_KEYS)
         own = self.all_texts(data, ("name", "generateName", "namespace", "uid"), path)
         name, generate_name, namespace, uid = own
         labels, annotations = (self.texts(data, key, path) for key in ("labels", "annotations"))
@@ -301,6 +307,12 @@ class ResourceReader(Reader):
         return Artifact(self.texts(data, "keyValue", path), self.text(data, "kopiaSnapshot", path))
 
 
+# What stands in none of ours is the cluster's.
+_METADATA_KEYS = (
+    *("name", "generateName", "namespace", "uid", "labels", "annotations", "finalizers"),
+    *("ownerReferences", "resourceVersion", "generation", "creationTimestamp", "selfLink"),
+    *("deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"),
+)
 _ACTION_KEYS = (
     *("name", "kind", "configMapNames", "secretNames", "inputArtifactNames"),
     *("outputArtifacts", "phases", "deferPhase"),

@@ -229,12 +229,18 @@ def called_functions(spec: Mapping[str, Any]) -> set[str]:
     return {str(name) for name in named if name}
 
 
+# Revisions were served under the older two as well.
+_API_VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1", f"{GROUP}/v1alpha1")
+
+
 class _Reader(Reader):
     def composition(self, value: Any) -> Composition:
         data = self.mapping(value, ())
         if not is_composition(data):
             found = f"{data.get('kind')} of {data.get('apiVersion')}"
             self.note(("kind",), f"Must be a Composition of {GROUP}/v1, found {found}")
+        elif data["apiVersion"] not in _API_VERSIONS:
+            self.note(("apiVersion",), f"Must be {GROUP}/v1, found {data['apiVersion']!r}")
         metadata, at = self.member(data, "metadata", ())
         spec = self.mapping(data.get("spec"), ("spec",))
         # In a pipeline there are functions for what the old mode had fields for.

@@ -136,3 +136,11 @@ class TestBlueprintsAreFound:
     def test_or_the_kinds_that_are_there_are_told(self) -> None:
         with pytest.raises(InvalidDocument, match="No Blueprint in it; there is Secret"):
             only_blueprint(parse_documents("kind: Secret\n"), "f")
+
+
+def test_a_blueprint_of_a_misspelt_version_is_refused_with_the_right_one() -> None:
+    with pytest.raises(InvalidDocument) as refused:
+        blueprints_in(parse_documents(WHOLE.replace("v1alpha1", "v1aplha1")))
+    (problem,) = refused.value.problems
+    assert (problem.path, problem.line) == ("apiVersion", 1)
+    assert problem.message.startswith("Must be cr.kanister.io/v1alpha1")

@@ -239,3 +239,20 @@ def test_a_selector_of_revisions_takes_expressions() -> None:
     (step,) = composition_of([{**STEP, "functionRevisionSelector": selector}]).steps
     assert step.revision.labels == {"team": "data"}
     assert str(step.revision.selector) == "channel in (alpha,beta)"
+
+
+def test_a_composition_of_a_version_that_there_is_not_is_refused_with_the_right_one() -> None:
+    value = {
+        "apiVersion": "apiextensions.crossplane.io/v2",
+        "kind": "Composition",
+        "metadata": {"name": "apps"},
+        "spec": {
+            "compositeTypeRef": {"apiVersion": "example.org/v1", "kind": "XApp"},
+            "pipeline": [STEP],
+        },
+    }
+    with pytest.raises(InvalidDocument) as refused:
+        parse_composition(Document.of(value))
+    (problem,) = refused.value.problems
+    assert problem.path == "apiVersion"
+    assert problem.message.startswith("Must be apiextensions.crossplane.io/v1,")

@@ -59,7 +59,22 @@ NO_DELETION = Rule(
     "What falls out of `keep` is deleted by the action `delete` of the Blueprint that made it, "
     "with the artifacts of the backup. Without one nothing can be deleted.",
 )
-RULES = (NOT_GIVEN, NOT_AN_ACTION_SET, NO_ACTION, NOT_A_SCHEDULE, OUTLIVED, NO_DELETION)
+UNKNOWN_OBJECT = Rule(
+    "object-kind-unknown",
+    Severity.ERROR,
+    "An ActionSet acts on an object of a kind that is not known, and names no resource.",
+    "Nothing of the ActionSet runs. Of other kinds than StatefulSet, Deployment, "
+    "DeploymentConfig, PVC and Namespace the reference needs apiVersion and resource.",
+)
+RULES = (
+    UNKNOWN_OBJECT,
+    NOT_GIVEN,
+    NOT_AN_ACTION_SET,
+    NO_ACTION,
+    NOT_A_SCHEDULE,
+    OUTLIVED,
+    NO_DELETION,
+)
 
 SCHEDULES = "kanister-py.io"
 """The group of Schedules."""
@@ -72,6 +87,7 @@ def check_action_set(
     """Hold an ActionSet against its own form, and against the Blueprints at hand."""
     form = check_form(found, "ActionSet", NOT_AN_ACTION_SET, context)
     yield from form
+    yield from _unknown_objects(found)
     for index, given in actions_of(found):
         blueprint, name = blueprints.get(str(given.get("blueprint") or "")), given.get("name")
         if blueprint is None or not isinstance(name, str) or name in blueprint.actions:
@@ -86,6 +102,21 @@ def check_action_set(
         is_reported = text_of_path((*found.path, *preference.spot.path)) in wrong
         if not is_reported and (preference.action or preference.blueprint not in blueprints):
             yield from check_preference(preference, context)
+
+
+def _unknown_objects(found: Found) -> Iterator[Finding]:
+    """Find the objects of actions that are sure not to be found, as no resource is named."""
+    from kanister_py.core.templates.facts import InvalidObjectReference, needs_of
+
+    for index, given in actions_of(found):
+        reference = given.get("object")
+        if not isinstance(reference, dict) or not isinstance(reference.get("kind"), str):
+            continue
+        try:
+            needs_of(reference)
+        except InvalidObjectReference as error:
+            spot = Spot(found, ("spec", "actions", index, "object"), str(given.get("name") or ""))
+            yield spot.finding(UNKNOWN_OBJECT, error.message)
 
 
 class Preference(NamedTuple):

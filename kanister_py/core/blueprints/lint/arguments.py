@@ -46,8 +46,9 @@ MISTYPED = Rule(
 DURATION = Rule(
     "duration-invalid",
     Severity.ERROR,
-    "A time of a phase cannot be read.",
-    "Times are written as Go writes them: 90s, 5m, 1h30m. They need a unit.",
+    "A time of a phase cannot be read, or cannot be meant.",
+    "Times are written as Go writes them: 90s, 5m, 1h30m. They need a unit. A phase with a "
+    "timeout of zero or less fails at once; one without has no bound.",
 )
 RETRY_REASON = Rule(
     "retry-reason-unknown",
@@ -153,7 +154,12 @@ def wrong_durations(phase: Phase) -> Iterator[tuple[Path, UsageError]]:
         if not text:
             continue
         try:
-            parse_seconds(text)
+            seconds = parse_seconds(text)
         except InvalidDuration as error:
             message = f"{text!r} is no time: {error.message}"
             yield path, UsageError(message, reason=error.reason)
+            continue
+        if seconds < 0 or (seconds == 0 and path == ("timeout",)):
+            least = "zero or more" if path != ("timeout",) else "more than zero, or left out"
+            message = f"The time must be {least}, found {text!r}"
+            yield path, UsageError(message, reason=InvalidDuration.reason)

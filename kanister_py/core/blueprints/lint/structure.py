@@ -14,7 +14,7 @@ from kanister_py.core.blueprints.lint.findings import (
     Spot,
     finding_of,
 )
-from kanister_py.core.blueprints.model import GROUP, Action, Found, LocatedBlueprint
+from kanister_py.core.blueprints.model import GROUP_VERSION, Action, Found, LocatedBlueprint
 from kanister_py.core.objects.reading import UnknownKey
 
 UNKNOWN_KEY = Rule(
@@ -76,9 +76,15 @@ NOT_FETCHED = Rule(
     "Only these two are fetched for the templates of a phase, and by their `kind`; all "
     "other references are passed over without a word.",
 )
+OBJECT_UNNAMED = Rule(
+    "object-without-name",
+    Severity.ERROR,
+    "A phase refers to a Secret or a ConfigMap without saying which.",
+    "There is no object without a name: the phase fails before it does anything.",
+)
 RULES = (
     *(UNKNOWN_KEY, API_VERSION, NO_NAME, NO_PHASES, NO_FUNC, NO_PHASE_NAME),
-    *(DUPLICATE, DUPLICATE_ACROSS, NOT_FETCHED),
+    *(DUPLICATE, DUPLICATE_ACROSS, NOT_FETCHED, OBJECT_UNNAMED),
 )
 
 
@@ -86,9 +92,9 @@ def check_structure(located: LocatedBlueprint, hints: Hints) -> Iterator[Finding
     """Find what is odd about the form of a Blueprint."""
     blueprint, spot = located.blueprint, Spot(located.found)
     version = blueprint.api_version
-    if located.is_read("apiVersion") and version != f"{GROUP}/v1alpha1":
+    if located.is_read("apiVersion") and version != GROUP_VERSION:
         found = f"found {version!r}" if version else "it is missing"
-        message = f"The apiVersion must be {GROUP}/v1alpha1; {found}"
+        message = f"The apiVersion must be {GROUP_VERSION}; {found}"
         yield spot.at("apiVersion").finding(API_VERSION, message)
     if not blueprint.name and located.is_read("metadata", "name"):
         yield spot.at("metadata").finding(NO_NAME, "The Blueprint has no metadata.name")
@@ -137,6 +143,9 @@ def _action(
                 meant = hints.did_you_mean(reference.kind, ("Secret", "ConfigMap"))
                 message = f"{name} {kind}, and only a Secret or a ConfigMap is fetched{meant}"
                 yield here.at("objects", name).finding(NOT_FETCHED, message)
+            elif is_fetched and not reference.name and located.is_whole(*here.path, "objects"):
+                message = f"{name} does not say which {reference.kind}: it has no name"
+                yield here.at("objects", name).finding(OBJECT_UNNAMED, message)
         line = here.found.place_of((*here.path, "name")).line
         if phase.name and phase.name in seen:
             message = (

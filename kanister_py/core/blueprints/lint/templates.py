@@ -273,8 +273,8 @@ class ActionReads:
             yield OBJECTS_EARLY, f"{read} is read before any phase has run"
         elif root == "Phases" and below:
             yield from self._wrong_phase(text, read, below)
-        elif root == "DeferPhase" and self._action.defer_phase is not None:
-            yield from self._wrong_object(self._action.defer_phase, read, below)
+        elif root == "DeferPhase":
+            yield from self._wrong_deferred(text, read, below)
         elif root in _DECLARED and below:
             yield from self._undeclared(root, below[0])
         why = why_impossible(read.names, self._engine)
@@ -305,6 +305,19 @@ class ActionReads:
         if made is not None and is_output and inside[1] not in made:
             there = f"it makes {', '.join(sorted(made))}" if made else "it makes none"
             yield OUTPUT, f"{phase.func} makes no output {inside[1]}; {there}"
+
+    def _wrong_deferred(
+        self, text: Text, read: Read, below: list[str]
+    ) -> Iterator[tuple[Rule, str]]:
+        deferred = self._action.defer_phase
+        if below[:1] == ["Output"] and len(below) - 1 > read.indexed:
+            if deferred is None:
+                yield PHASE_UNKNOWN, f"The action {self._name} has no deferPhase, and no {read}"
+            elif text.phase is not None:
+                what = "is this very phase" if text.phase == DEFER else "runs later"
+                yield PHASE_LATER, f"{read} is not there yet: the deferPhase {what}"
+        elif deferred is not None:
+            yield from self._wrong_object(deferred, read, below)
 
     def _why_unknown(self, name: str) -> str:
         missing = f"The action {self._name} has no phase {name}"

@@ -42,6 +42,18 @@ def lint(context: Context, text: str | bytes) -> list[Finding]:
             id="an object that nobody fetches",
         ),
         pytest.param(
+            HEAD
+            + "actions:\n  a:\n    phases:\n    - func: Greet\n      name: x\n      objects:\n"
+            + "        db: {kind: Secret, namespace: shop}\n",
+            [("object-without-name", 10, "error")],
+            id="a Secret, and not which",
+        ),
+        pytest.param(
+            HEAD.replace("{name: b}", "{name: b, nme: c}") + "actions:\n  a: {phases: []}\n",
+            [("unknown-key", 3, "warning"), ("action-without-phases", 5, "warning")],
+            id="a key of metadata that nothing reads",
+        ),
+        pytest.param(
             HEAD + "actions:\n  a: {}\n",
             [("action-without-phases", 5, "warning")],
             id="no phases",
@@ -235,3 +247,16 @@ def test_rules_have_ids_of_one_form_and_say_why_they_matter() -> None:
         assert rule.id == rule.id.lower().replace("_", "-")
         assert rule.summary.endswith(".")
         assert len(rule.explanation) > 40
+
+
+def test_an_object_of_a_misspelt_kind_is_told_before_an_actionset_runs(context: Context) -> None:
+    text = (
+        "apiVersion: cr.kanister.io/v1alpha1\nkind: ActionSet\nmetadata: {name: a}\nspec:\n"
+        "  actions:\n  - {name: b, blueprint: c, object: {kind: Namespaec, name: shop}}\n"
+    )
+    (finding,) = lint(context, text)
+    assert (finding.rule, finding.line) == ("object-kind-unknown", 6)
+    assert "did you mean Namespace?" in finding.message
+    assert lint(context, text.replace("Namespaec", "namespace")) == []
+    own = "{kind: Namespaec, apiVersion: v1, resource: things, name: shop}"
+    assert lint(context, text.replace("{kind: Namespaec, name: shop}", own)) == []

@@ -303,8 +303,33 @@ class TestTemplates:
         ("timeout: 5 minutes", 1),
         ("timeout: '30'", 1),
         ("retry: {limit: 1, backoff: 10s, maxBackoff: soon}", 1),
+        ("timeout: -5s", 1),
+        ("timeout: 0s", 1),
+        ("retry: {limit: 1, backoff: -1s}", 1),
+        ("retry: {limit: 1, backoff: 0s}", 0),
     ],
 )
-def test_times_that_cannot_be_read_are_told(lint: Lint, field: str, count: int) -> None:
+def test_times_that_cannot_be_read_or_meant_are_told(lint: Lint, field: str, count: int) -> None:
     text = f"{HEAD}  a:\n    phases:\n    - func: Shell\n      name: p\n      {field}\n"
     assert [each.rule for each in lint(text)] == ["duration-invalid"] * count
+
+
+@pytest.mark.parametrize(
+    ("first", "deferred", "kept", "rules"),
+    [
+        ("{{ .DeferPhase.Output.x }}", "", "", ["phase-later"]),
+        ("", "{{ .DeferPhase.Output.x }}", "", ["phase-later"]),
+        ('{{ index .DeferPhase.Output "x" }}', "", "", []),
+        ("", "", "{{ .DeferPhase.Output.x }}", []),
+    ],
+    ids=["by a phase", "by itself", "tolerantly", "by an artifact"],
+)
+def test_an_output_of_the_defer_phase_that_is_read_too_early_is_told(
+    lint: Lint, first: str, deferred: str, kept: str, rules: list[str]
+) -> None:
+    text = (
+        f"{HEAD}  a:\n    outputArtifacts: {{d: {{keyValue: {{k: '{kept}'}}}}}}\n    phases:\n"
+        f"    - {{func: Shell, name: p, args: {{command: ['{first}']}}}}\n"
+        f"    deferPhase: {{func: Shell, name: q, args: {{command: ['{deferred}']}}}}\n"
+    )
+    assert [each.rule for each in lint(text) if each.rule == "phase-later"] == rules
