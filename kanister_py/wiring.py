@@ -13,7 +13,7 @@ from kanister_py.adapters.plugins_metadata import (
     release_of_text,
     title_of,
 )
-from kanister_py.core.errors import UsageError
+from kanister_py.core.errors import Problem, UsageError
 from kanister_py.core.registry.declared import catalogued_entries, entries_of
 from kanister_py.core.registry.entries import (
     FunctionEntry,
@@ -447,12 +447,16 @@ def state_folder(settings: RunSettings) -> StateFolder:
 
 
 class RenderFunctions(NamedTuple):
-    """The functions that a rendering may call, what calls them, and notices about them."""
+    """The functions that a rendering may call, what calls them, and notices about them.
+
+    `containers` are those that it may not call, with the problem that each of them is.
+    """
 
     revisions: Registry[FunctionRevision]
     runner: FunctionRunner
     notices: tuple[Notice, ...]
     close: Callable[[], None]
+    containers: tuple[tuple[str, Problem], ...] = ()
 
 
 def open_render_functions(
@@ -474,7 +478,8 @@ def open_render_functions(
     else:
         found = at_addresses(addresses) if addresses else built_in(entries)
     runner = function_runner(entries)
-    return RenderFunctions(found.registry(), runner, found.notices, runner.close)
+    notices, containers = found.notices, found.containers
+    return RenderFunctions(found.registry(), runner, notices, runner.close, containers)
 
 
 def step_artifacts() -> StepArtifacts:

@@ -11,6 +11,7 @@ from kanister_py.core.compositions.endpoints import BUILTIN, scheme_of
 from kanister_py.core.compositions.installed import BUILT_IN_LEFT_OUT, stand_ins_used
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
 from kanister_py.core.compositions.pipeline import PipelineFatal
+from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.parts import controller_of, labels_of, metadata_of
 from kanister_py.executor.given_manifests import ManifestSource
@@ -76,6 +77,9 @@ class Renderer:
         """Render every XR; of several, as many at a time as the inputs allow."""
         functions = self._open(inputs)
         names = [step.function for step in inputs.composition.steps]
+        wrong = [problem for name, problem in functions.containers if name in names]
+        if wrong:
+            raise InvalidDocument(wrong)
         notices = [each for each in functions.notices if each.facts.get("function") in names]
         if inputs.functions is None:
             notices += stand_ins_used(names)

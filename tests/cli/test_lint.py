@@ -582,6 +582,33 @@ FROM_REGION = "fromFieldPath: spec.region"
             id="a template of Jinja2 that cannot be read",
         ),
         pytest.param(
+            "patch-and-transform",
+            "{resources: [{name: a, base: {apiVersion: v1, kind: A}, patches: ["
+            "{type: FromCompositeFieldPath, fromFieldPath: spec..size}]}]}",
+            10,
+            ".resources[0].patches[0].fromFieldPath",
+            "unexpected '.'",
+            id="a field path that cannot be read",
+        ),
+        pytest.param(
+            "patch-and-transform",
+            "{patchSets: [{name: p, patches: [{type: FromCompositeFieldPath, fromFieldPath: 'a['}]"
+            "}], resources: [{name: a, base: {kind: A}, patches: ["
+            "{type: PatchSet, patchSetName: p}]}]}",
+            10,
+            ".patchSets[0].patches[0].fromFieldPath",
+            "cannot parse path",
+            id="a field path of a set that cannot be read",
+        ),
+        pytest.param(
+            "patch-and-transform",
+            "{resources: [{name: a, base: {apiVersion: v1, knd: A}}]}",
+            10,
+            ".resources[0].base",
+            "'Kind' is missing",
+            id="a base without a kind",
+        ),
+        pytest.param(
             "extra-resources",
             "{spec: {extraResource: []}}",
             10,

@@ -738,6 +738,15 @@ class TestWhatRunsAFunction:
         for way_out in ("Development", "runtime-command", "runtime-entry-point", "InProcess"):
             assert way_out in err
 
+    def test_a_container_that_no_step_needs_keeps_nobody_from_rendering(
+        self, write: Write, render: Render
+    ) -> None:
+        unused = function("function-own")
+        used = function("function-patch-and-transform", runtime="InProcess")
+        write(functions=f"{used}---\n{unused}")
+        code, documents, err = render("functions.yaml")
+        assert (code, len(documents)) == (0, 2), err
+
     def test_a_package_of_upstream_is_stood_in_for_whatever_its_registry(
         self, write: Write, render: Render
     ) -> None:

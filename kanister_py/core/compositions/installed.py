@@ -12,9 +12,10 @@ from kanister_py.core.errors import (
     FunctionVersionRemoved,
     InvalidDocument,
     InvalidVersion,
+    Problem,
 )
 from kanister_py.core.notices import Notice, Severity
-from kanister_py.core.objects.documents import Document
+from kanister_py.core.objects.documents import Document, Path
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.reading import Reader
 from kanister_py.core.registry.entries import (
@@ -65,10 +66,15 @@ _CONTAINER = "Docker"
 
 
 class Installed(NamedTuple):
-    """The revisions that manifests name, with their endpoints, and what stood in for a package."""
+    """The revisions that manifests name, with their endpoints, and what stood in for a package.
+
+    `containers` are the functions that need one, which nobody starts here, and the problem
+    that each of them is for a pipeline that calls it.
+    """
 
     revisions: tuple[FunctionRevision, ...] = ()
     notices: tuple[Notice, ...] = ()
+    containers: tuple[tuple[str, Problem], ...] = ()
 
     def registry(self) -> Registry[FunctionRevision]:
         by_function: dict[str, list[FunctionRevision]] = {}
@@ -108,14 +114,16 @@ def installed(
     `strict` refuses to stand in for releases of others that the record does not name.
     """
     reader = _Reader(entries, annotations or {}, strict=strict)
-    problems = []
+    problems, containers = [], []
     for document in documents:
         before = len(reader.problems)
+        reader.containers.clear()
         reader.read(document.value)
         problems += [document.problem(*each) for each in reader.problems[before:]]
+        containers += [(name, document.problem(*each)) for name, each in reader.containers]
     if problems:
         raise InvalidDocument(problems)
-    return Installed(tuple(reader.revisions), tuple(reader.notices))
+    return Installed(tuple(reader.revisions), tuple(reader.notices), tuple(containers))
 
 
 class _Reader(Reader):
@@ -128,6 +136,7 @@ class _Reader(Reader):
         self._annotations = annotations
         self._seen: set[tuple[str, str]] = set()
         self.revisions: list[FunctionRevision] = []
+        self.containers: list[tuple[str, tuple[Path, str]]] = []
         self.notices: list[Notice] = []
 
     def read(self, value: Any) -> None:
@@ -213,13 +222,13 @@ class _Reader(Reader):
         elif runtime == _CONTAINER:
             image = annotations.get(f"{RUNTIME}-docker-image") or package or revision.function
             # What works in place of the container that a manifest asks for.
-            self.note(
-                path,
+            message = (
                 f"Needs a container of {image}, and none are started here; set {RUNTIME} to "
                 f"Development and {TARGET} to where it listens, to Process and {COMMAND} to its "
                 f"program, to Python and {ENTRY_POINT} to module:Class, or to InProcess where the "
-                "function is built in",
+                "function is built in"
             )
+            self.containers.append((revision.function, (path, message)))
             return
         else:
             self.refuse(path, f"one of {', '.join(RUNTIMES)}", runtime)

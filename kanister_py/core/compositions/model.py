@@ -454,7 +454,8 @@ class _Reader(Reader):
             from kanister_py.core.objects.cel.expression import compile_cel
 
             try:
-                compile_cel(text)
+                if compile_cel(text).is_never_bool:
+                    self.refuse((*path, "when"), "an expression that says true or false", text)
             except CelError as error:
                 self.note((*path, "when"), error.message)
         return text

@@ -326,3 +326,26 @@ def test_one_expression_serves_many_threads() -> None:
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda n: expression.evaluate({"n": n}), range(200)))
     assert found == [6 * n for n in range(200)]
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("1 + 1", True),
+        ("'a'", True),
+        ("[true]", True),
+        ("size(x)", True),
+        ("x ? 1 : 'a'", True),
+        ("x ? 1 : true", False),
+        ("x", False),
+        ("x.y", False),
+        ("x + y == 2", False),
+        ("1 < 2", False),
+        ("has(x.y)", False),
+        ("!x", False),
+    ],
+)
+def test_what_can_say_neither_true_nor_false_is_known_before_it_is_evaluated(
+    text: str, want: bool
+) -> None:
+    assert compile_cel(text).is_never_bool is want

@@ -45,18 +45,21 @@ MAX_WORK: Final = 2_000_000
 class Expression:
     """An expression, read once and evaluated many times, from any thread."""
 
-    __slots__ = ("_run", "text")
+    __slots__ = ("_run", "is_never_bool", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         if len(text) > MAX_LENGTH:
             raise CelLimitExceeded(text, f"it is longer than {MAX_LENGTH} characters")
         try:
-            self._run = _compiled(parse(text))
+            tree = parse(text)
+            self._run = _compiled(tree)
         except Failure as failure:
             raise CelError(text, str(failure), failure.position) from None
         except (Limit, RecursionError):
             raise CelLimitExceeded(text, "it nests too deep") from None
+        self.is_never_bool = _is_never_bool(tree)
+        """Whether it says neither true nor false, whatever its variables are."""
 
     def evaluate(self, variables: Mapping[str, Any], *, max_work: int = MAX_WORK) -> Any:
         """Say what the expression means for these variables. CelError: it means nothing."""
@@ -75,6 +78,23 @@ def compile_cel(text: str) -> Expression:
     """Read an expression, or take what an earlier call made of it. CelError: it is none."""
     return Expression(text)
 
+
+def _is_never_bool(node: Node) -> bool:
+    match node.kind:
+        case "value":
+            return not isinstance(node.parts[0], bool)
+        case "list" | "map" | "negative":
+            return True
+        case "chain":
+            return node.parts[1][-1][0] in "+-*/%"
+        case "if":
+            return all(map(_is_never_bool, node.parts[1:]))
+        case "call":
+            return node.parts[0] in _NEVER_BOOL
+    return False
+
+
+_NEVER_BOOL: Final = ("size", "int", "uint", "double", "string", "bytes", "duration", "timestamp")
 
 Run: TypeAlias = Callable[[Scope], Any]
 

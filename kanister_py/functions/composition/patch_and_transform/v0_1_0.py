@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any, ClassVar, Final
 
 from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.field_paths import FieldNotFound, FieldPathError
+from kanister_py.core.objects.field_paths import FieldNotFound, FieldPathError, parse_field_path
 from kanister_py.functions.composition.answering import (
     ENVIRONMENT_KEY,
     DescribedFunction,
@@ -51,9 +52,9 @@ class PatchAndTransform(DescribedFunction):
             if error.problem is None:
                 raise
             return Refusal(*error.problem)
-        return (
-            Refusal("resources", f"cannot resolve PatchSets: {unresolved}") if unresolved else None
-        )
+        if unresolved:
+            return Refusal("resources", f"cannot resolve PatchSets: {unresolved}")
+        return next(chain(_unusable_bases(given), _unreadable_paths(given)), None)
 
     def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         answer: dict[str, Any] = {"meta": meta_of(request)}
@@ -71,6 +72,39 @@ class PatchAndTransform(DescribedFunction):
         except RecursionError:
             add_result(answer, "FATAL", "the request is nested too deeply")
         return answer
+
+
+def _unusable_bases(given: Mapping[str, Any]) -> Iterator[Refusal]:
+    for at, template in enumerate(given.get("resources", ())):
+        base = template.get("base")
+        if isinstance(base, dict) and not (isinstance(base.get("kind"), str) and base["kind"]):
+            yield Refusal(f"resources[{at}].base", missing_kind(base))
+
+
+def _unreadable_paths(given: Mapping[str, Any]) -> Iterator[Refusal]:
+    """Find the field paths of patches that nobody can follow; the sets that are used count."""
+    templates = given.get("resources", ())
+    used = {each.get("patchSetName") for one in templates for each in one.get("patches", ())}
+    parents = [("environment", given.get("environment", {}))]
+    for key in ("patchSets", "resources"):
+        parents += [
+            (f"{key}[{at}]", each)
+            for at, each in enumerate(given.get(key, ()))
+            if key == "resources" or each.get("name") in used
+        ]
+    for place, parent in parents:
+        for at, patch in enumerate(parent.get("patches", ())):
+            here = f"{place}.patches[{at}]"
+            variables = enumerate(patch.get("combine", {}).get("variables", ()))
+            paths = {f"{here}.{key}": patch.get(key) for key in ("fromFieldPath", "toFieldPath")}
+            for index, each in variables:
+                where = f"{here}.combine.variables[{index}].fromFieldPath"
+                paths[where] = each.get("fromFieldPath")
+            for field, path in paths.items():
+                try:
+                    parse_field_path(path or "metadata")
+                except FieldPathError as error:
+                    yield Refusal(field, error.message)
 
 
 class _Run:

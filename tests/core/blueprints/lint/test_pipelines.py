@@ -349,6 +349,12 @@ def lint_text(context: Context, text: str) -> list[Finding]:
         ),
         pytest.param(
             "timeout: 5s",
+            'when: "1 + 1"',
+            [(10, "composition-invalid", f"{AT}.when", "says true or false, found '1 + 1'")],
+            id="a condition that is a number",
+        ),
+        pytest.param(
+            "timeout: 5s",
             "maxIterations: 99",
             [(10, "composition-invalid", f"{AT}.maxIterations", "at most 25, found 99")],
             id="too many iterations",
