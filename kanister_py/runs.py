@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kanister_py import wiring
+from kanister_py.core.errors import UsageError
 from kanister_py.executor.run.settings import RunSettings
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ def run_actionset(
 
 def resume_run(name: str, settings: RunSettings) -> Run:
     """Take up a run where its process left it; the last one, if no name is given."""
+    _check_state(settings)
     return wiring.start_run(None, settings, name)
 
 
@@ -144,6 +146,7 @@ def retry_run(name: str, from_phase: str, settings: RunSettings) -> Run:
     """Start a run anew that takes over what an earlier one completed before a phase."""
     from kanister_py.executor.run.header import Header, header_for_retry, new_name
 
+    _check_state(settings)
     with wiring.state_folder(settings) as folder:
         recorded = folder.read_run(name)
     new = settings.name or new_name(recorded.name)
@@ -151,8 +154,16 @@ def retry_run(name: str, from_phase: str, settings: RunSettings) -> Run:
     return wiring.start_run(header, settings)
 
 
+def _check_state(settings: RunSettings) -> None:
+    """Refuse to look for an earlier run in a folder that is not there, which would be made."""
+    if settings.state is not None and not Path(settings.state).exists():
+        message = f"State folder {settings.state} is not there: no run was kept in it"
+        raise UsageError(message, reason="RunNotFound")
+
+
 def read_pods(name: str, settings: RunSettings) -> str:
     """Say what ran the pods of an earlier run in a state folder when it began; empty if nothing."""
+    _check_state(settings)
     with wiring.state_folder(settings) as folder:
         return str(folder.read_run(name).header.get("pods") or "")
 
@@ -161,6 +172,7 @@ def read_artifacts(name: str, settings: RunSettings) -> dict[str, Any]:
     """Give what an earlier run in a state folder left behind."""
     from kanister_py.executor.run.header import Header, artifacts_of
 
+    _check_state(settings)
     with wiring.state_folder(settings) as folder:
         recorded = folder.read_run(name)
     return artifacts_of(Header.of(recorded.header), recorded.outcomes)

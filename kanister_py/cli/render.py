@@ -146,6 +146,8 @@ def run(args: argparse.Namespace) -> int:
         from kanister_py.cli.render_suites import run_suites
 
         return run_suites(args)
+    if args.junit is not None:
+        raise CommandLineError("--junit is the report of suites: it needs --assert")
     form = _form_of(args)
     if not (args.xr and args.composition):
         raise CommandLineError("An XR and a COMPOSITION are wanted, or --assert")

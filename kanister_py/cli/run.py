@@ -94,7 +94,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--locations",
         type=Path,
         metavar="DIR",
-        help="with --pods: this folder stands in for every store of a Profile, and is kept",
+        help="with --pods: for kando, this folder stands in for every store, and is kept",
     )
     how.add_argument("--state", type=Path, metavar="DIR", help="keep cluster and journal here")
     how.add_argument(
@@ -150,8 +150,8 @@ def run(args: argparse.Namespace) -> int:
             say_warning(pods_warning(args.pods))
         if args.locations:
             say_warning(
-                f"The folder {args.locations} stands in for every store of a Profile: "
-                "nothing is sent to one"
+                f"For kando, the folder {args.locations} stands in for every store: "
+                "it sends nothing to one"
             )
         with _page(args, view, clock) as page:
             started = _start(args, page or view, cluster)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from xml.etree import ElementTree as ET
 
 from kanister_py.cli import junit
+from tests.conftest import CommandLine
 
 
 def test_what_xml_does_not_allow_is_shown_in_a_report() -> None:
@@ -14,3 +15,9 @@ def test_what_xml_does_not_allow_is_shown_in_a_report() -> None:
     assert case.get("name") == "red \\x1b[31m, bell \\x07, half \\ud800, end"
     assert case[0].text is not None
     assert case[0].text.splitlines() == [case.get("name"), "second\\tline"]
+
+
+def test_a_report_of_suites_without_suites_is_refused(kanister: CommandLine) -> None:
+    done = kanister("render", "xr.yaml", "composition.yaml", "--junit", "x.xml")
+    assert done.code == 64
+    assert "--assert" in done.err

@@ -559,3 +559,14 @@ def test_an_action_without_its_workload_says_how_that_is_given(
     told = capsys.readouterr().err
     assert ".StatefulSet is not there" in told
     assert ("  give it    --object StatefulSet/NAMESPACE/NAME\n" in told) is is_lacking
+
+
+@pytest.mark.parametrize("how", [["--resume"], ["--retry-from", "dump"]])
+def test_a_state_folder_that_is_not_there_is_not_made_to_resume_from_it(
+    kanister: CommandLine, tmp_path: Path, how: list[str]
+) -> None:
+    folder = tmp_path / "nost"
+    done = kanister("run", "--state", str(folder), *how)
+    assert (done.code, done.out) == (1, "")
+    assert f"State folder {folder} is not there" in done.err
+    assert not folder.exists()

@@ -704,3 +704,10 @@ def test_an_output_of_the_defer_phase_that_a_phase_reads_refuses_the_run() -> No
     (problem,) = problems_of(ran(made))
     assert "the deferPhase runs later" in problem
     assert _ACTED == []
+
+
+def test_a_phase_without_a_function_is_told_so_and_a_misspelt_one_at_its_name() -> None:
+    made = blueprint(act("first", func=""), act("second", func="Akt", funcVersion="v0.1.0"))
+    nameless, misspelt = problems_of(ran(made))
+    assert "names no function in `func`" in nameless
+    assert " func (" in misspelt or " func:" in misspelt

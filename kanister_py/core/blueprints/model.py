@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from kanister_py.core.errors import InvalidDocument, Problem
-from kanister_py.core.objects.documents import Document, Path, Place, kind_of
+from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
+from kanister_py.core.objects.documents import Document, Path, Place, kind_of, nearest
 from kanister_py.core.objects.reading import Reader, UnknownKey, mapping_of
 from kanister_py.core.retries import Retry, read_retry
 from kanister_py.values import NamedTuple
@@ -283,11 +283,23 @@ class ResourceReader(Reader):
             self.text(data, "name", path),
             self.each(self.reference, data, "objects", path),
             self.mapping(data.get("args"), (*path, "args"), keeps_nulls=True),
-            self.text(data, "funcVersion", path),
+            self._version(data, path),
             None if condition is None else self._condition(condition, (*path, "if")),
             self.text(data, "timeout", path),
             read_retry(self, data, path),
         )
+
+    def _version(self, data: Mapping[str, Any], path: Path) -> str:
+        value = data.get("funcVersion")
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return self.text(data, "funcVersion", path)
+        from kanister_py.core.versions.semver import parse_request
+
+        try:
+            parse_request(str(value))
+        except InvalidVersion as error:
+            self.note((*path, "funcVersion"), f"Must be text: {error.message}")
+        return ""
 
     def _condition(self, value: Any, path: Path) -> str:
         """Read a condition, which may also be given as `false` or `0`."""
@@ -341,6 +353,8 @@ def only_blueprint(documents: Sequence[Document], file: str, name: str = "") -> 
     found = blueprints_in(documents)
     wanted = [each for each in found if not name or each.blueprint.name == name]
     if len(wanted) == 1:
+        if not wanted[0].blueprint.actions:
+            raise InvalidDocument([wanted[0].found.problem(("actions",), _no_actions(wanted[0]))])
         return wanted[0]
     if not found:
         kinds = sorted({_kind_in(each) for each in documents})
@@ -351,9 +365,16 @@ def only_blueprint(documents: Sequence[Document], file: str, name: str = "") -> 
     raise InvalidDocument([Problem(file, 0, 0, "", f"{why}: there are {names}")])
 
 
+def _no_actions(located: LocatedBlueprint) -> str:
+    near = nearest("actions", [str(each.path[0]) for each in located.unknown_keys])
+    return f"The Blueprint has no actions{f'; is {near[0]} meant for them?' if near else ''}"
+
+
 def _kind_in(document: Document) -> str:
     value = document.value
     if not isinstance(value, dict):
         return kind_of(value)
     kind = value.get("kind")
+    if kind == "Blueprint":
+        return f"a Blueprint of {value.get('apiVersion')!r}, which should be {GROUP_VERSION!r}"
     return kind if isinstance(kind, str) and kind else "a map without a kind"

@@ -15,6 +15,7 @@ from kanister_py.core.blueprints.reads import (
 )
 from kanister_py.core.blueprints.texts import DEFER, is_condition
 from kanister_py.core.errors import (
+    FunctionNotRegistered,
     FunctionVersionNotFound,
     FunctionVersionRemoved,
     InvalidVersion,
@@ -205,11 +206,14 @@ def plan_phase(
         planned = planned._replace(code=code, version=version, why=choice.why, notices=notices)
         found += _problems_of_args(phase, args, code, texts)
     except KanisterError as error:
-        key = "funcVersion" if phase.func_version else "func"
+        is_unknown = isinstance(error, FunctionNotRegistered)
+        key = "funcVersion" if phase.func_version and not is_unknown else "func"
         is_preferred = (
             known.preferred and not phase.func_version and isinstance(error, _OF_VERSIONS)
         )
         message = f"preferredVersion {known.preferred}: {error.message}" if is_preferred else ""
+        if is_unknown and not phase.func:
+            message = "The phase names no function in `func`"
         obstacles.append(texts.obstacle((key,), error, message))
     unknown = [*texts.unknown]
     for each in found:

@@ -36,7 +36,7 @@ from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.naming import resource_name_of
 from kanister_py.core.objects.documents import Document
 from kanister_py.core.objects.parts import metadata_of
-from kanister_py.core.objects.reading import Reader
+from kanister_py.core.objects.reading import Reader, kind_and_version
 from kanister_py.values import NamedTuple
 
 API_VERSION = "kanister-py.io/v1alpha1"
@@ -69,7 +69,7 @@ def parse_suite(document: Document) -> Suite:
     reader = Reader()
     data = reader.mapping(document.value, (), ("apiVersion", "kind", "metadata", *_SHARED, "cases"))
     if (data.get("apiVersion"), data.get("kind")) != (API_VERSION, KIND):
-        found = f"{data.get('kind')} of {data.get('apiVersion')}"
+        found = kind_and_version(data)
         reader.note(("kind",), f"Must be a {KIND} of {API_VERSION}, found {found}")
     shared = {key: data[key] for key in _SHARED if key in data}
     cases: list[Case] = []

@@ -17,7 +17,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.notices import Notice, Severity
 from kanister_py.core.objects.documents import Document, Path
 from kanister_py.core.objects.parts import spec_of
-from kanister_py.core.objects.reading import Reader
+from kanister_py.core.objects.reading import Reader, kind_and_version
 from kanister_py.core.registry.entries import (
     DesiredState,
     FunctionEntry,
@@ -144,7 +144,7 @@ class _Reader(Reader):
         kind = data.get("kind")
         is_ours = str(data.get("apiVersion")).startswith("pkg.crossplane.io/v1")
         if not is_ours or kind not in ("Function", "FunctionRevision"):
-            found = f"{kind} of {data.get('apiVersion')}"
+            found = kind_and_version(data)
             self.note((), f"Must be a Function of pkg.crossplane.io/v1, found {found}")
             return
         metadata, at = self.member(data, "metadata", ())

@@ -20,14 +20,14 @@ from kanister_py.core.compositions.step_inputs import ArtifactRef, InputRef
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.cel.errors import CelError
-from kanister_py.core.objects.documents import Document, Path, text_of_path
+from kanister_py.core.objects.documents import Document, Path, nearest, text_of_path
 from kanister_py.core.objects.durations import (
     SECOND,
     InvalidDuration,
     format_duration,
     parse_seconds,
 )
-from kanister_py.core.objects.reading import Reader, UnknownKey
+from kanister_py.core.objects.reading import Reader, UnknownKey, kind_and_version
 from kanister_py.core.objects.selectors import InvalidSelector, LabelSelector, label_selector_of
 from kanister_py.core.registry.choose import RevisionRequest
 from kanister_py.core.retries import Retry, read_retry
@@ -233,11 +233,16 @@ def called_functions(spec: Mapping[str, Any]) -> set[str]:
 _API_VERSIONS = (f"{GROUP}/v1", f"{GROUP}/v1beta1", f"{GROUP}/v1alpha1")
 
 
+def _meant_for_pipeline(spec: Mapping[str, Any]) -> str:
+    near = nearest("pipeline", [each for each in spec if each not in _OLD_SPEC])
+    return f"; is {near[0]} meant for it?" if near else ""
+
+
 class _Reader(Reader):
     def composition(self, value: Any) -> Composition:
         data = self.mapping(value, ())
         if not is_composition(data):
-            found = f"{data.get('kind')} of {data.get('apiVersion')}"
+            found = kind_and_version(data)
             self.note(("kind",), f"Must be a Composition of {GROUP}/v1, found {found}")
         elif data["apiVersion"] not in _API_VERSIONS:
             self.note(("apiVersion",), f"Must be {GROUP}/v1, found {data['apiVersion']!r}")
@@ -272,9 +277,12 @@ class _Reader(Reader):
         if mode != "Pipeline":
             self.refuse(("spec", "mode"), "Pipeline or Resources", mode)
             return ()
-        items = self.items(spec, "pipeline", ("spec",))
-        if not 1 <= len(items) <= MAX_STEPS:
-            self.refuse(("spec", "pipeline"), f"a list of 1 to {MAX_STEPS} steps", items)
+        items, count = self.items(spec, "pipeline", ("spec",)), len(self.problems)
+        if "pipeline" not in spec:
+            self.note(("spec", "pipeline"), f"Must be given{_meant_for_pipeline(spec)}")
+        elif not 1 <= len(items) <= MAX_STEPS and count == len(self.problems):
+            message = f"Must be a list of 1 to {MAX_STEPS} steps, found one of {len(items)}"
+            self.note(("spec", "pipeline"), message)
         steps = []
         seen: set[str] = set()
         for index, item in enumerate(items):
@@ -288,7 +296,8 @@ class _Reader(Reader):
 
     def implicit_steps(self, spec: Mapping[str, Any]) -> tuple[Step, ...]:
         if "resources" not in spec:
-            self.note(("spec",), "Must have a pipeline, or resources")
+            message = f"Must have a pipeline, or resources{_meant_for_pipeline(spec)}"
+            self.note(("spec",), message)
         self.items(spec, "resources", ("spec",))
         patching = Step(
             "patch-and-transform", PATCH_AND_TRANSFORM, input=patch_and_transform_input(spec)

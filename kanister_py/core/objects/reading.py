@@ -38,6 +38,17 @@ class UnknownKey(NamedTuple):
         return did_you_mean(nearest(str(self.path[-1]), self.known))
 
 
+_TIMES = frozenset({"timeout", "backoff", "maxBackoff", "ttl"})
+
+
+def kind_and_version(data: Mapping[str, Any]) -> str:
+    """Say of a document what it says it is."""
+    kind, version = data.get("kind"), data.get("apiVersion")
+    if not kind:
+        return "a document without a kind"
+    return f"{kind} of {version}" if version else f"{kind} without an apiVersion"
+
+
 class Reader:
     """Takes plain data apart and keeps every problem, so that all are raised at once.
 
@@ -125,7 +136,10 @@ class Reader:
         value = data.get(key)
         if value is None or isinstance(value, str):
             return value or ""
-        self.refuse((*path, key), "text", value)
+        if key in _TIMES and type(value) in (int, float):
+            self.note((*path, key), f"Must be a time with its unit, found {value}; write {value}s")
+        else:
+            self.refuse((*path, key), "text", value)
         return ""
 
     def all_texts(self, data: Mapping[str, Any], keys: Sequence[str], path: Path) -> list[str]:

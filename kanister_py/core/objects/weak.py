@@ -294,6 +294,7 @@ def _refused_by(model: Model, error: Any) -> Iterator[ArgProblem]:
             yield ArgProblem(text_of_path(path), message, "missing")
             continue
         why = str(detail.get("ctx", {}).get("error") or detail["msg"])
+        why = f"Text {why.removeprefix('String ')}" if why.startswith("String ") else why
         found = shown(_plain(detail.get("input")))
         if path:
             yield _mistyped(path, f"{why[:1].lower()}{why[1:]}, found {found}", why, found)

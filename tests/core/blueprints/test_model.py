@@ -125,7 +125,8 @@ class TestBlueprintsAreFound:
 
     def test_by_name_where_a_file_has_several(self) -> None:
         documents = parse_documents(
-            "kind: Blueprint\nmetadata: {name: a}\n---\nkind: Blueprint\nmetadata: {name: b}\n"
+            "kind: Blueprint\nmetadata: {name: a}\n---\n"
+            "kind: Blueprint\nmetadata: {name: b}\nactions: {x: {}}\n"
         )
         assert only_blueprint(documents, "f", "b").blueprint.name == "b"
         with pytest.raises(InvalidDocument, match="there are a, b"):
@@ -144,3 +145,21 @@ def test_a_blueprint_of_a_misspelt_version_is_refused_with_the_right_one() -> No
     (problem,) = refused.value.problems
     assert (problem.path, problem.line) == ("apiVersion", 1)
     assert problem.message.startswith("Must be cr.kanister.io/v1alpha1")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("cr.kanister.io", "cr.kanster.io", "a Blueprint of 'cr.kanster.io/v1alpha1'"),
+        ("actions:", "action:", "The Blueprint has no actions; is action meant for them?"),
+        ("funcVersion: v0.0.0", "funcVersion: 0.1", "write v0.1.0 or the range ~0.1"),
+        ("timeout: 5m", "timeout: 30", "write 30s"),
+        ("maxBackoff: 1m", "maxBackoff: 1.5", "write 1.5s"),
+    ],
+)
+def test_a_slip_is_named_with_what_would_work(before: str, after: str, told: str) -> None:
+    with pytest.raises(InvalidDocument) as refused:
+        only_blueprint(parse_documents(WHOLE.replace(before, after), "b.yaml"), "b.yaml")
+    (problem,) = refused.value.problems
+    assert told in problem.message
+    assert problem.file == "b.yaml"

@@ -256,3 +256,27 @@ def test_a_composition_of_a_version_that_there_is_not_is_refused_with_the_right_
     (problem,) = refused.value.problems
     assert problem.path == "apiVersion"
     assert problem.message.startswith("Must be apiextensions.crossplane.io/v1,")
+
+
+@pytest.mark.parametrize("mode", [{"mode": "Pipeline"}, {}])
+def test_a_misspelt_pipeline_is_said_to_be_missing(mode: dict[str, str]) -> None:
+    value = {
+        "apiVersion": "apiextensions.crossplane.io/v1",
+        "kind": "Composition",
+        "metadata": {"name": "apps"},
+        "spec": {
+            **mode,
+            "compositeTypeRef": {"apiVersion": "example.org/v1", "kind": "XApp"},
+            "pipline": [STEP],
+        },
+    }
+    with pytest.raises(InvalidDocument) as refused:
+        parse_composition(Document.of(value))
+    (problem,) = refused.value.problems
+    assert problem.message.endswith("; is pipline meant for it?")
+
+
+def test_a_document_without_a_kind_is_called_that() -> None:
+    with pytest.raises(InvalidDocument) as refused:
+        parse_composition(Document.of({"apiVersion": "v1"}))
+    assert any("found a document without a kind" in each.message for each in refused.value.problems)

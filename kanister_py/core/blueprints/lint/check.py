@@ -135,7 +135,8 @@ def _check_phases(
         # Whatever a version that cannot be read asks for, it is not the default.
         if not phase.func or not located.is_read(*spot.path, "funcVersion"):
             continue
-        where = spot.at("funcVersion" if phase.func_version else "func")
+        is_version = phase.func_version and phase.func in context.registry
+        where = spot.at("funcVersion" if is_version else "func")
         asked = asked_version(phase.func_version, None)
         choice, findings = versions.check_version(where, asked, context)
         yield from findings

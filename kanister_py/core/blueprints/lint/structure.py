@@ -37,6 +37,12 @@ NO_NAME = Rule(
     "A Blueprint has no metadata.name.",
     "It can be run from its file, but neither stored in a cluster nor named by an ActionSet.",
 )
+NO_ACTIONS = Rule(
+    "blueprint-without-actions",
+    Severity.ERROR,
+    "A Blueprint has no actions.",
+    "There is nothing that could be run of it. The key is `actions`, a map by their names.",
+)
 NO_PHASES = Rule(
     "action-without-phases",
     Severity.WARNING,
@@ -83,7 +89,7 @@ OBJECT_UNNAMED = Rule(
     "There is no object without a name: the phase fails before it does anything.",
 )
 RULES = (
-    *(UNKNOWN_KEY, API_VERSION, NO_NAME, NO_PHASES, NO_FUNC, NO_PHASE_NAME),
+    *(UNKNOWN_KEY, API_VERSION, NO_NAME, NO_ACTIONS, NO_PHASES, NO_FUNC, NO_PHASE_NAME),
     *(DUPLICATE, DUPLICATE_ACROSS, NOT_FETCHED, OBJECT_UNNAMED),
 )
 
@@ -99,6 +105,8 @@ def check_structure(located: LocatedBlueprint, hints: Hints) -> Iterator[Finding
     if not blueprint.name and located.is_read("metadata", "name"):
         yield spot.at("metadata").finding(NO_NAME, "The Blueprint has no metadata.name")
     yield from unknown_keys(located.found, located.unknown_keys, hints)
+    if not blueprint.actions and located.is_read("actions"):
+        yield spot.at("actions").finding(NO_ACTIONS, "The Blueprint has no actions")
     for name, action in blueprint.actions.items():
         yield from _action(located, Spot(located.found, ("actions", name), name), action, hints)
     yield from _duplicates_across(located)

@@ -8,6 +8,7 @@ from kanister_py.core.blueprints.lint.findings import Finding
 from kanister_py.core.blueprints.lint.reading import Source
 
 HEAD = "apiVersion: cr.kanister.io/v1alpha1\nkind: Blueprint\nmetadata: {name: b}\n"
+ONE = "actions: {a: {phases: [{func: Greet, name: x}]}}\n"
 
 
 def lint(context: Context, text: str | bytes) -> list[Finding]:
@@ -18,17 +19,17 @@ def lint(context: Context, text: str | bytes) -> list[Finding]:
     ("text", "found"),
     [
         pytest.param(
-            HEAD.replace("/v1alpha1", "/v2") + "actions: {}\n",
+            HEAD.replace("/v1alpha1", "/v2") + ONE,
             [("api-version", 1, "error")],
             id="an unknown apiVersion",
         ),
         pytest.param(
-            "kind: Blueprint\nmetadata: {name: b}\n",
+            "kind: Blueprint\nmetadata: {name: b}\n" + ONE,
             [("api-version", 1, "error")],
             id="no apiVersion",
         ),
         pytest.param(
-            "apiVersion: cr.kanister.io/v1alpha1\nkind: Blueprint\n",
+            "apiVersion: cr.kanister.io/v1alpha1\nkind: Blueprint\n" + ONE,
             [("blueprint-without-name", 1, "warning")],
             id="no name",
         ),
@@ -108,7 +109,7 @@ def test_what_is_odd_is_told(
 
 
 def test_a_misspelt_key_is_told_with_what_was_meant(context: Context) -> None:
-    (finding,) = lint(context, HEAD + "action: {}\n")
+    (finding,) = lint(context, f"{HEAD}action: {{}}\n{ONE}")
     assert finding.message == "Nothing reads the key 'action'; did you mean actions?"
 
 
@@ -146,8 +147,8 @@ def test_what_can_be_read_of_a_broken_blueprint_is_judged_still(context: Context
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param(HEAD.replace("{name: b}", "[]") + "actions: {}\n", id="metadata"),
-        pytest.param(HEAD.replace("{name: b}", "{name: 5}") + "actions: {}\n", id="the name"),
+        pytest.param(HEAD.replace("{name: b}", "[]") + ONE, id="metadata"),
+        pytest.param(HEAD.replace("{name: b}", "{name: 5}") + ONE, id="the name"),
         pytest.param(HEAD + "actions: {a: {phases: [x]}}\n", id="a phase"),
         pytest.param(HEAD + "actions: {a: {phases: [{name: 1, func: Greet}]}}\n", id="its name"),
         pytest.param(
@@ -260,3 +261,15 @@ def test_an_object_of_a_misspelt_kind_is_told_before_an_actionset_runs(context: 
     assert lint(context, text.replace("Namespaec", "namespace")) == []
     own = "{kind: Namespaec, apiVersion: v1, resource: things, name: shop}"
     assert lint(context, text.replace("{kind: Namespaec, name: shop}", own)) == []
+
+
+def test_a_misspelt_function_is_told_at_its_name_and_not_at_its_version(context: Context) -> None:
+    text = HEAD + "actions:\n  a:\n    phases:\n    - func: Gret\n      funcVersion: v0.1.0\n"
+    (found,) = [each for each in lint(context, text) if each.rule == "function-unknown"]
+    assert (found.line, found.path) == (7, "actions.a.phases[0].func")
+
+
+def test_a_blueprint_without_actions_is_an_error(context: Context) -> None:
+    found = lint(context, HEAD + "action: {}\n")
+    assert [each.rule for each in found] == ["blueprint-without-actions", "unknown-key"]
+    assert str(found[0].severity) == "error"
