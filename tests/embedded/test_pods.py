@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,9 @@ from kanister_py.core.objects.resources import NODES, PODS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.pods import WARNING
 from kanister_py.embedded.pods.launcher import Launcher, ProcessesUnavailable
-from kanister_py.embedded.pods.node import ProcessNode
+from kanister_py.embedded.pods.node import ClusterSources, ProcessNode
 from kanister_py.embedded.pods.runner import ProcessPodRunner
-from kanister_py.ports.cluster import Cluster, LogOptions
+from kanister_py.ports.cluster import Cluster, KubeObject, LogOptions
 from tests.contracts.pods import (
     DEADLINE_SECONDS,
     NAMESPACE,
@@ -236,6 +236,31 @@ def test_a_pod_that_this_machine_has_no_room_to_start_fails_and_leaves_nothing_o
         ended = run(cluster, pod("late", "true"))
     assert ended["status"]["reason"] == "NodeError"
     assert len([*Path("/proc/self/fd").iterdir()]) <= before
+
+
+class _BrokenSources(ClusterSources):
+    """A defect on the way to a pod's environment."""
+
+    def services(self) -> Sequence[KubeObject]:
+        raise TypeError("'int' object is not iterable")
+
+
+def test_a_pod_that_a_defect_of_ours_meets_fails_and_nobody_waits_for_ever(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory = MemoryCluster(clock=SystemClock())
+    node = ProcessNode(runner_in(tmp_path), SystemClock())
+    memory.attach_pods(node)
+    node.start(memory, _BrokenSources(memory))
+    try:
+        ended = run(memory, pod("met", "true"))
+    finally:
+        node.close()
+    assert ended["status"]["phase"] == "Failed"
+    assert "TypeError: 'int' object is not iterable" in ended["status"]["message"]
+    # The traceback is in the log, and not on the terminal.
+    assert "services" in caplog.text
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_a_command_in_a_pod_that_does_not_exist_fails_as_in_a_shell(cluster: Cluster) -> None:

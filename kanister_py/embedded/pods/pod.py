@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import logging
 import shutil
 import signal
 import threading
@@ -18,6 +19,10 @@ from kanister_py.embedded.pods.sessions import ProcessSession
 from kanister_py.embedded.pods.volumes import Volumes, VolumeUnavailable
 from kanister_py.ports.cluster import LogOptions, LogStream
 from kanister_py.ports.pods import PodSources, ReportStatus
+
+_LOG: Final = logging.getLogger(__name__)
+# Without a log, a traceback would go to the terminal, amid what a run prints.
+_LOG.addHandler(logging.NullHandler())
 
 _DEFAULT_GRACE_SECONDS: Final = 30.0
 _RETRY_SECONDS: Final = (0.2, 0.5, 1.0, 2.0)
@@ -117,19 +122,27 @@ class PodRun:
         return str(self._pod["metadata"]["name"])
 
     def _run(self) -> None:
+        self._attempt(lambda: self._live() if self._prepare() else None)
+        self._attempt(self._terminate)
         try:
-            if self._prepare():
-                self._live()
+            self._report()
+        except Exception as error:  # noqa: BLE001 # nobody else tells of the end of this pod
+            reason, message = _told_defect(self._name, error)
+            self._report_status({"phase": "Failed", "reason": reason, "message": message})
+        self._wait_for_stop()
+        self._clean()
+
+    def _attempt(self, act: Callable[[], None]) -> None:
+        """Do a part of the pod's life; whatever goes wrong makes the pod fail, and say why."""
+        try:
+            act()
         except KanisterError as error:
             self._failure = (error.reason, error.message)
         except OSError as error:
-            # A full disk, a folder that went away: the pod fails, and says why.
+            # A full disk, a folder that went away.
             self._failure = ("NodeError", str(error))
-        finally:
-            self._terminate()
-            self._report()
-            self._wait_for_stop()
-            self._clean()
+        except Exception as error:  # noqa: BLE001 # who waits for the pod would wait for ever
+            self._failure = _told_defect(self._name, error)
 
     def _prepare(self) -> bool:
         """Lay out the volumes, and wait for those that are not there yet."""
@@ -305,3 +318,9 @@ class PodRun:
         if not self._is_finished():
             return "Running"
         return "Succeeded" if all(one.has_succeeded for one in self._mains) else "Failed"
+
+
+def _told_defect(name: str, error: Exception) -> tuple[str, str]:
+    """Write a defect of ours to the log, and give what the status of its pod says of it."""
+    _LOG.error("Pod %s failed by a fault of ours", name, exc_info=error)
+    return ("NodeError", f"This is a defect of kanister-py: {type(error).__name__}: {error}")
