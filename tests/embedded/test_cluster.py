@@ -10,6 +10,7 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.errors import (
+    BadRequest,
     Conflict,
     Expired,
     Forbidden,
@@ -291,3 +292,63 @@ def test_who_waits_on_a_watch_is_woken_by_a_write() -> None:
     reader.join(180)
     watch.close()
     assert seen == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        pytest.param({"serviceAccount": 5}, "number into Go struct field Pod.spec.serviceAccount"),
+        pytest.param({"nodeSelector": "x"}, "string into Go struct field Pod.spec.nodeSelector"),
+        pytest.param({"containers": 7}, "number into Go struct field Pod.spec.containers"),
+        pytest.param({"volumes": ["a"]}, "Pod.spec.volumes[0]"),
+        pytest.param({"terminationGracePeriodSeconds": "1h"}, "of type int64"),
+        pytest.param(
+            {"containers": [{"name": "main", "image": "x", "env": [{"name": "A", "value": 5}]}]},
+            "Pod.spec.containers[0].env[0].value of type string",
+        ),
+    ],
+)
+def test_a_pod_that_no_api_server_can_read_is_refused(
+    cluster: MemoryCluster, spec: dict[str, Any], told: str
+) -> None:
+    whole = {"containers": [{"name": "main", "image": "x"}], **spec}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wrong"}, "spec": whole}
+    with pytest.raises(BadRequest) as caught:
+        cluster.create(pod)
+    assert told in caught.value.message
+    good = {**pod, "spec": {"containers": [{"name": "main", "image": "x"}]}}
+    cluster.create(good)
+    with pytest.raises(BadRequest):
+        cluster.patch(PODS, "wrong", {"spec": spec}, namespace="default")
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": whole}
+    selector = {"matchLabels": {"a": "b"}}
+    with pytest.raises(BadRequest):
+        cluster.create(
+            {
+                "apiVersion": "apps/v1",
+                "kind": "Deployment",
+                "metadata": {"name": "wrong"},
+                "spec": {"selector": selector, "template": template},
+            }
+        )
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        pytest.param({"restartPolicy": "Sometimes"}, 'supported values: "Always", "OnFailure"'),
+        pytest.param({"volumes": [{"emptyDir": {}}]}, "spec.volumes[0].name: Required value"),
+        pytest.param(
+            {"containers": [{"name": "main", "image": "x", "env": [{"nam": "A"}]}]},
+            "spec.containers[0].env[0].name: Required value",
+        ),
+    ],
+)
+def test_a_pod_with_values_that_no_api_server_takes_is_refused(
+    cluster: MemoryCluster, spec: dict[str, Any], told: str
+) -> None:
+    whole = {"containers": [{"name": "main", "image": "x"}], **spec}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wrong"}, "spec": whole}
+    with pytest.raises(Invalid) as caught:
+        cluster.create(pod)
+    assert told in caught.value.message

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kanister_py.core.errors import BadRequest, Cause, Invalid
@@ -17,6 +17,7 @@ from kanister_py.core.objects import names
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.crd_schemas import invalid
 from kanister_py.core.objects.parts import labels_of, metadata_of, spec_of
+from kanister_py.core.objects.pod_shapes import Misshapen, unreadable_in
 from kanister_py.core.objects.resources import ResourceKind
 from kanister_py.core.objects.selectors import label_selector_of
 
@@ -205,6 +206,28 @@ def check_shape(obj: Mapping[str, Any], kind: ResourceKind) -> None:
         for value in values.values():
             if not isinstance(value, str) and value is not None:
                 raise _unreadable(kind, path, value, "string")
+    if kind.group_kind == "Pod" or kind.group_kind in _SPEC_DEFAULTS:
+        _check_shape_of_spec(obj.get("spec"), kind)
+
+
+def _check_shape_of_spec(spec: Any, kind: ResourceKind) -> None:
+    if kind.group_kind == "Pod":
+        wrong = unreadable_in(spec, "spec")
+    elif spec is not None and not isinstance(spec, Mapping):
+        wrong = Misshapen("spec", spec, "object")
+    else:
+        template = (spec or {}).get("template")
+        if template is not None and not isinstance(template, Mapping):
+            wrong = Misshapen("spec.template", template, "object")
+        else:
+            wrong = unreadable_in((template or {}).get("spec"), "spec.template.spec")
+    if wrong is not None:
+        raise _unreadable(kind, wrong.path, wrong.value, _GO_TYPES.get(wrong.wanted, wrong.wanted))
+
+
+_GO_TYPES: Final = {
+    "array": "[]interface {}", "object": "map[string]interface {}", "number": "int64",
+}  # fmt: skip
 
 
 _DATA_FIELDS: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("data", "stringData")}
@@ -336,12 +359,22 @@ def _complaints_about_pod_spec(spec: Mapping[str, Any], path: str) -> list[Cause
     containers = spec.get("containers")
     if not containers:
         return [_missing(f"{path}.containers")]
-    causes: list[Cause] = []
-    volumes = {volume.get("name") for volume in spec.get("volumes") or ()}
+    causes = [
+        cause
+        for field, known in _POD_CHOICES.items()
+        if (cause := _unsupported(f"{path}.{field}", spec.get(field), known))
+    ]
+    listed = [each or {} for each in spec.get("volumes") or ()]
+    causes += [
+        _missing(f"{path}.volumes[{index}].name")
+        for index, volume in enumerate(listed)
+        if not volume.get("name")
+    ]
+    volumes = {volume.get("name") for volume in listed}
     seen: set[str] = set()
     for list_name in ("initContainers", "containers"):
-        for index, container in enumerate(spec.get(list_name) or ()):
-            place = f"{path}.{list_name}[{index}]"
+        for index, each in enumerate(spec.get(list_name) or ()):
+            place, container = f"{path}.{list_name}[{index}]", each or {}
             name = container.get("name", "")
             if not name:
                 causes.append(_missing(f"{place}.name"))
@@ -353,12 +386,35 @@ def _complaints_about_pod_spec(spec: Mapping[str, Any], path: str) -> list[Cause
             seen.add(name)
             if not container.get("image"):
                 causes.append(_missing(f"{place}.image"))
+            policy = container.get("imagePullPolicy")
+            if cause := _unsupported(f"{place}.imagePullPolicy", policy, _PULL_POLICIES):
+                causes.append(cause)
+            causes += [
+                _missing(f"{place}.env[{at}].name")
+                for at, entry in enumerate(container.get("env") or ())
+                if not (entry or {}).get("name")
+            ]
             for at, mount in enumerate(container.get("volumeMounts") or ()):
                 if mount.get("name") not in volumes:
                     why = f'Not found: "{mount.get("name")}"'
                     field = f"{place}.volumeMounts[{at}].name"
                     causes.append(Cause(field, why, "FieldValueNotFound"))
     return causes
+
+
+def _unsupported(path: str, value: Any, known: Sequence[str]) -> Cause | None:
+    if not value or value in known:
+        return None
+    supported = ", ".join(f'"{each}"' for each in known)
+    why = f'Unsupported value: "{value}": supported values: {supported}'
+    return Cause(path, why, "FieldValueNotSupported")
+
+
+_POD_CHOICES: Final = {
+    "restartPolicy": ("Always", "OnFailure", "Never"),
+    "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
+}
+_PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
 
 
 def _check_workload(obj: KubeObject) -> list[Cause]:

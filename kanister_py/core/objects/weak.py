@@ -297,7 +297,9 @@ def _refused_by(model: Model, error: Any) -> Iterator[ArgProblem]:
         why = f"Text {why.removeprefix('String ')}" if why.startswith("String ") else why
         found = shown(_plain(detail.get("input")))
         if path:
-            yield _mistyped(path, f"{why[:1].lower()}{why[1:]}, found {found}", why, found)
+            # What is wrong inside a map says itself where it stands, and what is there.
+            shows = "" if isinstance(detail.get("input"), Mapping) else f", found {found}"
+            yield _mistyped(path, f"{why[:1].lower()}{why[1:]}{shows}", why, found)
         else:
             yield ArgProblem("", why, "type", why, found)
 

@@ -20,7 +20,8 @@ from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.durations import InvalidDuration, parse_duration
 from kanister_py.core.objects.merge_rules import pod_spec_rules
 from kanister_py.core.objects.parts import labels_of
-from kanister_py.core.objects.patches import strategic_patched
+from kanister_py.core.objects.patches import InvalidPatch, strategic_patched
+from kanister_py.core.objects.pod_shapes import misshapen_in, unreadable_in
 from kanister_py.core.objects.resources import PODS
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.references import RUN_LABEL
@@ -53,10 +54,20 @@ Timeout = Annotated[str, AfterValidator(_readable_timeout)]
 """How long something may take, as `1h30m`; empty for as long as it needs."""
 
 
+def _laid_over_a_pod(override: dict[str, Any] | None) -> dict[str, Any] | None:
+    if wrong := [*misshapen_in(override, "podOverride")]:
+        raise ValueError(", ".join(map(str, wrong)))
+    return override
+
+
+PodOverride = Annotated[dict[str, Any] | None, AfterValidator(_laid_over_a_pod)]
+"""Part of a PodSpec, in which no field has a shape or a name that no API server takes."""
+
+
 class PodArgs(Args):
     """What the pod of any function takes that makes one."""
 
-    pod_override: dict[str, Any] | None = Field(
+    pod_override: PodOverride = Field(
         default=None,
         description="Part of a PodSpec that is laid over the pod's, lists of containers and "
         "volumes merged by name. What the ActionSet overrides is laid over this in turn.",
@@ -113,6 +124,8 @@ def pod_of(ctx: PhaseContext, params: Params, job: Job) -> KubeObject:
         spec |= {"automountServiceAccountToken": False, "serviceAccountName": "default"}
     for override in (args.pod_override, job.override):
         if override:
+            if wrong := unreadable_in(override, "podOverride"):
+                raise InvalidPatch(str(wrong))
             spec = strategic_patched(spec, override, pod_spec_rules())
     if named := traceparent():
         spec["containers"] = [_in_span(each, named) for each in spec["containers"]]

@@ -17,7 +17,9 @@ from kanister_py.core.errors import (
     PhaseInterrupted,
     StreamLost,
 )
+from kanister_py.core.objects.patches import InvalidPatch
 from kanister_py.core.objects.resources import PODS
+from kanister_py.core.objects.weak import problems_of_args
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
 from kanister_py.embedded.cluster.cluster import MemoryCluster
@@ -202,6 +204,41 @@ def test_a_node_that_takes_nothing_is_told_at_once(
     error = failure(lambda: world.call(KubeTask, {**ARGS, **override}))
     assert isinstance(error, PodNotReady)
     assert told in error.message
+
+
+_WRONG_OVERRIDES = [
+    ({"containers": [{"name": "container", "env": 5}]}, "containers[0].env must be a list"),
+    ({"containers": 7}, "containers must be a list, not the number 7"),
+    ({"nodeSelector": "x"}, "nodeSelector must be a map, not text"),
+    ({"volumes": ["a"]}, "volumes[0] must be a map, not text"),
+]
+
+
+@pytest.mark.parametrize(
+    ("override", "told"),
+    [*_WRONG_OVERRIDES, ({"conainers": []}, "no field of a pod; did you mean containers?")],
+)
+def test_a_wrong_pod_override_is_refused_with_its_path_before_anything_acts(
+    override: dict[str, Any], told: str
+) -> None:
+    (problem,) = problems_of_args(KubeTask.Args, {**ARGS, "podOverride": override})
+    assert (problem.path, told in problem.message) == ("podOverride", True)
+
+
+@pytest.mark.parametrize(("override", "told"), _WRONG_OVERRIDES)
+def test_a_wrong_pod_override_of_an_actionset_is_the_users_mistake(
+    override: dict[str, Any], told: str
+) -> None:
+    world, _ = scripted()
+    facts = ActionFacts(time="2026-01-01T00:00:00Z", pod_override=override)
+    error = failure(lambda: world.call(KubeTask, ARGS, facts=facts))
+    assert isinstance(error, InvalidPatch)
+    assert f"podOverride.{told}" in error.message
+
+
+def test_a_field_of_a_pod_that_is_newer_than_we_are_is_left_to_the_api_server() -> None:
+    override = {"quiteNew": 5, "$patch": "replace", "terminationGracePeriodSeconds": 5.0}
+    assert problems_of_args(KubeTask.Args, {**ARGS, "podOverride": override}) == []
 
 
 def test_a_volume_that_is_lost_is_told_at_once() -> None:
