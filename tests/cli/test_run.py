@@ -215,6 +215,33 @@ def test_what_an_actionset_says_itself_is_not_said_again(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", [[], ["--pods", "processes"]], ids=["no pods", "pods"])
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        pytest.param("", "spec is missing", id="no spec"),
+        pytest.param("spc: {actions: []}", "spec is missing; there is spc", id="misspelt spec"),
+        pytest.param("spec: {}", "spec.actions is missing", id="an empty spec"),
+        pytest.param(
+            "spec: {action: [{name: go}]}",
+            "spec.actions is missing; there is action",
+            id="misspelt actions",
+        ),
+    ],
+)
+def test_a_backup_that_never_ran_does_not_look_good(
+    actionset: list[str],
+    spec: str,
+    said: str,
+    words: list[str],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    head = "apiVersion: cr.kanister.io/v1alpha1\nkind: ActionSet\nmetadata: {name: backup}\n"
+    Path(actionset[0]).write_text(head + spec)
+    assert main(["run", *actionset, *words]) == 1
+    assert f"ActionSet backup runs nothing: {said}" in capsys.readouterr().err
+
+
 def test_a_file_without_an_actionset_is_not_run_without_an_action(
     blueprint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

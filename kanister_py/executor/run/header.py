@@ -10,7 +10,7 @@ from random import SystemRandom
 from typing import Any
 
 from kanister_py.core.actionsets.course import Course, course_of, first_status
-from kanister_py.core.actionsets.model import parse_actionset
+from kanister_py.core.actionsets.model import parse_actionset, why_without_actions
 from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.references import parse_object_reference
 from kanister_py.core.actionsets.status import Status, parse_status
@@ -114,7 +114,14 @@ def header_of_actionset(
     base = str(stated.get("generateName") or "actionset-")
     name = name or stated.get("name") or new_name(base.rstrip("-"))
     metadata = {"uid": uuid_of(urandom(16), 4), "namespace": namespace, **stated, "name": name}
+    _refuse_without_actions(name, actionset)
     return Header({**actionset, "metadata": metadata}, blueprints)
+
+
+def _refuse_without_actions(name: str, actionset: Mapping[str, Any]) -> None:
+    """Refuse what would come to a good end without having done anything."""
+    if why := why_without_actions(actionset):
+        raise UsageError(f"ActionSet {name} runs nothing: {why}", reason="NothingToRun")
 
 
 def header_for_retry(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from kanister_py.core.actionsets.model import why_without_actions
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
 from kanister_py.core.blueprints.lint.structure import check_form
@@ -30,6 +31,13 @@ NOT_AN_ACTION_SET = Rule(
     Severity.ERROR,
     "An ActionSet has something else where text, a list or a map belongs.",
     "An API server would refuse the object. The message says what belongs there.",
+)
+NO_ACTIONS = Rule(
+    "actionset-without-actions",
+    Severity.ERROR,
+    "An ActionSet names no actions.",
+    "It is complete at once and has done nothing, so a backup that never ran looks like one that "
+    "went well. `kanister-py run` refuses it.",
 )
 NO_ACTION = Rule(
     "action-unknown",
@@ -70,6 +78,7 @@ RULES = (
     UNKNOWN_OBJECT,
     NOT_GIVEN,
     NOT_AN_ACTION_SET,
+    NO_ACTIONS,
     NO_ACTION,
     NOT_A_SCHEDULE,
     OUTLIVED,
@@ -88,6 +97,11 @@ def check_action_set(
     form = check_form(found, "ActionSet", NOT_AN_ACTION_SET, context)
     yield from form
     yield from _unknown_objects(found)
+    if found.value.get("kind") == "ActionSet":
+        # What a Schedule makes ActionSets of is judged with the Schedule.
+        why = why_without_actions(found.value)
+        if why and not any(each.rule == NOT_AN_ACTION_SET.id for each in form):
+            yield Spot(found, ()).finding(NO_ACTIONS, f"The ActionSet runs nothing: {why}")
     for index, given in actions_of(found):
         blueprint, name = blueprints.get(str(given.get("blueprint") or "")), given.get("name")
         if blueprint is None or not isinstance(name, str) or name in blueprint.actions:

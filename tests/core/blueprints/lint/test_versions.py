@@ -199,7 +199,7 @@ class TestAPreferredVersion:
     @pytest.mark.parametrize(
         ("spec", "rules"),
         [
-            ("", []),
+            ("", ["actionset-without-actions"]),
             ("spec: 5", ["actionset-invalid"]),
             ("spec: {actions: [x, 1]}", ["actionset-invalid", "actionset-invalid"]),
             ("spec: {actions: 5}", ["actionset-invalid"]),
@@ -211,6 +211,26 @@ class TestAPreferredVersion:
     ) -> None:
         text = f"apiVersion: cr.kanister.io/v1alpha1\nkind: ActionSet\n{spec}\n"
         assert [each.rule for each in lint(context, text)] == rules
+
+
+@pytest.mark.parametrize(
+    ("spec", "why"),
+    [
+        ("", "spec is missing"),
+        ("spc: {actions: []}", "spec is missing; there is spc"),
+        ("spec: {}", "spec.actions is missing"),
+        ("spec: {action: []}", "spec.actions is missing; there is action"),
+        ("spec: {actions: []}", "spec.actions is empty"),
+    ],
+)
+def test_an_actionset_that_would_do_nothing_is_an_error(
+    context: Context, spec: str, why: str
+) -> None:
+    text = f"apiVersion: cr.kanister.io/v1alpha1\nkind: ActionSet\n{spec}\n"
+    found = [e for e in lint(context, text) if e.rule == "actionset-without-actions"]
+    assert [(e.severity, e.message) for e in found] == [
+        (Severity.ERROR, f"The ActionSet runs nothing: {why}")
+    ]
 
 
 def test_an_action_that_the_blueprint_does_not_have_is_told(context: Context) -> None:
