@@ -242,6 +242,17 @@ def test_a_backup_that_never_ran_does_not_look_good(
     assert f"ActionSet backup runs nothing: {said}" in capsys.readouterr().err
 
 
+def test_a_suspended_actionset_is_refused_instead_of_waited_for_without_a_word(
+    actionset: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = Path(actionset[0])
+    file.write_text(file.read_text().replace("spec:\n", "spec:\n  suspend: true\n", 1))
+    assert main(["run", *actionset, "--name", "held"]) == 1
+    err = capsys.readouterr().err
+    assert "ActionSet held has spec.suspend: true" in err
+    assert "set spec.suspend to false" in err
+
+
 def test_a_file_without_an_actionset_is_not_run_without_an_action(
     blueprint: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

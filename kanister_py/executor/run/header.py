@@ -114,14 +114,21 @@ def header_of_actionset(
     base = str(stated.get("generateName") or "actionset-")
     name = name or stated.get("name") or new_name(base.rstrip("-"))
     metadata = {"uid": uuid_of(urandom(16), 4), "namespace": namespace, **stated, "name": name}
-    _refuse_without_actions(name, actionset)
+    _refuse_idle(name, actionset)
     return Header({**actionset, "metadata": metadata}, blueprints)
 
 
-def _refuse_without_actions(name: str, actionset: Mapping[str, Any]) -> None:
-    """Refuse what would come to a good end without having done anything."""
+def _refuse_idle(name: str, actionset: Mapping[str, Any]) -> None:
+    """Refuse what would do nothing: come to a good end so, or wait for one for ever."""
     if why := why_without_actions(actionset):
         raise UsageError(f"ActionSet {name} runs nothing: {why}", reason="NothingToRun")
+    if actionset["spec"].get("suspend") is True:
+        raise UsageError(
+            f"ActionSet {name} has spec.suspend: true, and nobody could end that: a run follows "
+            "the file it began with; set spec.suspend to false, or make the ActionSet on a "
+            "cluster, whose controller waits until it is",
+            reason="RunSuspended",
+        )
 
 
 def header_for_retry(
