@@ -92,6 +92,7 @@ class RunningPod:
         self._namespace: str = pod["metadata"]["namespace"]
         self._limit = TimeLimit(ctx, timeout, _created_at(pod, ctx))
         self._is_stranded = False
+        self._waits_told: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -130,12 +131,22 @@ class RunningPod:
         if status.get("reason") in _OUT_OF_ROOM:
             raise PodNotReady(f"Pod stuck in pending state, reason: {status['reason']}")
         if fails_early:
-            if why := _why_stuck(status):
+            if why := _text_of(_what_is_stuck(status)):
                 raise PodNotReady(why)
         else:
             self._check_node(pod)
         self._check_volumes(pod)
+        self._tell_what_it_waits_for(status)
         return False
+
+    def _tell_what_it_waits_for(self, status: Mapping[str, Any]) -> None:
+        """Log once what a pod lacks, where its node or the scheduler says it."""
+        found = _what_waits(status)
+        why = _text_of(found)
+        # A reason without a message is the usual course of a pod that is about to start.
+        if found[1].get("message") and why not in self._waits_told:
+            self._waits_told.add(why)
+            self._ctx.log(f"Pod {self._namespace}/{self._name}: {why}")
 
     def _check_node(self, pod: KubeObject) -> None:
         name = pod["spec"].get("nodeName", "")
@@ -179,7 +190,7 @@ class RunningPod:
         limit = format_duration(int(seconds * SECOND))
         message = f"Pod did not transition into running state. Timeout: {limit}"
         with suppress(KanisterError):
-            if why := _why_waiting(status_of(self._read())):
+            if why := _text_of(_what_waits(status_of(self._read()))):
                 message = f"{message}, {why}"
         return PodNotReady(message)
 
@@ -417,25 +428,33 @@ def _is_stranded(status: Mapping[str, Any]) -> bool:
     )
 
 
-def _why_stuck(status: Mapping[str, Any]) -> str:
+def _what_is_stuck(status: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Name what cannot start unless a person changes something, with the state that says why."""
     for each in _containers(status):
         waiting = (each.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") in _STUCK:
-            return f"Container {each['name']} cannot start: {_reason(waiting)}"
+            return f"Container {each['name']} cannot start", waiting
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
-            return f"No node takes the pod: {_reason(condition)}"
-    return ""
+            return "No node takes the pod", condition
+    return "", {}
 
 
-def _why_waiting(status: Mapping[str, Any]) -> str:
-    if why := _why_stuck(status):
-        return why
+def _what_waits(status: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Name what has not started yet, likewise."""
+    stuck = _what_is_stuck(status)
+    if stuck[0]:
+        return stuck
     for each in _containers(status):
         waiting = (each.get("state") or {}).get("waiting") or {}
         if waiting.get("reason"):
-            return f"container {each['name']} waits: {_reason(waiting)}"
-    return ""
+            return f"container {each['name']} waits", waiting
+    return "", {}
+
+
+def _text_of(found: tuple[str, Mapping[str, Any]]) -> str:
+    what, state = found
+    return f"{what}: {_reason(state)}" if what else ""
 
 
 def _reason(state: Mapping[str, Any]) -> str:

@@ -174,6 +174,20 @@ def test_it_is_waited_for_where_that_is_how_it_always_was() -> None:
     assert world.log == ["came after all"]
 
 
+def test_what_a_pod_waits_for_is_told_once_while_it_waits() -> None:
+    world, _ = scripted((b"came after all\n",))
+    called = begun(world)
+    lacks = {"reason": "ContainerCreating", "message": 'persistentvolumeclaim "nope" not found'}
+    tell(world, phase="Pending", containerStatuses=container(waiting=lacks))
+    name = world.seen_pod()["metadata"]["name"]
+    told = f"Pod default/{name}: container container waits: ContainerCreating: {lacks['message']}"
+    world.wait_for_line(told)
+    tell(world, phase="Pending", containerStatuses=container(waiting=lacks), hostIP="127.0.0.1")
+    tell(world, **SUCCEEDED)
+    called.result()
+    assert world.log == [told, "came after all"]
+
+
 @pytest.mark.parametrize("reason", ["OutOfmemory", "OutOfcpu"])
 def test_a_node_without_room_is_told_at_once(reason: str) -> None:
     world, _ = scripted()
