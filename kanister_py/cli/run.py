@@ -174,7 +174,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _why_unclear(args: argparse.Namespace) -> str:
-    takes_up = args.resume is not None or args.retry_from is not None
+    takes_up = _takes_up(args)
     if is_connected(args) and (args.pods or args.files):
         return "--pods and -f are for a cluster in memory, not for a real one"
     if args.locations and not args.pods:
@@ -188,6 +188,11 @@ def _why_unclear(args: argparse.Namespace) -> str:
     if not takes_up and not (args.blueprint and args.action) and not names_actionset(args):
         return "A blueprint and an action are wanted, or the file of an ActionSet"
     return ""
+
+
+def _takes_up(args: argparse.Namespace) -> bool:
+    """Say whether a run that is there is taken up or done again."""
+    return args.resume is not None or args.retry_from is not None
 
 
 @contextmanager
@@ -214,7 +219,7 @@ def _stay(signals: StopSignals) -> None:
 
 
 def _start(args: argparse.Namespace, onlooker: Onlooker, cluster: Cluster | None) -> Run:
-    from kanister_py import runs
+    from kanister_py import runs, wiring
 
     settings = runs.RunSettings(
         objects=tuple(objects_in(args.files)),
@@ -229,13 +234,19 @@ def _start(args: argparse.Namespace, onlooker: Onlooker, cluster: Cluster | None
         checks_access=args.check_access,
         state_key=args.state_key,
     )
+    if not _takes_up(args):
+        return _start_new(args, settings)
+    name = args.resume or ""
+    if not args.pods and not is_connected(args):
+        # What its first process ran, the deferred phases of a run need to tidy up, too.
+        args.pods = runs.read_pods(name, settings)
+        settings = settings._replace(pods=args.pods)
+        if args.pods:
+            say_warning(f"Its pods run as they did before, --pods={args.pods}")
+            say_warning(wiring.pods_warning(args.pods))
     if args.retry_from is not None:
-        return runs.retry_run(args.resume or "", args.retry_from, settings)
-    if args.resume is not None:
-        # What is printed at the end shall do as a command line of its own.
-        args.pods_before = runs.read_pods(args.resume, settings)
-        return runs.resume_run(args.resume, settings)
-    return _start_new(args, settings)
+        return runs.retry_run(name, args.retry_from, settings)
+    return runs.resume_run(name, settings)
 
 
 def _start_new(args: argparse.Namespace, settings: RunSettings) -> Run:
@@ -323,7 +334,7 @@ def _end(
             f"--{key}={value}"
             for key, value in (
                 ("state-key", args.state_key),
-                ("pods", args.pods or getattr(args, "pods_before", "")),
+                ("pods", args.pods),
                 ("locations", args.locations),
             )
             if value

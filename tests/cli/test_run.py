@@ -555,6 +555,33 @@ def test_a_command_that_a_killed_run_began_is_not_begun_again_unasked(tmp_path: 
     assert "it began" not in resumed.stderr
 
 
+def test_a_killed_run_that_is_resumed_runs_the_pods_of_its_deferred_phase(tmp_path: Path) -> None:
+    blueprint = tmp_path / "once.yaml"
+    task = "{func: KubeTask, name: tidy, args: {image: i, command: [echo, tidied]}}"
+    blueprint.write_text(f"{ONCE}    deferPhase: {task}\n")
+    command = [sys.executable, "-m", "kanister_py", "run", "--state", str(tmp_path / "state")]
+    with subprocess.Popen(
+        [*command, "--pods", "processes", str(blueprint), "go"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as started:
+        assert started.stderr is not None
+        assert any("it began" in line for line in started.stderr), "the command never began"
+        started.kill()
+    resumed = subprocess.run(
+        [*command, "--resume", "-o", "json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_SECONDS,
+    )
+    (action,) = json.loads(resumed.stdout)["actions"]
+    assert action["deferPhase"]["state"] == "complete", resumed.stderr
+    assert "go/tidy | tidied" in resumed.stderr
+    assert "Its pods run as they did before, --pods=processes" in resumed.stderr
+
+
 LEAVES = """\
 apiVersion: cr.kanister.io/v1alpha1
 kind: Blueprint
