@@ -64,6 +64,10 @@ if TYPE_CHECKING:
 _LOOK_SECONDS = 0.1
 # Ctrl-Z is another signal, and the live view's.
 _STOPS = ("SIGINT", "SIGTERM")
+_OF_THE_BEGINNING = (
+    *("--blueprint-name", "--object", "--option", "--secret", "--config-map", "--profile"),
+    *("--preferred-version", "--artifacts-from"),
+)
 _BRINGS = "-f FILE gives its manifest; --secret, --config-map and --profile name another one"
 _ARTIFACTS = {".ArtifactsIn": "--state DIR --artifacts-from RUN: what an earlier run left"}
 
@@ -183,6 +187,11 @@ def _why_unclear(args: argparse.Namespace) -> str:
         return "--state-key is for what --state keeps: it needs that"
     if takes_up and args.state is None:
         return "--resume and --retry-from need --state"
+    if takes_up and (said := _said_anew(args)):
+        return (
+            f"{said} cannot be said anew: a run that is taken up or done again has what it began "
+            "with; without --resume and --retry-from a new run begins"
+        )
     if args.artifacts_from and args.state is None:
         return "--artifacts-from needs --state"
     if not takes_up and not (args.blueprint and args.action) and not names_actionset(args):
@@ -193,6 +202,16 @@ def _why_unclear(args: argparse.Namespace) -> str:
 def _takes_up(args: argparse.Namespace) -> bool:
     """Say whether a run that is there is taken up or done again."""
     return args.resume is not None or args.retry_from is not None
+
+
+def _said_anew(args: argparse.Namespace) -> str:
+    """Name what belongs to the beginning of a run, and is on the command line."""
+    flags = {flag: flag.strip("-").replace("-", "_") for flag in _OF_THE_BEGINNING}
+    given = {"BLUEPRINT": args.blueprint, "ACTION": args.action, "-f": args.files}
+    given |= {flag: getattr(args, name) for flag, name in flags.items()}
+    if args.retry_from is None:
+        given["--name"] = args.name
+    return ", ".join(flag for flag, value in given.items() if value)
 
 
 @contextmanager

@@ -114,6 +114,30 @@ def test_a_command_line_that_says_too_little_ends_with_64(words: list[str]) -> N
     assert main(["run", *words]) == 64
 
 
+@pytest.mark.parametrize("again", [["--resume"], ["--retry-from", "p"]])
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["blueprint.yaml", "backup"], "BLUEPRINT, ACTION"),
+        (["--option", "a=b"], "--option"),
+        (["--secret", "a=b/c", "--object", "Pod/a/b"], "--object, --secret"),
+        (["-f", "manifests.yaml"], "-f"),
+        (["--artifacts-from", "monday"], "--artifacts-from"),
+    ],
+)
+def test_what_a_run_began_with_cannot_be_said_anew_when_it_is_taken_up(
+    again: list[str],
+    words: list[str],
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["run", *words, "--state", str(tmp_path), *again]) == 64
+    err = capsys.readouterr().err
+    assert f"kanister-py run: {said} cannot be said anew" in err
+    assert "without --resume and --retry-from a new run begins" in err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
