@@ -10,7 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.main import main
+from kanister_py.core.objects.names import run_key
+from kanister_py.core.objects.resources import PODS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.conftest import CommandLine
 
 PATIENCE_SECONDS = 180.0
@@ -604,6 +608,30 @@ def test_a_killed_run_that_is_resumed_runs_the_pods_of_its_deferred_phase(tmp_pa
     assert action["deferPhase"]["state"] == "complete", resumed.stderr
     assert "go/tidy | tidied" in resumed.stderr
     assert "Its pods run as they did before, --pods=processes" in resumed.stderr
+
+
+def test_a_pod_of_a_run_that_is_over_does_not_run_again_when_the_run_is_resumed(
+    tmp_path: Path,
+) -> None:
+    blueprint, state = tmp_path / "once.yaml", tmp_path / "state"
+    blueprint.write_text(ONCE.replace("; sleep 60", ""))
+    words = ["run", "--state", str(state), "--pods=processes"]
+    assert main([*words, str(blueprint), "go", "--name", "once"]) == 0
+    # As a process keeps it that is stopped between making the pod and starting it.
+    header = json.loads((state / "runs" / "once.jsonl").read_text().partition("\n")[0])
+    key = run_key(header["actionSet"]["metadata"]["uid"], 0, 0, 1)
+    cluster = MemoryCluster(clock=SystemClock())
+    cluster.restore(json.loads((state / "cluster.json").read_text()))
+    container = {"name": "main", "image": "i", "command": ["sleep", "60"]}
+    for name, label in (("kept", key), ("of-another", "another")):
+        metadata = {"name": name, "labels": {"kanister-py.io/run": label}}
+        spec = {"restartPolicy": "Never", "containers": [container]}
+        cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
+    (state / "cluster.json").write_text(json.dumps(cluster.save()))
+    assert main([*words, "--resume", "once"]) == 0
+    after = MemoryCluster(clock=SystemClock())
+    after.restore(json.loads((state / "cluster.json").read_text()))
+    assert [pod["metadata"]["name"] for pod in after.list(PODS)] == ["of-another"]
 
 
 LEAVES = """\

@@ -16,14 +16,14 @@ from kanister_py.controller.actionsets.status import FINALIZER, StatusWriter
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import WorkQueue
-from kanister_py.core.actionsets.status import Place, Status
+from kanister_py.core.actionsets.status import Status
 from kanister_py.core.actionsets.stored_status import known_status
 from kanister_py.core.errors import ApiError, Conflict, Forbidden, NotFound
-from kanister_py.core.objects.names import run_key
 from kanister_py.core.objects.resources import ACTION_SETS, PODS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.status import has_noted
 from kanister_py.executor.phase_context import ATTEMPT_LABEL, RUN_LABEL
+from kanister_py.executor.run.left_behind import run_keys
 from kanister_py.ports.cluster import Cluster, KubeObject, find
 
 _LOG: Final = logging.getLogger(__name__)
@@ -58,7 +58,7 @@ class Tidying:
 
     def sweep(self, key: ObjectKey, uid: str, status: Status) -> None:
         """Delete the pods that attempts of a run have left, wherever they are."""
-        keys = sorted(_run_keys(uid, status))
+        keys = sorted(run_keys(uid, status))
         namespaces = {key.namespace}
         for action in status.actions:
             namespaces.add(str(action.object.get("namespace") or key.namespace))
@@ -147,16 +147,6 @@ class Tidying:
             self._cluster.delete(ACTION_SETS, key.name, namespace=key.namespace, uid=uid)
         except (NotFound, Conflict):
             return
-
-
-def _run_keys(uid: str, status: Status) -> Iterator[str]:
-    for at, action in enumerate(status.actions):
-        phases = [(Place(at, index), phase) for index, phase in enumerate(action.phases)]
-        if action.deferred is not None:
-            phases.append((Place(at, -1), action.deferred))
-        for place, phase in phases:
-            for attempt in range(1, phase.attempt + 1):
-                yield run_key(uid, at, place.phase_index, attempt)
 
 
 def _left_by(cluster: Cluster, keys: str, namespaces: list[str]) -> Iterator[KubeObject]:
