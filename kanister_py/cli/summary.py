@@ -201,6 +201,12 @@ def _refused(error: RunError, status: Status) -> str:
     return f"Action {error.action} cannot go well, and has touched nothing"
 
 
+def _is_untouched(status: Status) -> bool:
+    """Say whether a run was refused before any of its phases began."""
+    is_alone = len(status.actions) == 1 or status.totals.unlaunched == len(status.actions)
+    return is_alone and status.error is not None and not status.error.attempt
+
+
 def _next(ending: Ending) -> Iterator[Line]:
     if ending.status.error is None:
         return
@@ -209,10 +215,10 @@ def _next(ending: Ending) -> Iterator[Line]:
 
         yield _entry("try again", shlex.join(ending.retry_with))
         return
+    if ending.status.error.problems and (not ending.state or _is_untouched(ending.status)):
+        # Nothing was done that another run could go on from; and what is kept is refused again.
+        return
     if not ending.state:
-        if ending.status.error.problems:
-            # Nothing was done that another run could go on from.
-            return
         hint = "with --state DIR a run can go on: --resume, --retry-from PHASE"
         yield _entry("next", hint)
         return

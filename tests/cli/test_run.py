@@ -634,6 +634,20 @@ def test_a_pod_of_a_run_that_is_over_does_not_run_again_when_the_run_is_resumed(
     assert [pod["metadata"]["name"] for pod in after.list(PODS)] == ["of-another"]
 
 
+def test_a_run_that_was_refused_for_its_blueprint_is_not_offered_to_be_tried_again_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    blueprint = tmp_path / "once.yaml"
+    blueprint.write_text(ONCE.replace("echo it began", "{{ .Options.nobody }}"))
+    words = ["run", str(blueprint), "go", "--pods=processes", "--state", str(tmp_path / "state")]
+    assert main(words) == 1
+    told = capsys.readouterr().err
+    assert "cannot go well, and nothing was touched" in told
+    assert "--retry-from" not in told
+    blueprint.write_text(ONCE.replace("; sleep 60", ""))
+    assert main(words) == 0
+
+
 LEAVES = """\
 apiVersion: cr.kanister.io/v1alpha1
 kind: Blueprint
