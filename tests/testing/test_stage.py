@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kanister_py.core.errors import UsageError
 from kanister_py.testing import Answer, Command, Stage
 from kanister_py.testing.stage import SPEED
 
@@ -46,6 +47,16 @@ def test_a_run_is_looked_at_from_all_sides(blueprint_stage: Stage) -> None:
     command = ran.command("say hi")
     assert (command.image, command.words, command.is_exec) == ("tools", ("say", "hi"), False)
     assert ran.pods == ()
+
+
+def test_a_misspelt_word_of_a_run_is_refused_instead_of_swallowed(
+    blueprint_stage: Stage,
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        blueprint_stage.run(HELLO, "hello", optoins={"what": "hi"})
+    assert caught.value.message == (
+        "Nothing of an ActionSet's action is called optoins; did you mean options?"
+    )
 
 
 def test_a_command_that_no_script_knows_fails_and_says_so(blueprint_stage: Stage) -> None:

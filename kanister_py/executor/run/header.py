@@ -7,18 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import urandom
 from pathlib import Path
 from random import SystemRandom
-from typing import Any
+from typing import Any, Final
 
 from kanister_py.core.actionsets.course import Course, course_of, first_status
-from kanister_py.core.actionsets.model import parse_actionset, why_without_actions
+from kanister_py.core.actionsets.model import ActionSpec, parse_actionset, why_without_actions
 from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.references import parse_object_reference
 from kanister_py.core.actionsets.status import Status, parse_status
 from kanister_py.core.actionsets.transitions import record, status_for_retry
 from kanister_py.core.blueprints.model import LocatedBlueprint, ObjectReference, only_blueprint
-from kanister_py.core.errors import NothingToRetry, UsageError
+from kanister_py.core.errors import NothingToRetry, UsageError, did_you_mean
 from kanister_py.core.objects.digests import uuid_of
-from kanister_py.core.objects.documents import parse_document, parse_documents
+from kanister_py.core.objects.documents import nearest, parse_document, parse_documents
 from kanister_py.core.objects.names import generate_name
 from kanister_py.core.objects.parts import metadata_of
 from kanister_py.values import NamedTuple, camel_case
@@ -65,6 +65,9 @@ def located_blueprint(
     return only_blueprint(parse_documents(path.read_bytes(), str(path)), str(path))
 
 
+_FIELDS: Final = frozenset(map(camel_case, ActionSpec._fields))
+
+
 def stated_action(
     blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path,
     action: str,
@@ -74,6 +77,10 @@ def stated_action(
     more: Mapping[str, Any],
 ) -> tuple[LocatedBlueprint, dict[str, Any]]:
     """Write what an ActionSet would say of an action; without a target, its namespace is it."""
+    for key in more:
+        if camel_case(key) not in _FIELDS:
+            meant = did_you_mean(nearest(key, ActionSpec._fields))
+            raise UsageError(f"Nothing of an ActionSet's action is called {key}{meant}")
     located = located_blueprint(blueprint)
     if target is None:
         reference = ObjectReference(kind="Namespace", name=namespace, namespace=namespace).as_dict()
