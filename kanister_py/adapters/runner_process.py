@@ -91,7 +91,9 @@ class ProcessRunner:
         try:
             answer = json.loads(ended.out, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
-            words = " ".join(str(error).split())
+            from kanister_py.core.objects.documents import why_no_json
+
+            words = " ".join(why_no_json(error).split())
             found = f"no JSON ({words})" if ended.out.strip() else "nothing"
             why = f"{program} wrote {found} on stdout{_stderr_of(ended.err)}"
             raise FunctionAnswerInvalid(*where, why) from None

@@ -45,14 +45,15 @@ def _read(file: str) -> Exported:
     import sys
 
     from kanister_py.cli.files import refusal
-    from kanister_py.core.objects.documents import Document
+    from kanister_py.core.objects.documents import Document, why_no_json
     from kanister_py.core.schedules.exports import parse_export
 
     text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     try:
         data = json.loads(text)
     except ValueError as error:
-        raise refusal(file, f"Not what `kanister-py export` writes: {error}") from None
+        why = f"Not what `kanister-py export` writes, which is JSON: {why_no_json(error)}"
+        raise refusal(file, why) from None
     return parse_export(Document.of(data, file))
 
 

@@ -201,7 +201,10 @@ def _inline_values(text: str) -> list[tuple[str, Any]]:
         try:
             parsed, end = decoder.raw_decode(value)
         except ValueError as error:
-            raise _misread("--context-values", f"the value of {key} is not JSON: {error}") from None
+            from kanister_py.core.objects.documents import why_no_json
+
+            why = f"the value of {key} is not JSON: {why_no_json(error)}"
+            raise _misread("--context-values", why) from None
         found.append((key, parsed))
         rest = value[end:].lstrip()
         if rest and not rest.startswith(","):

@@ -11,7 +11,7 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from struct import Struct as Packing
-from typing import Any
+from typing import Any, Final
 
 from kanister_py.proto.shapes import Field, Kind, Shape, seconds_and_nanos, shape_of
 
@@ -200,15 +200,35 @@ def _message(shape: Shape, data: Any, path: str) -> bytes:
     )
 
 
+def _word_of(value: Any) -> str:
+    """Name the kind of a value as JSON knows it."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true or false"
+    for kind, word in _WORDS:
+        if isinstance(value, kind):
+            return word
+    return type(value).__name__
+
+
+_WORDS: Final[Sequence[tuple[Any, str]]] = (
+    (Mapping, "a map"),
+    (str, "a text"),
+    (list | tuple, "a list"),
+    (int | float, "a number"),
+)
+
+
 def _a_map(value: Any, path: str, wanted: str = "a map") -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise NotEncodable(path, f"must be {wanted}, found {type(value).__name__}")
+        raise NotEncodable(path, f"must be {wanted}, found {_word_of(value)}")
     return value
 
 
 def _a_list(value: Any, path: str) -> Sequence[Any]:
     if not isinstance(value, list | tuple):
-        raise NotEncodable(path, f"must be a list, found {type(value).__name__}")
+        raise NotEncodable(path, f"must be a list, found {_word_of(value)}")
     return value
 
 
@@ -276,7 +296,7 @@ def _scalar(kind: Kind, field: Field | None, value: Any, path: str, head: bytes)
             raise NotEncodable(path, "must be bytes in base64") from None
     if kind is Kind.TEXT:
         if not isinstance(value, str):
-            raise NotEncodable(path, f"must be a text, found {type(value).__name__}")
+            raise NotEncodable(path, f"must be a text, found {_word_of(value)}")
         try:
             return head + _sized(value.encode())
         except UnicodeEncodeError:

@@ -78,11 +78,14 @@ def test_a_program_that_is_killed_names_the_signal() -> None:
     ("script", "message"),
     [
         pytest.param("cat >/dev/null", "wrote nothing on stdout", id="nothing"),
-        pytest.param("echo hello", "wrote no JSON", id="a greeting"),
+        pytest.param("echo hello", "it is none at line 1, column 1", id="a greeting"),
         pytest.param("echo '{\"desired\": '", "wrote no JSON", id="half of it"),
         pytest.param("echo '{}{}'", "wrote no JSON", id="two answers"),
         pytest.param('echo \'{"context": {"n": NaN}}\'', "NaN is no JSON", id="no number"),
-        pytest.param("echo '[]'", "must be an object", id="a list"),
+        pytest.param("echo '[]'", "must be an object, found a list", id="a list"),
+        pytest.param(
+            'echo \'{"desired": {"resources": 5}}\'', "must be a map, found a number", id="a number"
+        ),
         pytest.param("echo '{\"foo\": 1}'", "foo: unknown field", id="a field of its own"),
     ],
 )

@@ -202,7 +202,7 @@ def test_an_import_that_broke_off_is_gone_on_with(
     ("text", "said"),
     [
         ("{}", "Must be an Export of kanister-py.io/v1alpha1"),
-        ("no json", "Not what `kanister-py export` writes"),
+        ("no json", "`kanister-py export` writes, which is JSON: it is none at line 1, column 1"),
         (
             '{"apiVersion": "kanister-py.io/v1alpha1", "kind": "Export", "backups": [{}]}',
             "backups[0].kind",

@@ -895,7 +895,10 @@ class TestWhatIsRefused:
             (("-a", "x"), "-a/--function-annotations: must be KEY=VALUE, found 'x'"),
             (("--context-files", "k"), "--context-files: must be KEY=VALUE, found 'k'"),
             (("--context-values", "k"), "--context-values: must be KEY=VALUE, found 'k'"),
-            (("--context-values", "k={"), "--context-values: the value of k is not JSON"),
+            (
+                ("--context-values", "k={"),
+                "--context-values: the value of k is not JSON: it breaks off at",
+            ),
             (("--context-values", "k=1 2"), "--context-values: after the value of k comes '2'"),
         ],
     )

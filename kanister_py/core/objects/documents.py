@@ -429,6 +429,16 @@ def kind_of(value: object) -> str:
     )
 
 
+def why_no_json(error: Exception) -> str:
+    """Say where a text stops being JSON, from what the reader of JSON says."""
+    position = getattr(error, "pos", None)
+    if position is None:
+        return str(error)
+    place = f"line {getattr(error, 'lineno', 0)}, column {getattr(error, 'colno', 0)}"
+    is_at_end = not getattr(error, "doc", "")[position:].strip()
+    return f"it breaks off at {place}" if is_at_end else f"it is none at {place}"
+
+
 def shown(value: object) -> str:
     """Write a value that was found as an error message does: cut, and without what is in it."""
     if value is None or isinstance(value, dict | list):

@@ -5,6 +5,7 @@ Plain data, ready for JSON: the command line, the endpoint and the page all show
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
@@ -308,7 +309,9 @@ def _argument_change(
 
 
 def _shown(argument: Mapping[str, Any]) -> str:
-    return repr(argument["default"]) if "default" in argument else "nothing"
+    return (
+        json.dumps(argument["default"], ensure_ascii=False) if "default" in argument else "nothing"
+    )
 
 
 def _output_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
