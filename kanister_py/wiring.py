@@ -423,7 +423,10 @@ def cluster_of(
     kept = folder.read_cluster() if folder is not None else None
     if kept is not None and folder is not None:
         cluster.restore(kept)
-        _leave_ended_runs(cluster, folder)
+        from kanister_py.executor.run.left_behind import delete_pods_of_ended
+
+        recorded = map(folder.read_run, folder.runs())
+        delete_pods_of_ended(cluster, ((each.header, each.outcomes) for each in recorded))
     cluster.load(settings.objects)
     if runner is not None:
         return cluster, cluster, attach_pods(cluster, runner, clock, stack)
@@ -432,16 +435,6 @@ def cluster_of(
 
         Workloads(cluster, clock).make_replica_sets()
     return cluster, cluster, None
-
-
-def _leave_ended_runs(cluster: MemoryCluster, folder: StateFolder) -> None:
-    """Have nothing start again that a run which is over has left in a kept cluster."""
-    from kanister_py.executor.run.left_behind import delete_pods_of_ended, pods_that_may_start
-
-    if pods := pods_that_may_start(cluster):
-        for name in folder.runs():
-            recorded = folder.read_run(name)
-            delete_pods_of_ended(cluster, pods, recorded.header, recorded.outcomes)
 
 
 def state_folder(settings: RunSettings) -> StateFolder:

@@ -187,9 +187,9 @@ def _why_unclear(args: argparse.Namespace) -> str:
         return "--state-key is for what --state keeps: it needs that"
     if takes_up and args.state is None:
         return "--resume and --retry-from need --state"
-    if takes_up and (said := _said_anew(args)):
+    if takes_up and (given := _given_anew(args)):
         return (
-            f"{said} cannot be said anew: a run that is taken up or done again has what it began "
+            f"{given} cannot be said anew: a run that is taken up or done again has what it began "
             "with; without --resume and --retry-from a new run begins"
         )
     if args.artifacts_from and args.state is None:
@@ -204,7 +204,7 @@ def _takes_up(args: argparse.Namespace) -> bool:
     return args.resume is not None or args.retry_from is not None
 
 
-def _said_anew(args: argparse.Namespace) -> str:
+def _given_anew(args: argparse.Namespace) -> str:
     """Name what belongs to the beginning of a run, and is on the command line."""
     flags = {flag: flag.strip("-").replace("-", "_") for flag in _OF_THE_BEGINNING}
     given = {"BLUEPRINT": args.blueprint, "ACTION": args.action, "-f": args.files}

@@ -36,6 +36,7 @@ class PodRun:
         self, pod: Mapping[str, Any], setup: NodeSetup, sources: PodSources, report: ReportStatus
     ) -> None:
         self._pod: dict[str, Any] = copy.deepcopy(dict(pod))
+        self._name = str(self._pod["metadata"]["name"])
         self._spec: Mapping[str, Any] = self._pod["spec"]
         self._setup = setup
         self._clock = setup.clock
@@ -116,10 +117,6 @@ class PodRun:
         self._changed.notify_all()
 
     # The pod's own thread
-
-    @property
-    def _name(self) -> str:
-        return str(self._pod["metadata"]["name"])
 
     def _run(self) -> None:
         self._attempt(lambda: self._live() if self._prepare() else None)

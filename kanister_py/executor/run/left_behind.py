@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.status import Place, Status
-from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.names import run_key
 from kanister_py.core.objects.parts import labels_of, status_of
 from kanister_py.core.objects.resources import PODS
 from kanister_py.executor.phase_context import ATTEMPT_LABEL, RUN_LABEL
 from kanister_py.executor.run.header import Header, replayed
-from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.ports.cluster import Cluster
 
 
 def run_keys(uid: str, status: Status) -> Iterator[str]:
@@ -28,40 +26,34 @@ def run_keys(uid: str, status: Status) -> Iterator[str]:
                 yield run_key(uid, at, place.phase_index, attempt)
 
 
-def pods_that_may_start(cluster: Cluster) -> list[KubeObject]:
-    """List the pods of attempts that a kept cluster would start, or start again."""
-    return [
+def delete_pods_of_ended(
+    cluster: Cluster, recorded: Iterable[tuple[Mapping[str, Any], Sequence[Outcome]]]
+) -> None:
+    """Delete from a kept cluster what would start again of runs that are over.
+
+    Nobody waits for it. A process that was killed, or stopped at once, may have kept its
+    pods as they were before they began. Each run is its header and its outcomes, read only
+    if there are such pods.
+    """
+    pods = [
         pod
         for pod in cluster.list(PODS).items
         if RUN_LABEL in labels_of(pod) and status_of(pod).get("phase") not in _ENDED
     ]
-
-
-_ENDED: Final = frozenset({"Succeeded", "Failed"})
-
-
-def delete_pods_of_ended(
-    cluster: Cluster,
-    pods: Sequence[KubeObject],
-    header: Mapping[str, Any],
-    outcomes: Sequence[Outcome],
-) -> None:
-    """Delete those of the pods that belong to this run, if it is over: nobody waits for them.
-
-    A process that was killed, or stopped at once, may have kept them as they were before
-    they began.
-    """
-    stated = Header.of(header)
-    status = replayed(stated, outcomes)[1]
-    if not status.is_final:
+    if not pods:
         return
-    keys = set(run_keys(str(stated.actionset["metadata"]["uid"]), status))
+    keys: set[str] = set()
+    for header, outcomes in recorded:
+        stated = Header.of(header)
+        status = replayed(stated, outcomes)[1]
+        if status.is_final:
+            keys.update(run_keys(str(stated.actionset["metadata"]["uid"]), status))
     for pod in pods:
         labels, metadata = labels_of(pod), pod["metadata"]
         if labels.get(RUN_LABEL) in keys or labels.get(ATTEMPT_LABEL) in keys:
-            with suppress(KanisterError):
-                cluster.delete(
-                    *(PODS, metadata["name"]),
-                    namespace=metadata["namespace"],
-                    grace_period_seconds=0,
-                )
+            cluster.delete(
+                *(PODS, metadata["name"]), namespace=metadata["namespace"], grace_period_seconds=0
+            )
+
+
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
