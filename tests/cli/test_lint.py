@@ -685,3 +685,32 @@ def test_a_file_in_which_all_is_well_has_no_row(kanister: CommandLine) -> None:
     assert "read as Go templates" in kanister("lint", "-", "-v", stdin=text).out
     (found,) = json.loads(kanister("lint", "-", "-o", "json", stdin=text).out)["findings"]
     assert found["rule"] == "template-engine"
+
+
+def test_a_misspelt_field_of_a_pod_override_is_a_warning_since_api_servers_pass_over_it(
+    kanister: CommandLine,
+) -> None:
+    phase = {
+        "func": "KubeTask",
+        "name": "one",
+        "args": {
+            "namespace": "shop",
+            "image": "x",
+            "command": ["true"],
+            "podOverride": {"conainers": [], "quiteNew": 5},
+        },
+    }
+    text = json.dumps(
+        {
+            "apiVersion": "cr.kanister.io/v1alpha1",
+            "kind": "Blueprint",
+            "metadata": {"name": "b"},
+            "actions": {"go": {"phases": [phase]}},
+        }
+    )
+    done = kanister("lint", "-", "-o", "json", stdin=text)
+    (finding,) = json.loads(done.out)["findings"]
+    assert (done.code, finding["rule"], finding["severity"]) == (0, "pod-field-unknown", "warning")
+    assert finding["message"].endswith(
+        "podOverride.conainers is no field of a pod; did you mean containers?"
+    )

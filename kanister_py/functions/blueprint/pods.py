@@ -55,13 +55,13 @@ Timeout = Annotated[str, AfterValidator(_readable_timeout)]
 
 
 def _laid_over_a_pod(override: dict[str, Any] | None) -> dict[str, Any] | None:
-    if wrong := [*misshapen_in(override, "podOverride")]:
-        raise ValueError(", ".join(map(str, wrong)))
+    if wrong := [str(each) for each in misshapen_in(override, "podOverride") if each.wanted]:
+        raise ValueError(", ".join(wrong))
     return override
 
 
 PodOverride = Annotated[dict[str, Any] | None, AfterValidator(_laid_over_a_pod)]
-"""Part of a PodSpec, in which no field has a shape or a name that no API server takes."""
+"""Part of a PodSpec, in which no field has a shape that no API server takes."""
 
 
 class PodArgs(Args):

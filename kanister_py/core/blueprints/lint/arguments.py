@@ -65,8 +65,14 @@ COMMAND_AS_TEXT = Rule(
     "A text counts as a list of one, so that the whole of it is the name of a program: `echo hi` "
     "is looked for, and found nowhere. Write `[echo, hi]`, or `[sh, -c, 'echo hi']` for a shell.",
 )
+POD_FIELD = Rule(
+    "pod-field-unknown",
+    Severity.WARNING,
+    "A podOverride names a field that pods do not have, and nearly the name of one they have.",
+    "An API server passes over fields that it does not know: the pod is made without it.",
+)
 OF_ARGUMENTS = (MISSING, UNKNOWN, MISTYPED)
-RULES = (*OF_ARGUMENTS, DURATION, RETRY_REASON, COMMAND_AS_TEXT)
+RULES = (*OF_ARGUMENTS, DURATION, RETRY_REASON, COMMAND_AS_TEXT, POD_FIELD)
 
 _BY_KIND = {"missing": MISSING, "unknown": UNKNOWN, "type": MISTYPED}
 _FIRST_NAME = pattern_of(r"[^.\[]+")
@@ -83,6 +89,8 @@ def check_arguments(
         return
     if signature is not None:
         yield from _commands_as_text(spot, phase, signature)
+        if "podOverride" in signature.args:
+            yield from _fields_of_no_pod(spot, phase.args.get("podOverride"))
     code = context.code(entry)
     if code is None:
         return
@@ -109,6 +117,15 @@ def _commands_as_text(spot: Spot, phase: Phase, signature: Signature) -> Iterato
             message = f"{name} is a text, so {value!r} as a whole is taken for a program's name"
             remedy = "write a list of words"
             yield spot.at("args", name).finding(COMMAND_AS_TEXT, f"{message}; {remedy}")
+
+
+def _fields_of_no_pod(spot: Spot, override: object) -> Iterator[Finding]:
+    from kanister_py.core.objects.pod_shapes import misshapen_in
+
+    for each in misshapen_in(override, "podOverride"):
+        # What is given a shape that no pod has is for the model of the function.
+        if not each.wanted:
+            yield spot.at("args", "podOverride").finding(POD_FIELD, str(each))
 
 
 def _is_open(value: object) -> bool:
