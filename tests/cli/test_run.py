@@ -557,37 +557,11 @@ actions:
 """
 
 
-def test_a_command_that_a_killed_run_began_is_not_begun_again_unasked(tmp_path: Path) -> None:
-    blueprint = tmp_path / "once.yaml"
-    blueprint.write_text(ONCE)
-    command = [sys.executable, "-m", "kanister_py", "run", "--pods", "processes"]
-    command += ["--state", str(tmp_path / "state")]
-    with subprocess.Popen(
-        [*command, str(blueprint), "go"],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as started:
-        assert started.stderr is not None
-        assert any("it began" in line for line in started.stderr), "the command never began"
-        started.kill()
-    resumed = subprocess.run(
-        [*command, "--resume", "-o", "json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE_SECONDS,
-    )
-    assert resumed.returncode == 1
-    assert json.loads(resumed.stdout)["error"]["reason"] == "Interrupted"
-    assert "it began" not in resumed.stderr
-
-
-def test_a_killed_run_that_is_resumed_runs_the_pods_of_its_deferred_phase(tmp_path: Path) -> None:
-    blueprint = tmp_path / "once.yaml"
-    task = "{func: KubeTask, name: tidy, args: {image: i, command: [echo, tidied]}}"
-    blueprint.write_text(f"{ONCE}    deferPhase: {task}\n")
-    command = [sys.executable, "-m", "kanister_py", "run", "--state", str(tmp_path / "state")]
+def killed_and_resumed(folder: Path, text: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Kill a run while its first phase works, and resume it with these words."""
+    blueprint = folder / "once.yaml"
+    blueprint.write_text(text)
+    command = [sys.executable, "-m", "kanister_py", "run", "--state", str(folder / "state")]
     with subprocess.Popen(
         [*command, "--pods", "processes", str(blueprint), "go"],
         stdout=subprocess.DEVNULL,
@@ -597,13 +571,25 @@ def test_a_killed_run_that_is_resumed_runs_the_pods_of_its_deferred_phase(tmp_pa
         assert started.stderr is not None
         assert any("it began" in line for line in started.stderr), "the command never began"
         started.kill()
-    resumed = subprocess.run(
-        [*command, "--resume", "-o", "json"],
+    return subprocess.run(
+        [*command, *words, "--resume", "-o", "json"],
         capture_output=True,
         text=True,
         check=False,
         timeout=PATIENCE_SECONDS,
     )
+
+
+def test_a_command_that_a_killed_run_began_is_not_begun_again_unasked(tmp_path: Path) -> None:
+    resumed = killed_and_resumed(tmp_path, ONCE, "--pods", "processes")
+    assert resumed.returncode == 1
+    assert json.loads(resumed.stdout)["error"]["reason"] == "Interrupted"
+    assert "it began" not in resumed.stderr
+
+
+def test_a_killed_run_that_is_resumed_runs_the_pods_of_its_deferred_phase(tmp_path: Path) -> None:
+    task = "{func: KubeTask, name: tidy, args: {image: i, command: [echo, tidied]}}"
+    resumed = killed_and_resumed(tmp_path, f"{ONCE}    deferPhase: {task}\n")
     (action,) = json.loads(resumed.stdout)["actions"]
     assert action["deferPhase"]["state"] == "complete", resumed.stderr
     assert "go/tidy | tidied" in resumed.stderr
