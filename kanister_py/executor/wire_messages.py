@@ -141,7 +141,7 @@ def _check(data: bytes) -> None:
     try:
         # Many times as fast as reading, but it gives up on objects that are nested deeply.
         message_class(RESPONSE).FromString(data)
-    except (DecodeError, RuntimeError):
+    except (DecodeError, UnicodeDecodeError, RuntimeError):
         decode_message(RESPONSE, data)
         return
     # The last byte of such a number is rare, and looked for in no time.

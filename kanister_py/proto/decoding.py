@@ -47,9 +47,9 @@ def decode_message(name: str, data: bytes) -> dict[str, Any]:
     """Read a message, by its full name."""
     try:
         message = message_class(name, is_shallow=True).FromString(data)
-    except DecodeError:
-        # Nothing but a text can be wrong with fields that end where they should.
+    except (DecodeError, UnicodeDecodeError):
         _count(name, data, len(data))
+        # Where fields end as they should, it is a text, but for garbage made with care.
         raise NotDecodable("a text in it is not UTF-8") from None
     return _decoded(_message, shape_of(name), message)
 
@@ -343,8 +343,12 @@ def _single(field: Field, value: Any) -> Any:
     if kind is Kind.MESSAGE:
         shape = field.shape
         if shape.is_struct:
-            data = value if type(value) is bytes else b"".join(value)
-            return _struct(data, 0, len(data), 0)
+            if type(value) is bytes:
+                return _struct(value, 0, len(value), 0)
+            found: dict[str, Any] = {}
+            for each in value:
+                found.update(_struct(each, 0, len(each), 0))
+            return found
         if shape.is_duration:
             return duration_text(value.seconds, value.nanos)
         return _message(shape, value)
