@@ -217,7 +217,9 @@ class Planner:
     def _retried(self, course: Course, fresh: Status, name: str, from_phase: str) -> Status:
         namespace = course.actionset.metadata.namespace
         old = read_status(self._cluster.get(ACTION_SETS, name, namespace=namespace))
-        if old is None or not _have_same_phases(old.actions, fresh.actions):
+        if old is None:
+            raise NothingToRetry(name, from_phase, "it has not begun")
+        if not _have_same_phases(old.actions, fresh.actions):
             why = "its phases are not those of its Blueprints any more"
             raise NothingToRetry(name, from_phase, why)
         began = status_for_retry(course.rules, old, fresh, from_phase)
