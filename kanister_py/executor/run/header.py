@@ -65,7 +65,11 @@ def located_blueprint(
     return only_blueprint(parse_documents(path.read_bytes(), str(path)), str(path))
 
 
-_FIELDS: Final = frozenset(map(camel_case, ActionSpec._fields))
+# The others have parameters of their own.
+_MORE: Final = [
+    each for each in ActionSpec._fields if each not in ("name", "blueprint", "object", "options")
+]
+_FIELDS: Final = frozenset(map(camel_case, _MORE))
 
 
 def stated_action(
@@ -79,7 +83,7 @@ def stated_action(
     """Write what an ActionSet would say of an action; without a target, its namespace is it."""
     for key in more:
         if camel_case(key) not in _FIELDS:
-            meant = did_you_mean(nearest(key, ActionSpec._fields))
+            meant = did_you_mean(nearest(key, [*_MORE, "options"]))
             raise UsageError(f"Nothing of an ActionSet's action is called {key}{meant}")
     located = located_blueprint(blueprint)
     if target is None:
