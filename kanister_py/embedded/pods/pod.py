@@ -8,6 +8,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from kanister_py.core.errors import BadRequest, KanisterError, UsageError
@@ -125,7 +126,8 @@ class PodRun:
             self._report()
         except Exception as error:  # noqa: BLE001 # nobody else tells of the end of this pod
             reason, message = _told_defect(self._name, error)
-            self._report_status({"phase": "Failed", "reason": reason, "message": message})
+            with suppress(Exception):
+                self._report_status({"phase": "Failed", "reason": reason, "message": message})
         self._wait_for_stop()
         self._clean()
 
