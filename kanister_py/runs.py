@@ -24,7 +24,7 @@ __all__ = [
     "RunSettings",
     "plan_blueprint",
     "read_artifacts",
-    "read_pods",
+    "read_hosting",
     "resume_run",
     "retry_run",
     "run",
@@ -161,11 +161,18 @@ def _check_state(settings: RunSettings) -> None:
         raise UsageError(message, reason="RunNotFound")
 
 
-def read_pods(name: str, settings: RunSettings) -> str:
-    """Say what ran the pods of an earlier run in a state folder when it began; empty if nothing."""
+def read_hosting(name: str, settings: RunSettings) -> RunSettings:
+    """Give settings with what ran an earlier run's pods, and what stood in for its stores.
+
+    What the settings say themselves counts.
+    """
     _check_state(settings)
     with wiring.state_folder(settings) as folder:
-        return str(folder.read_run(name).header.get("pods") or "")
+        header = folder.read_run(name).header
+    pods, locations = settings.pods or str(header.get("pods") or ""), settings.locations
+    if pods and locations is None and header.get("locations"):
+        locations = Path(str(header["locations"]))
+    return settings._replace(pods=pods, locations=locations)
 
 
 def read_artifacts(name: str, settings: RunSettings) -> dict[str, Any]:

@@ -359,7 +359,7 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
         journal = None
         if folder is not None:
             kept = (own, own.save) if own is not None else None
-            stated = header.as_dict() | ({"pods": settings.pods} if settings.pods else {})
+            stated = header.as_dict() | settings.hosting
             journal = stack.enter_context(folder.journal(header.name, stated, recorded, kept))
         registry = settings.registry or read_functions().registry
         around = Surroundings(
@@ -420,13 +420,11 @@ def cluster_of(
     if settings.cluster is not None:
         return settings.cluster, None, None
     cluster = memory_cluster(clock, default_namespace=settings.namespace)
-    kept = folder.read_cluster() if folder is not None else None
-    if kept is not None and folder is not None:
-        cluster.restore(kept)
+    if folder is not None and (kept := folder.read_cluster()) is not None:
         from kanister_py.executor.run.left_behind import delete_pods_of_ended
 
-        recorded = map(folder.read_run, folder.runs())
-        delete_pods_of_ended(cluster, ((each.header, each.outcomes) for each in recorded))
+        cluster.restore(kept)
+        delete_pods_of_ended(cluster, folder.runs(), folder.read_run)
     cluster.load(settings.objects)
     if runner is not None:
         return cluster, cluster, attach_pods(cluster, runner, clock, stack)
@@ -451,16 +449,14 @@ def state_folder(settings: RunSettings) -> StateFolder:
 
 
 class RenderFunctions(NamedTuple):
-    """The functions that a rendering may call, what calls them, and notices about them.
-
-    `containers` are those that it may not call, with the problem that each of them is.
-    """
+    """The functions that a rendering may call, what calls them, and notices about them."""
 
     revisions: Registry[FunctionRevision]
     runner: FunctionRunner
     notices: tuple[Notice, ...]
     close: Callable[[], None]
     containers: tuple[tuple[str, Problem], ...] = ()
+    """Those that it may not call, with the problem that each of them is."""
 
 
 def open_render_functions(
@@ -482,8 +478,7 @@ def open_render_functions(
     else:
         found = at_addresses(addresses) if addresses else built_in(entries)
     runner = function_runner(entries)
-    notices, containers = found.notices, found.containers
-    return RenderFunctions(found.registry(), runner, notices, runner.close, containers)
+    return RenderFunctions(found.registry(), runner, found.notices, runner.close, found.containers)
 
 
 def step_artifacts() -> StepArtifacts:

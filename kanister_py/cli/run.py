@@ -68,7 +68,9 @@ _OF_THE_BEGINNING = (
     *("--blueprint-name", "--object", "--option", "--secret", "--config-map", "--profile"),
     *("--preferred-version", "--artifacts-from"),
 )
-_BRINGS = "-f FILE gives its manifest; --secret, --config-map and --profile name another one"
+_BRINGS = (
+    "-f FILE gives its manifest; in a new run --secret, --config-map and --profile name another one"
+)
 _ARTIFACTS = {".ArtifactsIn": "--state DIR --artifacts-from RUN: what an earlier run left"}
 
 
@@ -153,10 +155,7 @@ def run(args: argparse.Namespace) -> int:
         if args.pods:
             say_warning(pods_warning(args.pods))
         if args.locations:
-            say_warning(
-                f"For kando, the folder {args.locations} stands in for every store: "
-                "it sends nothing to one"
-            )
+            say_warning(_stand_in(args.locations))
         with _page(args, view, clock) as page:
             started = _start(args, page or view, cluster)
             if page is not None:
@@ -181,7 +180,7 @@ def _why_unclear(args: argparse.Namespace) -> str:
     takes_up = _takes_up(args)
     if is_connected(args) and (args.pods or args.files):
         return "--pods and -f are for a cluster in memory, not for a real one"
-    if args.locations and not args.pods:
+    if args.locations and not args.pods and not takes_up:
         return "--locations is for pods that run here: it needs --pods"
     if args.state_key and args.state is None:
         return "--state-key is for what --state keeps: it needs that"
@@ -207,7 +206,7 @@ def _takes_up(args: argparse.Namespace) -> bool:
 def _given_anew(args: argparse.Namespace) -> str:
     """Name what belongs to the beginning of a run, and is on the command line."""
     flags = {flag: flag.strip("-").replace("-", "_") for flag in _OF_THE_BEGINNING}
-    given = {"BLUEPRINT": args.blueprint, "ACTION": args.action, "-f": args.files}
+    given = {"BLUEPRINT": args.blueprint, "ACTION": args.action}
     given |= {flag: getattr(args, name) for flag, name in flags.items()}
     if args.retry_from is None:
         given["--name"] = args.name
@@ -256,13 +255,17 @@ def _start(args: argparse.Namespace, onlooker: Onlooker, cluster: Cluster | None
     if not _takes_up(args):
         return _start_new(args, settings)
     name = args.resume or ""
-    if not args.pods and not is_connected(args):
+    if not is_connected(args):
         # What its first process ran, the deferred phases of a run need to tidy up, too.
-        args.pods = runs.read_pods(name, settings)
-        settings = settings._replace(pods=args.pods)
-        if args.pods:
-            say_warning(f"Its pods run as they did before, --pods={args.pods}")
-            say_warning(wiring.pods_warning(args.pods))
+        settings = runs.read_hosting(name, settings)
+        if settings.locations and not settings.pods:
+            raise CommandLineError("--locations is for pods that run here: it needs --pods")
+        if settings.pods and not args.pods:
+            say_warning(f"Its pods run as when it began, --pods={settings.pods}")
+            say_warning(wiring.pods_warning(settings.pods))
+        if settings.locations and not args.locations:
+            say_warning(_stand_in(settings.locations))
+        args.pods, args.locations = settings.pods, settings.locations
     if args.retry_from is not None:
         return runs.retry_run(name, args.retry_from, settings)
     return runs.resume_run(name, settings)
@@ -286,6 +289,10 @@ def _start_new(args: argparse.Namespace, settings: RunSettings) -> Run:
         settings=settings,
         **more,
     )
+
+
+def _stand_in(folder: Path) -> str:
+    return f"For kando, the folder {folder} stands in for every store: it sends nothing to one"
 
 
 def _gives(args: argparse.Namespace) -> dict[str, str]:

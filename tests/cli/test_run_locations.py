@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
@@ -112,6 +113,18 @@ def test_a_folder_stands_in_for_a_store_when_asked_and_the_run_says_so(
     assert "stored in" in last
 
 
+def test_a_folder_that_stood_in_when_a_run_began_stands_in_when_it_is_done_again(
+    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stores, state = tmp_path / "stores", str(tmp_path / "state")
+    words = ("--profile", "default/store", "--locations", str(stores), "--state", state)
+    assert main(command("backup", *words)) == 0, capsys.readouterr().err
+    rmtree(stores)
+    assert main(["run", "--state", state, "--retry-from", "push"]) == 0
+    assert f"the folder {stores} stands in for every store" in capsys.readouterr().err
+    assert (stores / "s3Compliant" / "backups" / "a" / "b").read_text() == "kept\n"
+
+
 def test_a_folder_stands_in_for_a_profile_of_a_folder_whose_objects_stay(
     command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -137,7 +150,7 @@ def test_two_profiles_of_folders_with_one_bucket_name_do_not_share_what_stands_i
         folder_of_profile(tmp_path / name)
         assert main(command("backup", *words)) == 0
     assert main(command("delete", *words)) == 0
-    (left,) = (tmp_path / "stores").rglob("b")
+    (left,) = (tmp_path / "stores").rglob("backups/a/b")
     assert left.relative_to(tmp_path / "stores" / "file" / str(tmp_path).lstrip("/")) == Path(
         "one/backups/a/b"
     )

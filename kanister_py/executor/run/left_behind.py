@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.status import Place, Status
+from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.names import run_key
 from kanister_py.core.objects.parts import labels_of, status_of
 from kanister_py.core.objects.resources import PODS
@@ -26,14 +28,17 @@ def run_keys(uid: str, status: Status) -> Iterator[str]:
                 yield run_key(uid, at, place.phase_index, attempt)
 
 
+_Recorded = tuple[str, Mapping[str, Any], tuple[Outcome, ...]]
+
+
 def delete_pods_of_ended(
-    cluster: Cluster, recorded: Iterable[tuple[Mapping[str, Any], Sequence[Outcome]]]
+    cluster: Cluster, runs: Iterable[str], read: Callable[[str], _Recorded]
 ) -> None:
     """Delete from a kept cluster what would start again of runs that are over.
 
     Nobody waits for it. A process that was killed, or stopped at once, may have kept its
-    pods as they were before they began. Each run is its header and its outcomes, read only
-    if there are such pods.
+    pods as they were before they began. Runs are read only if there are such pods; what
+    cannot be read of other runs is no matter of the one that begins.
     """
     pods = [
         pod
@@ -43,11 +48,13 @@ def delete_pods_of_ended(
     if not pods:
         return
     keys: set[str] = set()
-    for header, outcomes in recorded:
-        stated = Header.of(header)
-        status = replayed(stated, outcomes)[1]
-        if status.is_final:
-            keys.update(run_keys(str(stated.actionset["metadata"]["uid"]), status))
+    for name in runs:
+        with suppress(KanisterError):
+            _, header, outcomes = read(name)
+            stated = Header.of(header)
+            status = replayed(stated, outcomes)[1]
+            if status.is_final:
+                keys.update(run_keys(str(stated.actionset["metadata"]["uid"]), status))
     for pod in pods:
         labels, metadata = labels_of(pod), pod["metadata"]
         if labels.get(RUN_LABEL) in keys or labels.get(ATTEMPT_LABEL) in keys:

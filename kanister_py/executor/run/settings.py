@@ -40,3 +40,10 @@ class RunSettings(NamedTuple):
     clock: Clock | None = None
     workers: int = 32
     state_key: Path | None = None
+
+    @property
+    def hosting(self) -> dict[str, str]:
+        """What runs pods and stands in for stores, as the journal of a run keeps it."""
+        locations = str(self.locations.absolute()) if self.locations is not None else ""
+        found = {"pods": self.pods, "locations": locations}
+        return {key: each for key, each in found.items() if each}
