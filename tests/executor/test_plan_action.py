@@ -384,9 +384,10 @@ def test_a_plan_is_red_for_a_text_that_fails_whatever_else_is_given(read: str, e
         "range .Options }}{{ end }}{{ div 1 (sub (len .Options) 1)",
         'define "t" }}{{ .Options.a }}{{ end }}{{ template "t" .',
         "with $ }}{{ div 1 (sub (len .Options) 1) }}{{ end",
+        'if lt (.Time | trunc 4) "3000" }}{{ fail "not today" }}{{ end',
     ],
 )
-def test_a_plan_leaves_open_what_may_fail_only_for_what_was_not_given(read: str) -> None:
+def test_a_plan_leaves_open_what_may_fail_only_here_and_now(read: str) -> None:
     made = plan_of_text(read)
     assert not made.has_errors
     assert made.lacking

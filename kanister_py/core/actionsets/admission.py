@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from kanister_py.core.actionsets.model import parse_actionset
-from kanister_py.core.blueprints.lint.action_sets import NO_ACTION, NO_ACTIONS
+from kanister_py.core.blueprints.lint.action_sets import NO_ACTION, NO_ACTIONS, UNKNOWN_OBJECT
 from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity
@@ -145,10 +145,10 @@ def findings_in(
 def verdict_of(findings: list[Finding]) -> Verdict:
     # An action that is not there is among the warnings about Blueprints.
     kept = [each for each in findings if each.rule != NO_ACTION.id]
-    # One that names no actions is an ActionSet all the same, which completes at once.
-    return _verdict(
-        kept, lambda each: each.severity is Severity.ERROR and each.rule != NO_ACTIONS.id
-    )
+    # One that names no actions is an ActionSet all the same, which completes at once; one
+    # whose object cannot be found is stored by the original, and fails with its reason.
+    allowed = (NO_ACTIONS.id, UNKNOWN_OBJECT.id)
+    return _verdict(kept, lambda each: each.severity is Severity.ERROR and each.rule not in allowed)
 
 
 def _verdict(findings: list[Finding], is_refused: Callable[[Finding], bool]) -> Verdict:

@@ -290,6 +290,8 @@ _IN_GIVEN_OBJECT = pattern_of(
     r"|\(*(index )?\.(Phases[. ]|DeferPhase\b).*\.(Secrets|ConfigMaps)\)?[. ]."
 )
 
+# What fails on purpose may do so at this hour alone.
+_MAY_PASS_LATER = pattern_of(r"\b(fail|required|now)\b")
 # Parts of a Go template that read of the tree without naming what: its top as a whole, and
 # templates that are called.
 _READS_ANYTHING = pattern_of(r"(\$|[\s({|]\.)[\s)|}]|\b(define|template|block)\b")
@@ -487,7 +489,8 @@ class TextPlanner:
     def _fails_over_given(self, text: str, reads: Iterable[Read]) -> bool:
         """Say whether a text that fails reads nothing but what is given, so that it always does."""
         is_go = self._renderer.engine is Engine.GO
-        return not (is_go and _READS_ANYTHING.search(text)) and all(map(self._is_given, reads))
+        is_open = _MAY_PASS_LATER.search(text) or (is_go and _READS_ANYTHING.search(text))
+        return not is_open and all(map(self._is_given, reads))
 
     def _is_given(self, read: Read) -> bool:
         """Say whether what is read is there, and stays what it is."""
@@ -495,7 +498,7 @@ class TextPlanner:
         if root not in ROOTS or (root in _MAY_GROW and not below):
             return False
         facts = self._known.params.facts
-        if root == "Object" and facts.namespace is not None:
+        if root == "Object" and (facts.namespace is not None or below[:1] == ["status"]):
             return False  # the namespace stands in where no object was given
         if f".{root}" in _OF_OBJECT and below[:1] not in (["Name"], ["Namespace"]):
             return False  # its pods come and go

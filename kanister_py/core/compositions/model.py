@@ -277,7 +277,8 @@ class _Reader(Reader):
         if mode != "Pipeline":
             self.refuse(("spec", "mode"), "Pipeline or Resources", mode)
             return ()
-        items, count = self.items(spec, "pipeline", ("spec",)), len(self.problems)
+        count = len(self.problems)
+        items = self.items(spec, "pipeline", ("spec",))
         if "pipeline" not in spec:
             self.note(("spec", "pipeline"), f"Must be given{_meant_for_pipeline(spec)}")
         elif not 1 <= len(items) <= MAX_STEPS and count == len(self.problems):

@@ -137,7 +137,8 @@ class Reader:
         if value is None or isinstance(value, str):
             return value or ""
         if key in _TIMES and type(value) in (int, float):
-            self.note((*path, key), f"Must be a time with its unit, found {value}; write {value}s")
+            advice = f"; write {value}s" if value > 0 else ""
+            self.note((*path, key), f"Must be a time with its unit, found {value}{advice}")
         else:
             self.refuse((*path, key), "text", value)
         return ""

@@ -108,6 +108,14 @@ def test_an_actionset_is_judged_beside_its_blueprints(context: Context) -> None:
     assert not verdict.is_allowed
 
 
+def test_an_object_that_cannot_be_found_is_stored_as_by_the_original_with_a_warning(
+    context: Context,
+) -> None:
+    verdict = judge_actionset(actionset(object={"kind": "Foo", "name": "x"}), {"b": GOOD}, context)
+    assert verdict.is_allowed
+    assert any("object-kind-unknown" in each for each in verdict.warnings)
+
+
 def test_what_an_actionset_cannot_help_is_a_warning(context: Context) -> None:
     missing = judge_actionset(actionset(), {"b": None}, context)
     assert (missing.is_allowed, len(missing.warnings)) == (True, 1)

@@ -154,6 +154,7 @@ def test_a_blueprint_of_a_misspelt_version_is_refused_with_the_right_one() -> No
         ("actions:", "action:", "The Blueprint has no actions; is action meant for them?"),
         ("funcVersion: v0.0.0", "funcVersion: 0.1", "write v0.1.0 or the range ~0.1"),
         ("timeout: 5m", "timeout: 30", "write 30s"),
+        ("timeout: 5m", "timeout: -30", "found -30"),
         ("maxBackoff: 1m", "maxBackoff: 1.5", "write 1.5s"),
     ],
 )

@@ -124,7 +124,7 @@ def _unknown_objects(found: Found) -> Iterator[Finding]:
 
     for index, given in actions_of(found):
         reference = given.get("object")
-        if not isinstance(reference, dict) or not isinstance(reference.get("kind"), str):
+        if not isinstance(reference, dict) or not isinstance(reference.get("kind", ""), str):
             continue
         try:
             needs_of(reference)

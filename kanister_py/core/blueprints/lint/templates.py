@@ -313,7 +313,7 @@ class ActionReads:
         if below[:1] == ["Output"] and len(below) - 1 > read.indexed:
             if deferred is None:
                 yield PHASE_UNKNOWN, f"The action {self._name} has no deferPhase, and no {read}"
-            elif text.phase is not None:
+            elif text.phase is not None and read.is_certain:
                 what = "is this very phase" if text.phase == DEFER else "runs later"
                 yield PHASE_LATER, f"{read} is not there yet: the deferPhase {what}"
         elif deferred is not None:

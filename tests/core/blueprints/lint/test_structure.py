@@ -259,6 +259,9 @@ def test_an_object_of_a_misspelt_kind_is_told_before_an_actionset_runs(context: 
     assert (finding.rule, finding.line) == ("object-kind-unknown", 6)
     assert "did you mean Namespace?" in finding.message
     assert lint(context, text.replace("Namespaec", "namespace")) == []
+    assert [each.rule for each in lint(context, text.replace("kind: Namespaec, ", ""))] == [
+        "object-kind-unknown"
+    ]
     own = "{kind: Namespaec, apiVersion: v1, resource: things, name: shop}"
     assert lint(context, text.replace("{kind: Namespaec, name: shop}", own)) == []
 
