@@ -74,12 +74,13 @@ class FunctionServer:
                 ("grpc.so_reuseport", int(settings.shares_port)),
             ],
         )
-        handlers = self._introspection.handlers()
+        handlers = []
         for package in (V1, V1BETA1):
             run = grpc.unary_unary_rpc_method_handler(self._handler(package.rpartition(".")[2]))
             method = {"RunFunction": run}
             handlers.append(grpc.method_handlers_generic_handler(f"{package}.{SERVICE}", method))
-        self._server.add_generic_rpc_handlers(tuple(handlers))
+        # Each call asks one after the other: those that most are for come first.
+        self._server.add_generic_rpc_handlers((*handlers, *self._introspection.handlers()))
         self.port = self._listen()
 
     def _listen(self) -> int:
