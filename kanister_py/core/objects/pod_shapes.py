@@ -81,15 +81,9 @@ _WORDS: Final = {
 
 
 def _word_of(value: Any) -> str:
-    for wanted, word in (
-        ("bool", "true or false"),
-        ("string", "text"),
-        ("array", "a list"),
-        ("object", "a map"),
-    ):
-        if _holds(wanted, value):
-            return word
-    return f"the number {value}"
+    kinds = (each for each in ("bool", "string", "array", "object") if _holds(each, value))
+    found = next(kinds, None)
+    return f"the number {value}" if found is None else _WORDS[found]
 
 
 @cache
