@@ -143,7 +143,7 @@ def _serve(args: argparse.Namespace, target: Target) -> int:
 
 
 def _end_now() -> None:
-    """End this process whatever its threads are at: Python would wait for them."""
+    """End this process whatever its threads are at: none may outlive the interpreter."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(exit_codes.FINE)

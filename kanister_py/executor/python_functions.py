@@ -44,7 +44,7 @@ class PythonFunction(NamedTuple):
 
     def begin(self, request: FunctionRequest) -> FunctionResponse | Awaitable[Any]:
         """Call a new instance: the answer, or what is to be awaited for `finish`."""
-        answer = self.code().run(Request(request, is_own=not self.is_ours))
+        answer = self.code().run(Request(request, is_own=not self.is_ours, is_lazy=self.is_ours))
         if self.is_ours or isinstance(answer, Response | dict):
             return self.finish(answer)
         from inspect import isawaitable

@@ -27,6 +27,7 @@ RESPONSE = f"{PACKAGE}.RunFunctionResponse"
 STATE = f"{PACKAGE}.State"
 
 _NOTHING: dict[str, Any] = {}
+_LONGEST_KEPT_INPUT = 32 * 1024
 # What may be a number that JSON has not: the field of a Value, and an exponent of all ones.
 _ODD_NUMBER = re.compile(rb"\x11.{6}[\xf0-\xff][\x7f\xff]", re.DOTALL)
 
@@ -60,17 +61,17 @@ def write_request(request: FunctionRequest) -> bytes:
 def read_request(data: bytes) -> FunctionRequest:
     """Read a request. Raises `NotDecodable`, here or when a part of it is asked for."""
     fields = top_fields(data)
-    observed = _part(fields.pop(2, []), _decode_state)
-    desired = _part(fields.pop(3, []), _decode_state)
+    observed = _part(fields.pop(2, []), _decode_state, _skim_state)
+    desired = _part(fields.pop(3, []), _decode_state, _skim_state)
     context = _part(fields.pop(5, []), decode_struct)
-    meta = fields.pop(1, None)
+    meta, handed_in = fields.pop(1, None), fields.pop(4, None)
     given = decode_message(REQUEST, _joined(fields)) if fields else _NOTHING
     found = decode_message(f"{PACKAGE}.RequestMeta", b"".join(meta)) if meta else _NOTHING
     return FunctionRequest(
         observed,
         desired,
         context,
-        given.get("input"),
+        None if handed_in is None else _input(b"".join(handed_in)),
         found.get("tag", ""),
         tuple(found.get("capabilities", ())),
         given.get("credentials"),
@@ -78,6 +79,14 @@ def read_request(data: bytes) -> FunctionRequest:
         given.get("extraResources"),
         given.get("requiredSchemas"),
     )
+
+
+def _input(data: bytes) -> dict[str, Any]:
+    # It is the composition's own, and so the same in call after call.
+    return _kept_input(data) if len(data) <= _LONGEST_KEPT_INPUT else decode_struct(data)
+
+
+_kept_input = lru_cache(maxsize=64)(decode_struct)
 
 
 def write_response(response: FunctionResponse) -> bytes:
@@ -153,8 +162,12 @@ def _joined(fields: dict[int, list[bytes]]) -> bytes:
     return b"".join(field_bytes(number, each) for number in fields for each in fields[number])
 
 
-def _part(pieces: list[bytes], decode: Callable[[bytes], Data]) -> Part:
-    return Part(wire=b"".join(pieces), read=decode)
+def _part(
+    pieces: list[bytes],
+    decode: Callable[[bytes], Data],
+    skim: Callable[[bytes], Data] | None = None,
+) -> Part:
+    return Part(wire=b"".join(pieces), read=decode, read_lazily=skim)
 
 
 def _written(part: Part, encode: Callable[[Mapping[str, Any]], bytes]) -> bytes:
@@ -166,3 +179,4 @@ def _written(part: Part, encode: Callable[[Mapping[str, Any]], bytes]) -> bytes:
 
 _encode_state = partial(encode_message, STATE)
 _decode_state = partial(decode_message, STATE)
+_skim_state = partial(decode_message, STATE, is_lazy=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,6 +18,7 @@ from kanister_py.core.compositions.messages import FunctionRequest, FunctionResp
 from kanister_py.core.errors import AddressUnavailable, KanisterError, TransientError, UsageError
 from kanister_py.executor.wire_messages import read_request, write_response
 from kanister_py.grpc_api.introspection import Introspection
+from kanister_py.grpc_api.workers import Workers
 from kanister_py.ports.function_runner import FunctionCallError
 from kanister_py.proto.decoding import NotDecodable
 from kanister_py.proto.encoding import NotEncodable
@@ -64,7 +64,7 @@ class FunctionServer:
         )
         self._at_work: set[int] = set()
         """Threads on which the function answers at this moment."""
-        self._workers = ThreadPoolExecutor(settings.workers, "composition function")
+        self._workers = Workers(settings.workers, "composition function")
         self._server: Any = grpc.server(
             self._workers,
             options=[
@@ -105,13 +105,12 @@ class FunctionServer:
     def stop(self) -> bool:
         """Take no more calls, and wait for those under way, for as long as was set.
 
-        False says that a function is still at work: its caller knows that it was cut off,
-        but its thread would keep the process from ending.
+        False says that a function is still at work; its caller knows that it was cut off.
         """
         self._introspection.is_serving = False
         grace = self._settings.grace_seconds
         has_stopped = self._server.stop(grace).wait(grace + _CUT_OFF_SECONDS)
-        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._workers.close()
         return bool(has_stopped) and not self._at_work
 
     def _handler(self, version: str) -> Callable[[bytes, Any], bytes]:
@@ -125,7 +124,7 @@ class FunctionServer:
             at_work.add(get_ident())
             try:
                 return write_response(function(read_request(data)))
-            except Exception as error:  # whatever a function may raise
+            except BaseException as error:  # whatever a function may raise, an exit included
                 code, message = _status_of(error)
                 ended = code.name
                 if code is grpc.StatusCode.INTERNAL:
@@ -152,7 +151,7 @@ def _logged(observe: _Observe | None) -> _Observe:
     return note
 
 
-def _status_of(error: Exception) -> tuple[Any, str]:
+def _status_of(error: BaseException) -> tuple[Any, str]:
     code = grpc.StatusCode
     if isinstance(error, NotDecodable):
         return code.INVALID_ARGUMENT, f"The request cannot be read: {error}"

@@ -11,11 +11,11 @@ what is around them is read by protobuf, to which they are bytes.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from math import isfinite
 from struct import Struct as Packing
 from struct import error as packing_error
-from typing import Any
+from typing import Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
@@ -43,15 +43,43 @@ class TooManyValues(NotDecodable):
 _GARBAGE = (IndexError, UnicodeDecodeError, packing_error)
 
 
-def decode_message(name: str, data: bytes) -> dict[str, Any]:
-    """Read a message, by its full name."""
+class Unread(Mapping[str, Any]):
+    """A message of which a field is read only when it is asked for. Written, it is as it came."""
+
+    __slots__ = ("_found", "_given", "message")
+
+    def __init__(self, shape: Shape, message: Any) -> None:
+        self.message = message
+        self._given = {
+            (field := shape.by_number[descriptor.number]).json_name: (field, value)
+            for descriptor, value in message.ListFields()
+        }
+        self._found: dict[str, Any] = {}
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._found:
+            self._found[key] = _decoded(_field, *self._given[key])
+        return self._found[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._given
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._given)
+
+    def __len__(self) -> int:
+        return len(self._given)
+
+
+def decode_message(name: str, data: bytes, *, is_lazy: bool = False) -> dict[str, Any]:
+    """Read a message, by its full name. If it `is_lazy`, messages in its maps are `Unread`."""
     try:
         message = message_class(name, is_shallow=True).FromString(data)
     except (DecodeError, UnicodeDecodeError):
         _count(name, data, len(data))
         # Where fields end as they should, it is a text, but for garbage made with care.
         raise NotDecodable("a text in it is not UTF-8") from None
-    return _decoded(_message, shape_of(name), message)
+    return _decoded(_message, shape_of(name), message, is_lazy)
 
 
 def decode_struct(data: bytes) -> dict[str, Any]:
@@ -124,7 +152,10 @@ def top_fields(data: bytes) -> dict[int, list[bytes]]:
     return found
 
 
-def _decoded(read: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any]:
+_Read = TypeVar("_Read")
+
+
+def _decoded(read: Callable[..., _Read], *given: Any) -> _Read:
     try:
         return read(*given)
     except RecursionError:
@@ -325,17 +356,24 @@ def _list(data: bytes, at: int, end: int, depth: int) -> list[Any]:
 # Other messages
 
 
-def _message(shape: Shape, message: Any) -> dict[str, Any]:
+def _message(shape: Shape, message: Any, is_lazy: bool = False) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for descriptor, value in message.ListFields():
         field = shape.by_number[descriptor.number]
-        if field.is_map:
-            found[field.json_name] = {each.key: _single(field, each.value) for each in value}
-        elif field.is_repeated:
-            found[field.json_name] = [_single(field, each) for each in value]
+        if is_lazy and field.is_map and field.kind is Kind.MESSAGE:
+            inside = field.shape
+            found[field.json_name] = {each.key: Unread(inside, each.value) for each in value}
         else:
-            found[field.json_name] = _single(field, value)
+            found[field.json_name] = _field(field, value)
     return found
+
+
+def _field(field: Field, value: Any) -> Any:
+    if field.is_map:
+        return {each.key: _single(field, each.value) for each in value}
+    if field.is_repeated:
+        return [_single(field, each) for each in value]
+    return _single(field, value)
 
 
 def _single(field: Field, value: Any) -> Any:

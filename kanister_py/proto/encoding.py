@@ -8,11 +8,13 @@ durations as `60s`. Written by hand for speed: what a pipeline carries is nearly
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from math import isfinite
 from struct import Struct as Packing
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from kanister_py.proto.decoding import Unread
 from kanister_py.proto.shapes import Field, Kind, Shape, seconds_and_nanos, shape_of
 
 _LENGTHS = tuple(bytes((each,)) for each in range(128)) + tuple(
@@ -38,11 +40,16 @@ class NotEncodable(ValueError):
         self.path = path
         self.why = why
 
+    def inside(self, place: str) -> NotEncodable:
+        """Say the same of what this is a part of."""
+        dot = "." if self.path and not self.path.startswith("[") else ""
+        return NotEncodable(f"{place}{dot}{self.path}", self.why)
+
 
 def encode_message(name: str, data: Mapping[str, Any]) -> bytes:
     """Write a message, by its full name."""
     try:
-        return _message(shape_of(name), data, "")
+        return _message(shape_of(name), data)
     except RecursionError:
         raise NotEncodable("", "it is nested too deeply") from None
 
@@ -64,6 +71,8 @@ def field_bytes(number: int, payload: bytes) -> bytes:
 def varint(value: int) -> bytes:
     if value < _KNOWN_LENGTHS:
         return _LENGTHS[value]
+    if value < 1 << 14:
+        return (value & 0x7F | 0x80 | value >> 7 << 8).to_bytes(2, "little")
     pieces = bytearray()
     while value > 0x7F:
         pieces.append(value & 0x7F | 0x80)
@@ -180,24 +189,24 @@ def _why_no_struct(value: Any, error: Exception, path: str = "") -> NotEncodable
     return NotEncodable(path, f"{type(value).__name__} cannot be sent")
 
 
-def _message(shape: Shape, data: Any, path: str) -> bytes:
+def _message(shape: Shape, data: Any) -> bytes:
+    if shape.is_struct:
+        return encode_struct(_a_map(data, "an object"))
     if shape.is_duration:
-        seconds, nanos = _a_duration(data, path)
+        seconds, nanos = _a_duration(data)
         return (b"\x08" + _signed(seconds) if seconds else b"") + (
             b"\x10" + _signed(nanos) if nanos else b""
         )
-    data = _a_map(data, path, "an object")
-    if shape.is_struct:
+    if type(data) is Unread:
+        written: bytes = data.message.SerializeToString()
+        return written
+    made = {}
+    for field, value in _named_fields(shape, data).items():
         try:
-            return encode_struct(data)
+            made[field.number] = _field(field, value)
         except NotEncodable as error:
-            raise NotEncodable(_below(path, error.path), error.why) from None
-    given = _named_fields(shape, data, path)
-    return b"".join(
-        _field(field, given[field.json_name], _below(path, field.json_name))
-        for field in shape.fields
-        if field.json_name in given
-    )
+            raise error.inside(field.json_name) from None
+    return b"".join(map(made.__getitem__, sorted(made)))
 
 
 def _word_of(value: Any) -> str:
@@ -220,106 +229,118 @@ _WORDS: Final[Sequence[tuple[Any, str]]] = (
 )
 
 
-def _a_map(value: Any, path: str, wanted: str = "a map") -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise NotEncodable(path, f"must be {wanted}, found {_word_of(value)}")
-    return value
+def _a_map(value: Any, wanted: str = "a map") -> Mapping[str, Any]:
+    if type(value) is not dict and not isinstance(value, Mapping):
+        raise NotEncodable("", f"must be {wanted}, found {_word_of(value)}")
+    found: Mapping[str, Any] = value
+    return found
 
 
-def _a_list(value: Any, path: str) -> Sequence[Any]:
+def _a_list(value: Any) -> Sequence[Any]:
     if not isinstance(value, list | tuple):
-        raise NotEncodable(path, f"must be a list, found {_word_of(value)}")
+        raise NotEncodable("", f"must be a list, found {_word_of(value)}")
     return value
 
 
-def _a_duration(value: Any, path: str) -> tuple[int, int]:
+def _a_duration(value: Any) -> tuple[int, int]:
     try:
         return seconds_and_nanos(value)
     except (TypeError, ValueError):
-        raise NotEncodable(path, f"must be a duration such as 60s, found {value!r}") from None
+        raise NotEncodable("", f"must be a duration such as 60s, found {value!r}") from None
 
 
-def _named_fields(shape: Shape, data: Mapping[str, Any], path: str) -> Mapping[str, Any]:
-    """Give the fields under their names in JSON. null is no value, as in protobuf's JSON."""
-    given: dict[str, Any] = {}
-    for key, value in data.items():
+def _named_fields(shape: Shape, data: Any) -> Mapping[Field, Any]:
+    """Give each field with its value. null is no value, as in protobuf's JSON."""
+    given: dict[Field, Any] = {}
+    for key, value in _a_map(data, "an object").items():
         field = shape.by_name.get(key)
         if field is None:
             known = ", ".join(each.json_name for each in shape.fields)
-            raise NotEncodable(_below(path, str(key)), f"unknown field; there are {known}")
+            raise NotEncodable(str(key), f"unknown field; there are {known}")
         if value is not None:
-            given[field.json_name] = value
+            given[field] = value
     return given
 
 
-def _below(path: str, key: str) -> str:
-    return f"{path}.{key}" if path and key else path or key
+_Made = TypeVar("_Made")
 
 
-def _field(field: Field, value: Any, path: str) -> bytes:
+def _of_each(make: Callable[[Any], _Made], values: Any) -> Iterator[_Made]:
+    for index, each in enumerate(_a_list(values)):
+        try:
+            yield make(each)
+        except NotEncodable as error:
+            raise error.inside(f"[{index}]") from None
+
+
+def _of_each_entry(make: Callable[[Any], _Made], values: Any) -> Iterator[tuple[Any, _Made]]:
+    for key, each in _a_map(values).items():
+        try:
+            yield key, make(each)
+        except NotEncodable as error:
+            raise error.inside(str(key)) from None
+
+
+def _field(field: Field, value: Any) -> bytes:
+    head = field.head
     if field.is_map:
+        entries = _of_each_entry(partial(_single, field, b"\x12"), value)
         return b"".join(
-            field.head
-            + _sized(
-                _scalar(Kind.TEXT, None, key, path, b"\x0a")
-                + _single(field, each, f"{path}.{key}", b"\x12")
-            )
-            for key, each in _a_map(value, path).items()
+            [head + _sized(_scalar(Kind.TEXT, None, b"\x0a", key) + made) for key, made in entries]
         )
     if field.is_repeated:
-        every = [(f"{path}[{index}]", each) for index, each in enumerate(_a_list(value, path))]
-        if field.kind is Kind.ENUM:
-            numbers = b"".join(_signed(_enum_number(field, each, where)) for where, each in every)
-            return field.head + _sized(numbers) if numbers else b""
-        return b"".join(_single(field, each, where, field.head) for where, each in every)
+        if field.kind is not Kind.ENUM:
+            return b"".join(_of_each(partial(_single, field, head), value))
+        numbers = b"".join(map(_signed, _of_each(partial(_enum_number, field), value)))
+        return head + _sized(numbers) if numbers else b""
     if not field.has_presence and not value:
         return b""
     if field.kind is Kind.ENUM:
-        number = _enum_number(field, value, path)
-        return field.head + _signed(number) if number or field.has_presence else b""
-    return _single(field, value, path, field.head)
+        number = _enum_number(field, value)
+        return head + _signed(number) if number or field.has_presence else b""
+    return _single(field, head, value)
 
 
-def _single(field: Field, value: Any, path: str, head: bytes) -> bytes:
+def _single(field: Field, head: bytes, value: Any) -> bytes:
     if field.kind is Kind.MESSAGE:
-        return head + _sized(_message(field.shape, value, path))
-    return _scalar(field.kind, field, value, path, head)
+        return head + _sized(_message(field.shape, value))
+    return _scalar(field.kind, field, head, value)
 
 
-def _scalar(kind: Kind, field: Field | None, value: Any, path: str, head: bytes) -> bytes:
+def _scalar(kind: Kind, field: Field | None, head: bytes, value: Any) -> bytes:
     if kind is Kind.BYTES:
         if isinstance(value, bytes):
             return head + _sized(value)
         try:
             return head + _sized(b64decode(value, validate=True))
         except (TypeError, ValueError):
-            raise NotEncodable(path, "must be bytes in base64") from None
+            raise NotEncodable("", "must be bytes in base64") from None
     if kind is Kind.TEXT:
         if not isinstance(value, str):
-            raise NotEncodable(path, f"must be a text, found {_word_of(value)}")
+            raise NotEncodable("", f"must be a text, found {_word_of(value)}")
         try:
             return head + _sized(value.encode())
         except UnicodeEncodeError:
-            raise NotEncodable(path, "a text that is no Unicode cannot be sent") from None
+            raise NotEncodable("", "a text that is no Unicode cannot be sent") from None
     assert field is not None
     if kind is Kind.ENUM:
-        return head + _signed(_enum_number(field, value, path))
+        return head + _signed(_enum_number(field, value))
     if kind is Kind.TRUTH:
         if not isinstance(value, bool):
-            raise NotEncodable(path, f"must be true or false, found {value!r}")
+            raise NotEncodable("", f"must be true or false, found {value!r}")
         return head + (b"\x01" if value else b"\x00")
     if type(value) is not int or not -(1 << 31) <= value < 1 << 31:
-        raise NotEncodable(path, f"must be a whole number of 32 bits, found {value!r}")
+        raise NotEncodable("", f"must be a whole number of 32 bits, found {value!r}")
     return head + _signed(value)
 
 
-def _enum_number(field: Field, value: Any, path: str) -> int:
+def _enum_number(field: Field, value: Any) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and -(1 << 31) <= value < 1 << 31:
         return value
     number = field.numbers.get(value) if isinstance(value, str) else None
     if number is None:
         known = ", ".join(field.numbers)
-        raise NotEncodable(path, f"must be one of {known}, found {value!r}")
+        raise NotEncodable("", f"must be one of {known}, found {value!r}")
     return number
 
 
@@ -340,38 +361,38 @@ def check_message(name: str, data: Any) -> dict[str, Any]:
     Takes both spellings of a field, and numbers of enums. Objects of Kubernetes
     inside are the caller's own, not looked into.
     """
-    checked: dict[str, Any] = _checked_message(shape_of(name), data, "")
+    checked: dict[str, Any] = _checked_message(shape_of(name), data)
     return checked
 
 
-def _checked_message(shape: Shape, data: Any, path: str) -> Any:
+def _checked_message(shape: Shape, data: Any) -> Any:
     if shape.is_duration:
-        _a_duration(data, path)
+        _a_duration(data)
         return data
-    data = _a_map(data, path, "an object")
     if shape.is_struct:
+        data = _a_map(data, "an object")
         return data if type(data) is dict else dict(data)
-    return {
-        key: _checked_field(shape.by_name[key], value, _below(path, key))
-        for key, value in _named_fields(shape, data, path).items()
-    }
+    checked = {}
+    for field, value in _named_fields(shape, data).items():
+        try:
+            checked[field.json_name] = _checked_field(field, value)
+        except NotEncodable as error:
+            raise error.inside(field.json_name) from None
+    return checked
 
 
-def _checked_field(field: Field, value: Any, path: str) -> Any:
+def _checked_field(field: Field, value: Any) -> Any:
+    check = partial(_checked, field)
     if field.is_map:
-        values = _a_map(value, path)
-        return {key: _checked(field, each, f"{path}.{key}") for key, each in values.items()}
-    if field.is_repeated:
-        every = enumerate(_a_list(value, path))
-        return [_checked(field, each, f"{path}[{index}]") for index, each in every]
-    return _checked(field, value, path)
+        return dict(_of_each_entry(check, value))
+    return list(_of_each(check, value)) if field.is_repeated else check(value)
 
 
-def _checked(field: Field, value: Any, path: str) -> Any:
+def _checked(field: Field, value: Any) -> Any:
     if field.kind is Kind.MESSAGE:
-        return _checked_message(field.shape, value, path)
+        return _checked_message(field.shape, value)
     if field.kind is Kind.ENUM:
-        number = _enum_number(field, value, path)
+        number = _enum_number(field, value)
         return field.names.get(number, number)
-    _scalar(field.kind, field, value, path, b"")
+    _scalar(field.kind, field, b"", value)
     return value

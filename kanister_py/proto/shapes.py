@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 _DURATION = re.compile(r"(-?)(\d{1,12})(?:\.(\d{1,9}))?s\Z")
@@ -44,7 +44,7 @@ class Field:
         has_length = self.kind not in (Kind.ENUM, Kind.WHOLE, Kind.TRUTH) or self.is_repeated
         self.head = _varint(self.number << 3 | (2 if has_length else 0))
 
-    @property
+    @cached_property
     def shape(self) -> Shape:
         return shape_of(self.shape_name)
 

@@ -9,6 +9,7 @@ import pytest
 
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
 from kanister_py.executor.wire_messages import (
+    REQUEST,
     RESPONSE,
     read_request,
     read_response,
@@ -74,6 +75,35 @@ def test_beside_what_is_handed_on_a_response_is_looked_through_all_the_same() ->
     theirs.context.fields["n"].number_value = math.nan
     with pytest.raises(NotDecodable, match="none that JSON has"):
         read_response(theirs.SerializeToString(), request)
+
+
+def test_resources_that_nobody_asks_for_are_handed_on_unread() -> None:
+    theirs = message_class(REQUEST)()
+    for name in "ab":
+        theirs.desired.resources[name].resource.fields["kind"].string_value = name
+    theirs.desired.resources["a"].ready = 1
+    theirs.desired.resources["b"].resource.fields["n"].number_value = math.nan
+    found = read_request(theirs.SerializeToString()).desired.lazy["resources"]
+    assert found["a"] == {"resource": {"kind": "a"}, "ready": "READY_TRUE"}
+    answer = FunctionResponse(Part({"resources": found | {"c": {"resource": {"kind": "c"}}}}))
+    desired = message_class(RESPONSE).FromString(write_response(answer)).desired
+    assert desired.resources["a"] == theirs.desired.resources["a"]
+    assert math.isnan(desired.resources["b"].resource.fields["n"].number_value)
+    assert desired.resources["c"].resource.fields["kind"].string_value == "c"
+    with pytest.raises(NotDecodable, match="none that JSON has"):
+        found["b"]["resource"]
+
+
+def test_an_input_that_comes_again_is_read_once() -> None:
+    def read_twice(given: dict[str, Any]) -> tuple[Any, Any]:
+        data = write_request(FunctionRequest(Part({}), input=given))
+        return read_request(data).input, read_request(data).input
+
+    first, second = read_twice({"kind": "Input"})
+    assert first is second
+    first, second = read_twice({"kind": "x" * 100_000})
+    assert first == second
+    assert first is not second
 
 
 def test_data_is_written_once_for_all_steps() -> None:

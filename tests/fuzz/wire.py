@@ -25,10 +25,10 @@ def wire(choose: random.Random) -> bool:
         return False
     # What protobuf refuses, ours refuses too: this parses.
     theirs = message_class(full).FromString(changed)
-    told = json_format.MessageToDict(theirs)
-    assert _is_part_of(whole(told), ours), changed.hex()
+    fields = json_format.MessageToDict(theirs)
+    assert _is_part_of(whole(fields), ours), changed.hex()
     written = message_class(full).FromString(encode_message(full, ours))
-    assert _is_part_of(whole(told), whole(json_format.MessageToDict(written))), changed.hex()
+    assert _is_part_of(whole(fields), whole(json_format.MessageToDict(written))), changed.hex()
     return True
 
 

@@ -55,7 +55,7 @@ def echo(request: FunctionRequest) -> FunctionResponse:
     return FunctionResponse(request.desired, request.context, tag=request.tag)
 
 
-def failing(error: Exception) -> Served:
+def failing(error: BaseException) -> Served:
     def fail(_request: FunctionRequest) -> FunctionResponse:
         raise error
 
@@ -77,10 +77,11 @@ def test_both_versions_of_the_protocol_are_answered_alike(cleanup: ExitStack, pa
         pytest.param(TransientError("Not now"), "UNAVAILABLE", id="try again"),
         pytest.param(FunctionFault("", "f", "", "oops"), "INTERNAL", id="our defect"),
         pytest.param(KeyError("k"), "INTERNAL", id="anything else"),
+        pytest.param(SystemExit("bye"), "INTERNAL", id="an exit"),
     ],
 )
 def test_what_goes_wrong_in_a_function_is_a_status(
-    cleanup: ExitStack, error: Exception, code: str
+    cleanup: ExitStack, error: BaseException, code: str
 ) -> None:
     _, channel = serve(cleanup, failing(error))
     with pytest.raises(grpc.RpcError) as caught:

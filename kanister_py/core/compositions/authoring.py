@@ -58,13 +58,18 @@ class Request(Mapping[str, Any]):
     """The content of one call of a function: read it, never change it.
 
     As a mapping it is the message. Its large parts are read when they are first
-    asked for; with `is_own` they are copies that belong to the function.
+    asked for; with `is_own` they are copies that belong to the function. With `is_lazy`,
+    `lazy` reads the resources of a state one by one.
     """
 
-    __slots__ = ("_data", "_is_own", "message")
+    __slots__ = ("_data", "_is_lazy", "_is_own", "message")
 
     def __init__(
-        self, message: FunctionRequest | Mapping[str, Any], *, is_own: bool = False
+        self,
+        message: FunctionRequest | Mapping[str, Any],
+        *,
+        is_own: bool = False,
+        is_lazy: bool = False,
     ) -> None:
         if isinstance(message, Request):
             message = message.message
@@ -72,6 +77,7 @@ class Request(Mapping[str, Any]):
             message if isinstance(message, FunctionRequest) else FunctionRequest.of_data(message)
         )
         self._is_own = is_own
+        self._is_lazy = is_lazy
         self._data: Data = {}
 
     def __getitem__(self, key: str) -> Any:
@@ -89,6 +95,12 @@ class Request(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
+
+    def lazy(self, key: str) -> Data:
+        """Give `observed` or `desired`; who `is_lazy` reads its resources one by one."""
+        part: Part = getattr(self.message, key)
+        found: Data = part.lazy if self._is_lazy else self[key]
+        return found
 
     @property
     def tag(self) -> str:

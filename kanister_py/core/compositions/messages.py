@@ -23,7 +23,7 @@ class Part:
     other is asked for. What a part hands out is never changed.
     """
 
-    __slots__ = ("_data", "_read", "wire")
+    __slots__ = ("_data", "_lazy", "_read", "_read_lazily", "wire")
 
     def __init__(
         self,
@@ -31,11 +31,14 @@ class Part:
         *,
         wire: Any = None,
         read: Callable[[Any], Data] | None = None,
+        read_lazily: Callable[[Any], Data] | None = None,
     ) -> None:
         if data is None and read is None:
             data = {}
         self._data = data
         self._read = read
+        self._read_lazily = read_lazily
+        self._lazy: Data | None = None
         self.wire = wire
         """The form of a transport, which alone looks inside."""
 
@@ -45,6 +48,18 @@ class Part:
             assert self._read is not None
             self._data = self._read(self.wire)
         return self._data
+
+    @property
+    def lazy(self) -> Data:
+        """Give the data of a state, its resources as maps that are read when they are asked for.
+
+        Only the answer to who sent it may have them inside: they are no dicts.
+        """
+        if self._data is not None or self._read_lazily is None:
+            return self.data
+        if self._lazy is None:
+            self._lazy = self._read_lazily(self.wire)
+        return self._lazy
 
     @property
     def as_received(self) -> bytes | None:

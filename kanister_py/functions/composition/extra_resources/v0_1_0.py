@@ -94,7 +94,7 @@ def _requirements(sources: list[Data], composite: Data) -> Data:
         except Refused as refused:
             raise Refused(f"could not build extra resource requirements: {refused}") from None
         if is_short and asked == NO_LABELS:
-            continue  # every one of the kind would be more than anybody meant
+            continue  # every one of the kind would be more than the author meant
         kind = {key: source.get(key, "") for key in ("apiVersion", "kind")}
         selectors[into] = {**kind, **asked}
         if source.get("namespace"):

@@ -69,9 +69,9 @@ class _Plans:
 
     def plan_for(self, given: Any) -> Plan:
         try:
-            # What is written alike is alike, but true is not 1. An equal input that
-            # shares other parts of itself may be written otherwise, and gets a plan of its own.
-            key = marshal.dumps(given)
+            # What is written alike is alike, but true is not 1. Later versions of the format
+            # write equal inputs in different ways: by what holds on to their parts besides.
+            key = marshal.dumps(given, 2)
         except ValueError:  # too deep, or no JSON
             return self._make(given)
         with self._lock:

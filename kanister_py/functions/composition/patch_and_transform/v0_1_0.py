@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any, ClassVar, Final
 
+from kanister_py.core.compositions.authoring import Request
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.field_paths import FieldNotFound, FieldPathError, parse_field_path
 from kanister_py.functions.composition.answering import (
@@ -58,19 +59,21 @@ class PatchAndTransform(DescribedFunction):
 
     def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         answer: dict[str, Any] = {"meta": meta_of(request)}
-        # What the step before desired stays until all has gone well.
-        for key in ("desired", "context"):
-            if request.get(key) is not None:
-                answer[key] = request[key]
         try:
             plan = self.plan(request.get("input"))
             if plan.unresolved:
                 raise Unresolved(f"cannot resolve PatchSets: {plan.unresolved}")
             _Run(request, plan, answer).run()
+            return answer
         except (InvalidInput, Unresolved) as error:
-            add_result(answer, "FATAL", str(error))
+            why = str(error)
         except RecursionError:
-            add_result(answer, "FATAL", "the request is nested too deeply")
+            why = "the request is nested too deeply"
+        # What the step before desired stays unless all has gone well.
+        for key in ("desired", "context"):
+            if request.get(key) is not None:
+                answer[key] = request[key]
+        add_result(answer, "FATAL", why)
         return answer
 
 
@@ -113,8 +116,9 @@ class _Run:
     def __init__(self, request: Mapping[str, Any], plan: Plan, answer: dict[str, Any]) -> None:
         self.plan = plan
         self.answer = answer
-        observed = request.get("observed") or {}
-        desired = request.get("desired") or {}
+        # Of the resources of other steps, nothing needs to be read to hand them on.
+        state_of = request.lazy if isinstance(request, Request) else request.get
+        observed, desired = state_of("observed") or {}, state_of("desired") or {}
         context = request.get("context") or {}
         self.context = context
         self.composite = self._document(_object(observed.get("composite")))
@@ -126,9 +130,8 @@ class _Run:
             self.wanted.data[key] = value if isinstance(value, str) else ""
         self.details = dict(wanted.get("connectionDetails") or {})
         self.ready = _readiness_of(wanted)
-        self.desired = {
-            name: _resource(_object(each), _readiness_of(each))
-            for name, each in (desired.get("resources") or {}).items()
+        self.desired: dict[str, Mapping[str, Any]] = {
+            name: _handed_on(each) for name, each in (desired.get("resources") or {}).items()
         }
         self.environment = self._document(_environment(context.get(ENVIRONMENT_KEY)))
 
@@ -280,6 +283,15 @@ def _readiness_of(part: Mapping[str, Any]) -> str:
 
 def _resource(data: dict[str, Any], ready: str) -> dict[str, Any]:
     return {"resource": data, "ready": ready} if ready else {"resource": data}
+
+
+def _handed_on(part: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give what an earlier step desired, without details of connections: nobody hears of them."""
+    ready = _readiness_of(part)
+    is_plain = "resource" in part and "connectionDetails" not in part
+    if is_plain and part.get("ready", "") == ready and not isinstance(part, dict):
+        return part
+    return _resource(_object(part), ready)
 
 
 def _environment(given: Any) -> dict[str, Any]:

@@ -1,0 +1,109 @@
+"""Patch-and-transform over gRPC: it answers as it does in memory, and reads what it needs."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from kanister_py.core.compositions.authoring import Request
+from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
+from kanister_py.executor.python_functions import PythonFunction
+from kanister_py.executor.wire_messages import (
+    read_request,
+    read_response,
+    write_request,
+    write_response,
+)
+from kanister_py.functions.composition.patch_and_transform.plans import plan_for
+from kanister_py.functions.composition.patch_and_transform.v0_1_0 import PatchAndTransform
+
+COMPOSITE = {"apiVersion": "example.org/v1", "kind": "XR", "metadata": {"name": "x"}}
+OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"zone": "z"}}
+DETAILS = {"user": "YWRtaW4="}
+
+
+def request_with(*resources: dict[str, Any], **desired: Any) -> dict[str, Any]:
+    return {
+        "meta": {"tag": "t"},
+        "observed": {
+            "composite": {"resource": COMPOSITE},
+            "resources": {
+                "made": {"resource": OBJECT, "connectionDetails": DETAILS},
+                "other": {"resource": OBJECT, "connectionDetails": DETAILS},
+            },
+        },
+        "desired": {"resources": desired},
+        "input": {"resources": list(resources)},
+    }
+
+
+def answer_to(request: FunctionRequest) -> FunctionResponse:
+    answer = PythonFunction(PatchAndTransform, is_ours=True).begin(request)
+    assert isinstance(answer, FunctionResponse)
+    return answer
+
+
+PATCHES = [{"fromFieldPath": "metadata.name", "toFieldPath": "data.owner"}]
+MADE = {
+    "name": "made",
+    "base": {"apiVersion": "v1", "kind": "ConfigMap"},
+    "patches": [{"type": "ToCompositeFieldPath", "fromFieldPath": "data.zone"}],
+    "connectionDetails": [
+        {"name": "u", "type": "FromConnectionSecretKey", "fromConnectionSecretKey": "user"}
+    ],
+    "readinessChecks": [{"type": "None"}],
+}
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(request_with(MADE, before={"resource": OBJECT}), id="handed on"),
+        pytest.param(
+            request_with(MADE, before={"resource": OBJECT, "ready": "READY_FALSE"}), id="not ready"
+        ),
+        pytest.param(
+            request_with(MADE, before={"resource": OBJECT, "connectionDetails": DETAILS}),
+            id="with details that end here",
+        ),
+        pytest.param(request_with(MADE, before={}), id="an empty one"),
+        pytest.param(
+            request_with({"name": "before", "patches": PATCHES}, before={"resource": OBJECT}),
+            id="patched after an earlier step",
+        ),
+        pytest.param(request_with({"name": "nobody's", "patches": PATCHES}), id="refused"),
+    ],
+)
+def test_over_the_wire_it_answers_as_in_memory(request_: dict[str, Any]) -> None:
+    def answered(request: FunctionRequest) -> dict[str, Any]:
+        return read_response(write_response(answer_to(request))).as_data()
+
+    in_memory = FunctionRequest.of_data(request_)
+    served = answered(read_request(write_request(in_memory)))
+    assert served == answered(FunctionRequest.of_data(request_))
+
+
+def test_an_input_is_planned_once_whatever_holds_on_to_its_parts() -> None:
+    given = write_request(FunctionRequest.of_data(request_with(MADE)))
+    found = read_request(given).input
+    plans = [plan_for(found), plan_for(copy.deepcopy(found)), plan_for(read_request(given).input)]
+    assert plans[0] is plans[1] is plans[2]
+
+
+def test_who_calls_it_from_a_function_of_their_own_gets_what_they_may_change() -> None:
+    given = FunctionRequest.of_data(request_with(MADE, before={"resource": OBJECT}))
+    answer = PatchAndTransform().run(Request(read_request(write_request(given))))
+    assert type(answer["desired"]["resources"]["before"]) is dict
+
+
+def test_resources_of_other_steps_are_not_read() -> None:
+    given = FunctionRequest.of_data(request_with(MADE, before={"resource": OBJECT}))
+    request = read_request(write_request(given))
+    answer = answer_to(request)
+    before = request.desired.lazy["resources"]["before"]
+    assert answer.desired.data["resources"]["before"] is before
+    for untouched in (before, request.observed.lazy["resources"]["other"]):
+        assert untouched._found == {}
+    assert request.observed.lazy["resources"]["made"]._found != {}
