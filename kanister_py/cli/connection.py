@@ -30,6 +30,15 @@ def is_connected(args: argparse.Namespace) -> bool:
     return bool(args.kubeconfig or args.context or args.in_cluster)
 
 
+def connection_words(args: argparse.Namespace) -> list[str]:
+    """Give the words with which another command acts on the same cluster and namespace."""
+    named = {"kubeconfig": args.kubeconfig, "context": args.context, "namespace": args.namespace}
+    if not is_connected(args) and args.namespace == _WITHOUT:
+        del named["namespace"]
+    words = [f"--{key}={value}" for key, value in named.items() if value]
+    return [*words, "--in-cluster"] if args.in_cluster else words
+
+
 def add_verbs_on_cluster(
     parser: argparse.ArgumentParser, verbs: Mapping[str, str], module: Callable[[str], str]
 ) -> None:

@@ -31,6 +31,7 @@ from kanister_py.cli.connection import (
     add_connection,
     blueprint_on,
     connected,
+    connection_words,
     is_connected,
     located_blueprint,
 )
@@ -357,13 +358,16 @@ def _end(
         state=str(args.state or ""),
         locations=where,
         more=[
-            f"--{key}={value}"
-            for key, value in (
-                ("state-key", args.state_key),
-                ("pods", args.pods),
-                ("locations", args.locations),
-            )
-            if value
+            *connection_words(args),
+            *(
+                f"--{key}={value}"
+                for key, value in (
+                    ("state-key", args.state_key),
+                    ("pods", args.pods),
+                    ("locations", args.locations),
+                )
+                if value
+            ),
         ],
         brings="" if is_connected(args) else _BRINGS,
         gives=_gives(args),
