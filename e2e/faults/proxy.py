@@ -67,6 +67,8 @@ class FaultProxy:
         self._lock = threading.Lock()
         self._requests: list[ApiRequest] = []
         self._links: set[_Link] = set()
+        self._accepted: set[socket.socket] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="faults", daemon=True)
         self._thread.start()
@@ -75,7 +77,7 @@ class FaultProxy:
         self._inside.load_cert_chain(pair.certificate, pair.key)
         self.outside = ssl.create_default_context(cafile=str(cluster.ca.certificate))
         self._port = 0
-        self._server: asyncio.Server | None = None
+        self._listener: socket.socket | None = None
         self.flows = True
         """Whether any byte moves at all."""
         self.accept()
@@ -219,16 +221,30 @@ class FaultProxy:
         return asyncio.run_coroutine_threadsafe(wanted, self._loop).result(timeout=30)
 
     async def _accept(self) -> None:
-        if self._server is None:
-            self._server = await asyncio.start_server(
-                self._serve, "127.0.0.1", self._port, ssl=self._inside, limit=_MAX_HEAD
-            )
-            self._port = self._server.sockets[0].getsockname()[1]
+        if self._listener is None:
+            self._listener = socket.create_server(("127.0.0.1", self._port), backlog=128)
+            self._listener.setblocking(False)
+            self._port = self._listener.getsockname()[1]
+            asyncio.get_running_loop().add_reader(self._listener, self._take, self._listener)
+
+    def _take(self, listener: socket.socket) -> None:
+        """Take a connection, and remember its socket until it is closed.
+
+        A server of asyncio forgets what it accepted if it is closed before that is served.
+        """
+        with contextlib.suppress(BlockingIOError, ConnectionAbortedError):
+            taken, _ = listener.accept()
+            taken.setblocking(False)
+            self._accepted = {each for each in self._accepted if each.fileno() >= 0} | {taken}
+            task = asyncio.get_running_loop().create_task(self._serve(taken))
+            self._serving.add(task)
+            task.add_done_callback(self._serving.discard)
 
     async def _refuse(self) -> None:
-        server, self._server = self._server, None
-        if server is not None:
-            server.close()
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            asyncio.get_running_loop().remove_reader(listener)
+            listener.close()
         await self._cut("", "")
         await asyncio.gather(*(link.ended.wait() for link in list(self._links)))
 
@@ -239,11 +255,14 @@ class FaultProxy:
             each.cancel()
         await asyncio.gather(*others, return_exceptions=True)
         await asyncio.get_running_loop().shutdown_asyncgens()
-        # Whoever was still shaking hands is no link yet, and a server of 3.11 does not know them.
+        # Whoever was still shaking hands is no link yet.
         for each in list(getattr(asyncio.get_running_loop(), "_transports", {}).values()):
             each.abort()
         # What was reset is closed in the next turns of the loop.
         await asyncio.sleep(_LOOK_SECONDS)
+        # Cancelled before its first step, a task closes nothing.
+        for taken in self._accepted:
+            taken.close()
 
     async def _cut(self, verb: str, resource: str) -> int:
         links = [each for each in self._links if each.carries(verb, resource)]
@@ -257,8 +276,18 @@ class FaultProxy:
             each.interrupt(json.dumps(_EXPIRED).encode() + b"\n")
         return len(links)
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        link = _Link(self, reader, writer)
+    async def _serve(self, taken: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=_MAX_HEAD, loop=loop)
+        protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
+        try:
+            transport, _ = await loop.connect_accepted_socket(
+                lambda: protocol, taken, ssl=self._inside
+            )
+        except OSError:
+            # A client that goes away, or does not trust us, while hands are shaken.
+            return
+        link = _Link(self, reader, asyncio.StreamWriter(transport, protocol, reader, loop))
         self._links.add(link)
         try:
             await link.run()
