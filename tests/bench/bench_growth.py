@@ -66,8 +66,8 @@ def _row(name: str, points: Sequence[tuple[float, float]], unit: str) -> Row:
     grows = exponent(points)
     first, last = points[0], points[-1]
     each = unit.endswith("each")
-    told = [seconds * 1000 / (work if each else 1) for work, seconds in (first, last)]
-    what = f"{name}, {first[0]:,.0f} to {last[0]:,.0f}: {told[0]:.2f} to {told[1]:.2f} {unit}"
+    costs = [seconds * 1000 / (work if each else 1) for work, seconds in (first, last)]
+    what = f"{name}, {first[0]:,.0f} to {last[0]:,.0f}: {costs[0]:.2f} to {costs[1]:.2f} {unit}"
     return Row(what, f"exponent {grows:.2f}", f"<= {_MOST}", grows <= _MOST)
 
 
@@ -230,7 +230,8 @@ def _revisions() -> Iterator[Row]:
         world.close()
         return spent() / 4
 
-    points = [(many, measure(many)) for many in _REVISIONS]
+    # A change takes milliseconds: of one measurement, whatever else ran makes a third.
+    points = [(many, min(measure(many) for _ in range(3))) for many in _REVISIONS]
     yield _row("revisions of one Composition", points, "ms for a change")
 
 
@@ -277,9 +278,9 @@ def _real_bursts(stage: Stage) -> Iterator[Row]:
             around.append(rate_of(f"around-{many}", 200))
             ratios.append(rate * 2 / sum(around[-2:]))
     yield _row("bursts on a real API server, our processor time", points, "ms each")
-    told = ", ".join(f"{ratio:.2f}" for ratio in ratios)
+    text = ", ".join(f"{ratio:.2f}" for ratio in ratios)
     held = min(ratios[1:])
-    name = f"their rates to those of 200 before and after: {told}"
+    name = f"their rates to those of 200 before and after: {text}"
     yield Row(name, f"{held:.2f}", ">= 0.9", held >= 0.9)
 
 

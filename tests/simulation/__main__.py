@@ -58,8 +58,8 @@ def _in_a_process_of_its_own(asked: argparse.Namespace, replicas: int) -> Night:
         *("--hours", str(asked.hours), "--namespaces", str(asked.namespaces)),
         *("--composites", str(asked.composites)),
     ]
-    told = subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True)
-    return Night.of(json.loads(told.stdout))
+    process = subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True)
+    return Night.of(json.loads(process.stdout))
 
 
 if __name__ == "__main__":

@@ -111,9 +111,9 @@ class Night(NamedTuple):
         return {**self._asdict(), "plan": self.plan._asdict(), "shares": shares}
 
     @classmethod
-    def of(cls, told: Mapping[str, Any]) -> Night:
-        shares = tuple(Share(**each) for each in told["shares"])
-        return cls(**{**told, "plan": Plan(**told["plan"]), "shares": shares})
+    def of(cls, data: Mapping[str, Any]) -> Night:
+        shares = tuple(Share(**each) for each in data["shares"])
+        return cls(**{**data, "plan": Plan(**data["plan"]), "shares": shares})
 
 
 class Backup(Func):
@@ -409,8 +409,8 @@ class _Simulation:
         for number, controller in enumerate(self._controllers):
             self._kept[number] = max(self._kept[number], _kept_by(controller))
         seconds, now = time.process_time(), self._clock.now()
-        said = f"{self._plan.replicas} replicas at {now:%H:%M}: {self._completed:,} runs"
-        print(f"{said}, {seconds:.0f} s of processor time", file=sys.stderr, flush=True)
+        progress = f"{self._plan.replicas} replicas at {now:%H:%M}: {self._completed:,} runs"
+        print(f"{progress}, {seconds:.0f} s of processor time", file=sys.stderr, flush=True)
 
     # Composite resources
 

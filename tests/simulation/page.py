@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from tests.simulation.night import Night, Share
 
 _QUOTA_BYTES: Final = 2 * 1024**3
-"""What etcd takes unless somebody allows it more."""
+"""What etcd takes unless it is allowed more."""
 _EVENT_BYTES: Final = 900
 
 
