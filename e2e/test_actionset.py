@@ -66,8 +66,8 @@ def test_what_failed_is_done_again_without_what_went_well(place: Place, verbs: V
     place.client.post(maps, taken)
     place.start()
     place.actionset("first", "maps")
-    said = verbs("watch", "first", code=1)
-    assert "kanister-py actionset retry" in said
+    output = verbs("watch", "first", code=1)
+    assert "kanister-py actionset retry" in output
     place.client.delete(f"{maps}/two")
     verbs("retry", "first", "--name", "again", "--wait")
     status = place.status("again")
@@ -98,8 +98,8 @@ def test_a_cancelled_actionset_ends_so(place: Place, verbs: Verbs) -> None:
     place.blueprint("waits", wait)
     place.start()
     place.actionset("first", "waits")
-    said = verbs("cancel", "first", "--wait", code=130)
-    assert "cancelled" in said
+    output = verbs("cancel", "first", "--wait", code=130)
+    assert "cancelled" in output
     assert place.status("first")["error"]["reason"] == "Cancelled"
     assert "nothing left to cancel" in verbs("cancel", "first", code=1)
 
@@ -108,9 +108,9 @@ def test_everything_that_is_missing_is_said_before_anything_is_made(
     place: Place, verbs: Verbs
 ) -> None:
     place.blueprint("maps", makes("one", "ConfigMap"))
-    said = verbs("create", "-a", "act", "-b", "maps", "-d", "gone", "-p", "s3", code=1)
-    assert "There is no Deployment" in said
-    assert "There is no profile" in said
+    output = verbs("create", "-a", "act", "-b", "maps", "-d", "gone", "-p", "s3", code=1)
+    assert "There is no Deployment" in output
+    assert "There is no profile" in output
     assert verbs("get", "-o", "name") == ""
 
 
@@ -142,8 +142,8 @@ def test_the_lines_of_phases_are_read_from_the_logs_of_every_replica(
         "leader",
         ["not JSON", line(3, "first", "ends"), line(4, "first", "of no phase", "kanister_py")],
     )
-    said = verbs("logs", "first", "--controller-namespace", place.namespace)
-    assert said == "act/make-one | begins\nact/make-one | ends\n"
+    output = verbs("logs", "first", "--controller-namespace", place.namespace)
+    assert output == "act/make-one | begins\nact/make-one | ends\n"
     found = verbs("logs", "first", "-o", "json", "--phase", "make-one")
     assert [json.loads(each)["line"] for each in found.splitlines()] == ["begins", "ends"]
     assert verbs("logs", "first", "--phase", "another") == ""

@@ -72,10 +72,10 @@ class Journal:
     outcomes: list[Mapping[str, Any]] = field(default_factory=list)
 
     def on_outcome(self, outcome: Outcome, status: Status) -> None:  # noqa: ARG002 # the last one is read at the end
-        told = dict(outcome_as_dict(outcome))
+        entry = dict(outcome_as_dict(outcome))
         # Remembered for a restart alone, with everything a cluster says of an object.
-        told.pop("facts", None)
-        self.outcomes.append(told)
+        entry.pop("facts", None)
+        self.outcomes.append(entry)
 
     def on_log(self, action: str, phase: str, line: str) -> None:
         """What is logged stands in no journal."""
@@ -99,8 +99,8 @@ def course_taken(name: str, options: Mapping[str, str], settings: RunSettings) -
         ran.wait(180)
         assert ran.is_over
         assert ran.status["state"] == "complete", ran.error
-        said = ran.status["actions"][0].get("artifacts") or {}
-        artifacts = said or artifacts
+        new_artifacts = ran.status["actions"][0].get("artifacts") or {}
+        artifacts = new_artifacts or artifacts
         found[action] = {"journal": journal.outcomes, "status": ran.status}
     text = _KEY.sub("KEY", _STAMP.sub("STAMP", _TIME.sub('"TIME"', json.dumps(found))))
     whole: dict[str, Any] = json.loads(text)
@@ -230,9 +230,9 @@ def test_a_blueprint_has_the_same_journal_on_both_clusters(
     )
     on_cluster(manifests(name, ports[1]))
     real = course_taken(name, given[1], RunSettings(cluster=cluster))
-    told = dump_yaml(real).replace(ports[1], ports[0]) if ports[1] else dump_yaml(real)
+    text = dump_yaml(real).replace(ports[1], ports[0]) if ports[1] else dump_yaml(real)
     difference = difflib.unified_diff(
-        dump_yaml(embedded).splitlines(), told.splitlines(), "embedded", "real", lineterm=""
+        dump_yaml(embedded).splitlines(), text.splitlines(), "embedded", "real", lineterm=""
     )
     found = "\n".join(difference)
     if found:

@@ -247,7 +247,7 @@ def test_the_webhook_answers_at_the_address_of_its_machine_where_that_is_wanted(
 
 
 @pytest.mark.parametrize(
-    ("values", "told"),
+    ("values", "refusal"),
     [
         pytest.param({"compositons": {"enabled": True}}, "compositons", id="a slip in a name"),
         pytest.param({"webhook": {"port": 1}}, "port", id="a value of another chart"),
@@ -265,10 +265,10 @@ def test_the_webhook_answers_at_the_address_of_its_machine_where_that_is_wanted(
     ],
 )
 def test_values_that_nobody_reads_or_understands_are_refused(
-    chart: Helm, values: dict[str, Any], told: str
+    chart: Helm, values: dict[str, Any], refusal: str
 ) -> None:
     words = ("template", "kanister-py", str(CHART), "--kube-version", "1.34.0")
-    assert told in chart(*words, values=values, refused=True)
+    assert refusal in chart(*words, values=values, refused=True)
 
 
 COMPOSES: dict[str, Any] = {
@@ -510,7 +510,7 @@ def test_a_controller_with_the_rights_of_the_chart_runs_what_it_may_and_no_more(
     actions = creates("made", OTHER)
     installed.create("blueprints", "strays", SHOP, actions=actions, metadata=noted)
     status = installed.run("strayed", "strays")
-    assert webhook.until(1)[0].told["actionSet"] == "strayed"
+    assert webhook.until(1)[0].content["actionSet"] == "strayed"
     assert status["state"] == "failed"
     assert "forbidden" in status["error"]["message"].lower()
     events = installed.client.get(f"/api/v1/namespaces/{SHOP}/events")["items"]
@@ -735,9 +735,9 @@ def test_definitions_of_others_are_never_replaced(installed: Installed) -> None:
     # A Crossplane that is there is nothing to who runs ActionSets alone.
     installed.install({"webhook": {"enabled": False}})
     values = {**COMPOSES, "compositions": {**COMPOSES["compositions"], "functions": True}}
-    told = installed.install(values, refused=True)
-    assert "is there already, and not of this release: it is Crossplane's" in told
-    assert "crds.install=missing" in told
+    refusal = installed.install(values, refused=True)
+    assert "is there already, and not of this release: it is Crossplane's" in refusal
+    assert "crds.install=missing" in refusal
     installed.install({**values, "crds": {"install": "missing"}})
     installed.uninstall()
     for name, each in before.items():
@@ -751,18 +751,18 @@ def test_definitions_of_others_are_never_replaced(installed: Installed) -> None:
 
     # What stayed when the chart went is ours when it comes back, and nobody else's.
     installed.install({})
-    told = installed.helm(
+    refusal = installed.helm(
         *("install", "another", str(CHART), "--namespace", OTHER), values={}, refused=True
     )
-    assert "actionsets.cr.kanister.io is there already, and not of this release" in told
+    assert "actionsets.cr.kanister.io is there already, and not of this release" in refusal
 
 
 def test_the_chart_comes_beside_a_kanister(installed: Installed) -> None:
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     for name in BLUEPRINTS:
         installed.client.post(definitions, foreign(name))
-    told = installed.install({}, refused=True)
-    assert "it is Kanister's" in told
+    refusal = installed.install({}, refused=True)
+    assert "it is Kanister's" in refusal
     values = {**READS_THE_GATE, "crds": {"install": "missing"}}
     installed.install(values)
     installed.start()

@@ -70,7 +70,7 @@ def test_a_user_may_do_what_rbac_grants_and_nothing_else(
 
 @pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_what_was_started_ends_with_whoever_started_it(tmp_path: Path, number: int) -> None:
+def test_what_a_script_started_ends_with_it(tmp_path: Path, number: int) -> None:
     folder = tmp_path / "cluster"
     with started_script(folder) as script:
         assert len(processes_under(folder)) > 3
@@ -82,7 +82,7 @@ def test_what_was_started_ends_with_whoever_started_it(tmp_path: Path, number: i
 @pytest.mark.usefixtures("programs")
 def test_a_cluster_for_one_command_ends_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "cluster"
-    told = subprocess.run(
+    done = subprocess.run(
         [
             *(sys.executable, str(SCRIPT), "--no-node", "--folder", str(folder)),
             *("--", "sh", "-c", "kubectl get namespace default -o name; exit 5"),
@@ -91,13 +91,13 @@ def test_a_cluster_for_one_command_ends_with_it(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert told.stdout.splitlines()[1:] == ["namespace/default"]
-    assert told.returncode == 5
+    assert done.stdout.splitlines()[1:] == ["namespace/default"]
+    assert done.returncode == 5
     assert processes_under(folder) == set()
 
 
 def test_any_other_cluster_is_taken_as_it_is(api_server: LocalCluster) -> None:
-    told = subprocess.run(
+    done = subprocess.run(
         [
             *(sys.executable, str(SCRIPT), "--kubeconfig", str(api_server.kubeconfig)),
             *("--", str(api_server.programs.kubectl), "config", "current-context"),
@@ -106,7 +106,7 @@ def test_any_other_cluster_is_taken_as_it_is(api_server: LocalCluster) -> None:
         text=True,
         check=False,
     )
-    assert (told.returncode, told.stdout) == (0, "admin\n")
+    assert (done.returncode, done.stdout) == (0, "admin\n")
     assert api_server.client.is_ready()
 
 
@@ -147,11 +147,11 @@ def test_who_watches_from_before_the_compaction_is_told_so(
     cluster.compact_etcd()
     # What the API server still remembers by itself ends with it.
     cluster.restart_api_server(kill=True)
-    told = next(cluster.client.watch("/api/v1/configmaps", resourceVersion=version))
-    assert (told["type"], told["object"]["code"]) == ("ERROR", 410)
+    event = next(cluster.client.watch("/api/v1/configmaps", resourceVersion=version))
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
 
 
-def test_programs_that_somebody_has_are_taken(
+def test_programs_in_kubebuilder_assets_are_taken(
     programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for each in (programs.etcd, programs.kube_apiserver, programs.kubectl):
@@ -170,6 +170,6 @@ def test_a_version_that_is_none_is_refused() -> None:
 
 
 def test_helm_is_there_for_the_chart(helm: Path) -> None:
-    said = subprocess.run([helm, "version", "--short"], capture_output=True, text=True, check=True)
-    assert said.stdout.startswith("v3.")
+    done = subprocess.run([helm, "version", "--short"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("v3.")
     assert os.access(helm, os.X_OK)

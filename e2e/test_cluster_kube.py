@@ -143,11 +143,11 @@ class TestCommands:
         run_pod(cluster, namespace, "exec sleep 60")
         words = ["sh", "-c", "echo out; echo err >&2; exit 7"]
         with cluster.exec("worker", words, namespace=namespace) as session:
-            said: dict[Channel, bytes] = {}
+            output: dict[Channel, bytes] = {}
             for chunk in session:
-                said[chunk.channel] = said.get(chunk.channel, b"") + chunk.data
+                output[chunk.channel] = output.get(chunk.channel, b"") + chunk.data
             assert session.exit_code == 7
-        assert said == {Channel.STDOUT: b"out\n", Channel.STDERR: b"err\n"}
+        assert output == {Channel.STDOUT: b"out\n", Channel.STDERR: b"err\n"}
 
     def test_a_command_that_says_nothing_ends_with_zero(
         self, cluster: KubeCluster, namespace: str
@@ -166,11 +166,11 @@ class TestCommands:
         with cluster.exec("worker", words, namespace=namespace, has_stdin=True) as session:
             session.write_stdin(data)
             session.close_stdin()
-            said = b"".join(chunk.data for chunk in session)
+            output = b"".join(chunk.data for chunk in session)
             assert session.exit_code == 0
         import hashlib
 
-        assert said.split()[0].decode() == hashlib.sha256(data).hexdigest()
+        assert output.split()[0].decode() == hashlib.sha256(data).hexdigest()
 
     def test_a_command_may_say_a_lot(self, cluster: KubeCluster, namespace: str) -> None:
         run_pod(cluster, namespace, "exec sleep 60")
@@ -278,8 +278,8 @@ class TestLogs:
 
     def test_times_are_told_to_who_wants_them(self, cluster: KubeCluster, namespace: str) -> None:
         run_pod(cluster, namespace, "echo hello")
-        said = read_all(cluster, namespace, follow=True, timestamps=True)
-        stamp, _, text = said.partition(b" ")
+        log = read_all(cluster, namespace, follow=True, timestamps=True)
+        stamp, _, text = log.partition(b" ")
         assert text == b"hello\n"
         assert stamp.startswith(b"20")
 
@@ -311,17 +311,17 @@ class TestLogs:
         assert seen == []
 
 
-def names_told(cluster: KubeCluster, namespace: str, since: str, last: str) -> list[str]:
-    """Follow the ConfigMaps of a namespace up to one, and give what was told."""
-    told = []
+def read_events(cluster: KubeCluster, namespace: str, since: str, last: str) -> list[str]:
+    """Follow the ConfigMaps of a namespace up to one, and give its events."""
+    events = []
     with cluster.watch(
         CONFIG_MAPS, namespace=namespace, resource_version=since, timeout_seconds=60
     ) as watch:
         for event in watch:
-            told.append(f"{event.type} {event.object['metadata']['name']}")
+            events.append(f"{event.type} {event.object['metadata']['name']}")
             if event.object["metadata"]["name"] == last:
                 break
-    return told
+    return events
 
 
 class TestWatches:
@@ -353,7 +353,7 @@ class TestWatches:
                 timing=IMPATIENT._replace(first_patience=0.0, watch=1.0, silence=0.2),
             ).watch(CONFIG_MAPS, namespace=namespace, resource_version=since)
         admin.post(f"/api/v1/namespaces/{namespace}/configmaps", config_map(namespace, "one"))
-        assert names_told(faulty, namespace, since, "one") == ["ADDED one"]
+        assert read_events(faulty, namespace, since, "one") == ["ADDED one"]
 
     def test_a_half_open_connection_is_found_out(
         self, faulty: KubeCluster, faults: FaultProxy, admin: ApiClient, namespace: str
@@ -396,11 +396,11 @@ class TestWatches:
         with faulty.watch(
             CONFIG_MAPS, namespace=namespace, resource_version=since, timeout_seconds=60
         ) as watch:
-            told = threading.Timer(0.3, lambda: faults.expire_watches("configmaps"))
-            told.start()
+            timer = threading.Timer(0.3, lambda: faults.expire_watches("configmaps"))
+            timer.start()
             with pytest.raises(Expired):
                 next(watch)
-            told.join()
+            timer.join()
 
     def test_nobody_who_answers_is_said_in_the_end(
         self, faulty: KubeCluster, faults: FaultProxy, namespace: str

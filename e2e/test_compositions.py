@@ -187,11 +187,11 @@ class Place:
         return name
 
     def describe(self) -> str:
-        told = [
+        revisions = [
             (each["metadata"]["name"], each["spec"]["desiredState"], each.get("status"))
             for each in self.revisions()
         ]
-        return f"{told}\n{self.logs()}"
+        return f"{revisions}\n{self.logs()}"
 
     def thing(self, name: str) -> dict[str, Any]:
         return self.client.get(f"{THINGS}/{name}")
@@ -393,14 +393,14 @@ def test_a_function_that_is_made_for_something_else_is_not_composed_with(place: 
         message: str = place.condition("cleaned", "Synced").get("message", "")
         return message
 
-    told = until(lambda: pipeline("False"), place.logs)
+    condition = until(lambda: pipeline("False"), place.logs)
     (revision,) = place.revisions("function-clean")
     name = revision["metadata"]["name"]
-    assert (told["reason"], told["observedGeneration"]) == (
+    assert (condition["reason"], condition["observedGeneration"]) == (
         "MissingCapabilities",
-        told["generation"],
+        condition["generation"],
     )
-    assert all(each in told["message"] for each in ("clean", name, "operation"))
+    assert all(each in condition["message"] for each in ("clean", name, "operation"))
     # Nobody answers there: it is refused before it is called.
     answers_at = "kanister-py.io/endpoint=ipv4:127.0.0.1:9"
     done = place.kubectl("annotate", "functionrevision", name, answers_at)
@@ -684,11 +684,11 @@ def test_two_resources_that_compose_one_name_do_not_fight(place: Place) -> None:
     until(lambda: place.is_ready("shared-a"), place.logs)
     place.say(thing("shared-b", "shared"))
 
-    def is_told() -> bool:
-        told = place.condition("shared-b", "Synced")
-        return told.get("status") == "False" and "one" in told.get("message", "")
+    def is_refused() -> bool:
+        condition = place.condition("shared-b", "Synced")
+        return condition.get("status") == "False" and "one" in condition.get("message", "")
 
-    until(is_told, place.logs)
+    until(is_refused, place.logs)
     assert place.is_ready("shared-a")
     assert len(place.composed("shared-a")) == 1
 

@@ -416,13 +416,13 @@ KILLED_AT = {"actionsets", "pods", "configmaps"}
 def check_its_end(place: Place, name: str, what: str) -> None:
     """A run came to its end as if nothing had happened, and nothing of it is left."""
     status = place.until_ended(name)
-    told = f"{what}: {status}\n{place.logs()}"
-    assert status["state"] == "complete", told
-    assert status["progress"]["percentCompleted"] == "100", told
+    details = f"{what}: {status}\n{place.logs()}"
+    assert status["state"] == "complete", details
+    assert status["progress"]["percentCompleted"] == "100", details
     action = status["actions"][0]
     phases = [*action["phases"], action["deferPhase"]]
-    assert [each["attempt"] for each in phases] == [1, 1, 1, 1], told
-    assert action["phases"][0]["output"] == {"said": "hello"}, told
+    assert [each["attempt"] for each in phases] == [1, 1, 1, 1], details
+    assert action["phases"][0]["output"] == {"said": "hello"}, details
     until(partial(place.is_let_go, name))
     path = f"/api/v1/namespaces/{place.namespace}/pods"
     until(lambda: not place.client.get(path)["items"])

@@ -108,9 +108,9 @@ def objects(location: Location, namespace: str) -> list[dict[str, Any]]:
 
 def in_app(cluster: Cluster, namespace: str, script: str) -> bytes:
     with cluster.exec("app", ["sh", "-c", script], namespace=namespace) as session:
-        said = b"".join(chunk.data for chunk in session)
-        assert session.exit_code == 0, said
-    return said
+        output = b"".join(chunk.data for chunk in session)
+        assert session.exit_code == 0, output
+    return output
 
 
 def run(
@@ -150,11 +150,11 @@ def run(
         status = run_actionset(actionset, [blueprint], settings).wait(180).status
     assert status["state"] == "complete", status["error"]
     events = cluster.list(EVENTS, namespace=namespace).items
-    told = json.dumps([status, events, seen.pods]) + "".join(heard.lines)
+    visible_text = json.dumps([status, events, seen.pods]) + "".join(heard.lines)
     # v0.0.0 backs up in the application's own pod.
     assert seen.pods or (func, version) == ("BackupData", "v0.0.0")
     for secret in (KEY, STORE_KEY):
-        assert secret not in told
+        assert secret not in visible_text
         # What v0.0.0 runs has them on its command line, as the original does.
         assert version == "v0.0.0" or secret.encode() not in b"".join(seen.commands)
     found: Mapping[str, Any] = status["actions"][0]["phases"][0].get("output") or {}

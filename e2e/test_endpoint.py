@@ -52,7 +52,7 @@ class Served(Place):
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         return HTTP.request("GET", f"http://127.0.0.1:{self.port}{path}", headers=headers)
 
-    def somebody(self, name: str, *rules: dict[str, Any]) -> str:
+    def make_account(self, name: str, *rules: dict[str, Any]) -> str:
         """Make a ServiceAccount with some rights, and give its token."""
         where = f"/api/v1/namespaces/{self.namespace}/serviceaccounts"
         self.client.post(
@@ -102,13 +102,13 @@ def test_everybody_sees_what_the_cluster_lets_them_see(
     place.serve()
     place.actionset("first", "echoes")
     place.until_ended("first")
-    reader = place.somebody(
+    reader = place.make_account(
         "reader", {"nonResourceURLs": ["/v1/functions", "/v1/functions/*"], "verbs": ["get"]}
     )
-    owner = place.somebody(
+    owner = place.make_account(
         "owner", {"apiGroups": ["cr.kanister.io"], "resources": ["actionsets"], "verbs": ["get"]}
     )
-    nobody = place.somebody("nobody")
+    nobody = place.make_account("nobody")
     lines = f"/v1/namespaces/{place.namespace}/actionsets/first/lines"
     got = {
         (path, who): place.ask(path, token).status
@@ -174,9 +174,9 @@ def test_a_run_is_watched_and_cancelled_in_a_browser(place: Served, browser: Bro
     place.actionset("first", "echoes")
     place.until_running("first")
     runs = {"apiGroups": ["cr.kanister.io"], "resources": ["actionsets"]}
-    owner = place.somebody("owner", {**runs, "verbs": ["get", "list", "patch"]})
-    reader = place.somebody("reader", {**runs, "verbs": ["get", "list"]})
-    nobody = place.somebody("nobody")
+    owner = place.make_account("owner", {**runs, "verbs": ["get", "list", "patch"]})
+    reader = place.make_account("reader", {**runs, "verbs": ["get", "list"]})
+    nobody = place.make_account("nobody")
     url = f"http://127.0.0.1:{place.port}"
     run = f"{url}/runs/{place.namespace}/first"
     text = "return document.body ? document.body.innerText : ''"

@@ -180,8 +180,8 @@ def test_a_watch_is_told_that_it_is_too_old(
     events = through_faults.watch(maps)
     assert next(events)["object"]["metadata"]["name"] == "kube-root-ca.crt"
     assert faults.expire_watches("configmaps") == 1
-    said = next(events)
-    assert (said["type"], said["object"]["code"]) == ("ERROR", 410)
+    event = next(events)
+    assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
     assert list(events) == []
 
 
@@ -236,9 +236,9 @@ def test_commands_and_logs_come_through(
     made = through("-n", namespace, "run", "worker", "--image=x", "--command", "--", "sleep", "60")
     assert made.returncode == 0, made.stderr
     through("-n", namespace, "wait", "--for=condition=Ready", "pod/worker", "--timeout=120s")
-    said = through("-n", namespace, "exec", "-i", "worker", "--", "cat", stdin=b"hello" * 100_000)
-    assert (said.returncode, said.stdout) == (0, b"hello" * 100_000), said.stderr
+    done = through("-n", namespace, "exec", "-i", "worker", "--", "cat", stdin=b"hello" * 100_000)
+    assert (done.returncode, done.stdout) == (0, b"hello" * 100_000), done.stderr
     faults.inject(Cut(after_bytes=0), resource="pods", subresource="exec")
-    said = through("-n", namespace, "exec", "worker", "--", "sh", "-c", "echo a; sleep 5")
-    assert said.returncode != 0
+    done = through("-n", namespace, "exec", "worker", "--", "sh", "-c", "echo a; sleep 5")
+    assert done.returncode != 0
     kubectl("-n", namespace, "delete", "pod", "worker", "--grace-period=0", "--force")

@@ -188,7 +188,7 @@ def test_a_workload_is_scaled_and_waited_for(
     assert pods_in(admin, namespace) == []
 
 
-def test_a_pod_that_somebody_else_deletes_fails_its_phase(
+def test_a_pod_that_another_client_deletes_fails_its_phase(
     runs: Runs, namespace: str, admin: ApiClient, kubectl: Kubectl
 ) -> None:
     def take_away() -> None:

@@ -162,10 +162,10 @@ def _old_revision(client: ApiClient, first: Mapping[str, Any], number: int) -> N
 
 def _is_ready(cluster: Cluster, many: int) -> bool:
     ready = (
-        said["status"]
+        condition["status"]
         for each in cluster.every(_THINGS)
-        for said in (each.get("status") or {}).get("conditions") or ()
-        if said["type"] == "Ready"
+        for condition in (each.get("status") or {}).get("conditions") or ()
+        if condition["type"] == "Ready"
     )
     return list(ready) == ["True"] * many
 

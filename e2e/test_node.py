@@ -51,16 +51,16 @@ def run_pod(kubectl: Kubectl, namespace: str, script: str, name: str = "worker")
 
 def test_a_log_is_followed_to_the_end_of_the_container(kubectl: Kubectl, namespace: str) -> None:
     run_pod(kubectl, namespace, "for i in 1 2 3; do echo line $i; sleep 0.2; done")
-    said = kubectl("-n", namespace, "logs", "-f", "worker")
-    assert said.stdout == b"line 1\nline 2\nline 3\n"
+    done = kubectl("-n", namespace, "logs", "-f", "worker")
+    assert done.stdout == b"line 1\nline 2\nline 3\n"
 
 
 def test_a_command_takes_stdin_to_its_end_and_answers(kubectl: Kubectl, namespace: str) -> None:
     run_pod(kubectl, namespace, "exec sleep 60")
     data = bytes(range(256)) * 4096
-    said = kubectl("-n", namespace, "exec", "-i", "worker", "--", "cat", stdin=data)
-    assert said.returncode == 0, said.stderr
-    assert said.stdout == data
+    done = kubectl("-n", namespace, "exec", "-i", "worker", "--", "cat", stdin=data)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == data
 
 
 def test_a_log_is_cut_as_asked(kubectl: Kubectl, namespace: str) -> None:
@@ -121,10 +121,10 @@ def test_the_log_before_the_restart_is_the_previous_one(kubectl: Kubectl, namesp
 def test_a_command_ends_with_its_exit_code(kubectl: Kubectl, namespace: str, code: int) -> None:
     run_pod(kubectl, namespace, "exec sleep 60")
     script = f"echo out; echo err >&2; exit {code}"
-    said = kubectl("-n", namespace, "exec", "worker", "--", "sh", "-c", script)
-    assert said.returncode == code
-    assert said.stdout == b"out\n"
-    assert said.stderr.startswith(b"err\n")
+    done = kubectl("-n", namespace, "exec", "worker", "--", "sh", "-c", script)
+    assert done.returncode == code
+    assert done.stdout == b"out\n"
+    assert done.stderr.startswith(b"err\n")
 
 
 @pytest.mark.parametrize("protocol", ["v5.channel.k8s.io", "v4.channel.k8s.io"])
@@ -143,30 +143,30 @@ def test_a_client_chooses_the_version_of_the_channels(
     )
     assert asked.getsubprotocol() == protocol
     asked.send_binary(b"\0one\ntwo\n")
-    told: dict[int, bytes] = {}
+    channels: dict[int, bytes] = {}
     while message := asked.recv():
         assert isinstance(message, bytes)
-        told[message[0]] = told.get(message[0], b"") + message[1:]
+        channels[message[0]] = channels.get(message[0], b"") + message[1:]
     asked.close()
     asked.shutdown()  # type: ignore[no-untyped-call] # the library says no types
-    outcome = json.loads(told.pop(3))
+    outcome = json.loads(channels.pop(3))
     assert outcome["details"]["causes"] == [{"reason": "ExitCode", "message": "4"}]
-    assert told == {1: b"one\n"}
+    assert channels == {1: b"one\n"}
 
 
 def test_a_program_that_is_not_there_says_so(kubectl: Kubectl, namespace: str) -> None:
     run_pod(kubectl, namespace, "exec sleep 60")
-    said = kubectl("-n", namespace, "exec", "worker", "--", "no-such-program")
-    assert said.returncode == 127
-    assert b"no-such-program" in said.stderr
+    done = kubectl("-n", namespace, "exec", "worker", "--", "no-such-program")
+    assert done.returncode == 127
+    assert b"no-such-program" in done.stderr
 
 
 def test_a_command_in_a_pod_that_has_ended_is_refused(kubectl: Kubectl, namespace: str) -> None:
     run_pod(kubectl, namespace, "exit 0")
     wait_for_phase(kubectl, namespace, "Succeeded")
-    said = kubectl("-n", namespace, "exec", "worker", "--", "true")
-    assert said.returncode == 1
-    assert b"completed pod" in said.stderr
+    done = kubectl("-n", namespace, "exec", "worker", "--", "true")
+    assert done.returncode == 1
+    assert b"completed pod" in done.stderr
 
 
 def test_a_command_outlives_a_client_that_goes_away(kubectl: Kubectl, namespace: str) -> None:
@@ -179,8 +179,8 @@ def test_a_command_outlives_a_client_that_goes_away(kubectl: Kubectl, namespace:
         assert asked.stdout.readline() == b"started\n"
         asked.kill()
     wait = "while ! test -f /tmp/finished; do sleep 0.05; done"
-    said = kubectl("-n", namespace, "exec", "worker", "--", "sh", "-c", wait, timeout=120)
-    assert said.returncode == 0, said.stderr
+    done = kubectl("-n", namespace, "exec", "worker", "--", "sh", "-c", wait, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

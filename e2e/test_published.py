@@ -74,9 +74,9 @@ def in_app(cluster: Cluster, script: str) -> bytes:
             and "deletionTimestamp" not in event.object["metadata"]
         )
     with cluster.exec(name, ["sh", "-c", script], namespace="default") as session:
-        said = b"".join(chunk.data for chunk in session)
-        assert session.exit_code == 0, said
-    return said
+        output = b"".join(chunk.data for chunk in session)
+        assert session.exit_code == 0, output
+    return output
 
 
 def test_the_time_log_is_as_it_was(cluster: Cluster, location: Location) -> None:

@@ -87,7 +87,7 @@ def unhurried(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "spec", "said"),
+    ("name", "spec", "message"),
     [
         ("line", {"schedule": "0 0 2 * * *"}, "must be five fields"),
         ("policy", {"concurrencyPolicy": "Allow"}, "Unsupported value"),
@@ -96,11 +96,11 @@ def unhurried(place: Place) -> None:
     ],
 )
 def test_the_api_server_itself_refuses_what_cannot_be(
-    place: Place, name: str, spec: dict[str, Any], said: str
+    place: Place, name: str, spec: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ApiFailed) as refused:
         create(place, schedule(place, name, **spec))
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_schedule_runs_and_kubectl_shows_how_it_stands(place: Place, kubectl: Kubectl) -> None:

@@ -81,8 +81,8 @@ def test_no_event_status_or_log_tells_a_secret_that_a_phase_prints(place: Place)
     }
     for what, found in everything.items():
         text = json.dumps(found, ensure_ascii=False).casefold()
-        told = [each for each in forms() if each.casefold() in text]
-        assert not told, f"{what} tells it as {told}"
+        secrets = [each for each in forms() if each.casefold() in text]
+        assert not secrets, f"{what} tells it as {secrets}"
 
 
 def events(place: Place) -> list[dict[str, Any]]:

@@ -55,11 +55,11 @@ class Size(NamedTuple):
 def size_of(pid: int) -> Size:
     folder = Path(f"/proc/{pid}")
     lines = folder.joinpath("status").read_text().splitlines()
-    said = {key: value.split() for key, _, value in (line.partition(":") for line in lines)}
+    fields = {key: value.split() for key, _, value in (line.partition(":") for line in lines)}
     return Size(
         time.monotonic(),
-        int(said["VmRSS"][0]) / 1024,
-        int(said["Threads"][0]),
+        int(fields["VmRSS"][0]) / 1024,
+        int(fields["Threads"][0]),
         len(list(folder.joinpath("fd").iterdir())),
     )
 

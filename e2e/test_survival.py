@@ -527,7 +527,7 @@ class TestTime:
 
 class TestPods:
     @pytest.mark.usefixtures("node")
-    def test_a_pod_that_somebody_deletes_is_missed(self, world: World) -> None:
+    def test_a_pod_that_another_client_deletes_is_missed(self, world: World) -> None:
         place = world.place
         space = place.namespace
         place.blueprint("long", kube_task(space, "sleep", "sleep 300"))

@@ -45,9 +45,9 @@ class Collector:
     def until(self, text: str) -> str:
         end = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < end:
-            said = self._log.read_text()
-            if text in said:
-                return said
+            log = self._log.read_text()
+            if text in log:
+                return log
             time.sleep(0.1)
         raise AssertionError(f"no {text!r} in {self._log.read_text()[-2000:]}")
 
@@ -77,8 +77,8 @@ def test_a_collector_gets_what_is_composed_with_its_steps_rounds_and_calls(
         "render", "-", str(COMPOSITION), "--tracing", stdin=json.dumps(xr), env=environment
     )
     assert done.code == 0, done.err
-    said = collector.until(f"kanister_py.xr: Str({name})")
-    spans = {span: (parent, what) for parent, span, what in SPAN.findall(said)}
+    log = collector.until(f"kanister_py.xr: Str({name})")
+    spans = {span: (parent, what) for parent, span, what in SPAN.findall(log)}
     (call,) = [each for each, (_, what) in spans.items() if what.startswith("call ")][-1:]
     path = []
     while call:

@@ -100,8 +100,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def skipped_for_lack_of_what(reasons: Sequence[str]) -> str:
     counts = Counter(each.removeprefix("Skipped: ").partition("\n")[0] for each in reasons)
-    told = "; ".join(f"{count}: {why}" for why, count in sorted(counts.items()))
-    return f"Skipped {len(reasons)} tests, {told}"
+    causes = "; ".join(f"{count}: {why}" for why, count in sorted(counts.items()))
+    return f"Skipped {len(reasons)} tests, {causes}"
 
 
 @pytest.fixture(autouse=True)

@@ -36,7 +36,7 @@ class FakeClock:
         with self._changed:
             return len(self._waiting)
 
-    def somebody_waits_until(self, monotonic: float) -> bool:
+    def has_waiter_until(self, monotonic: float) -> bool:
         """Say whether a thread waits for just that time."""
         with self._changed:
             return any(abs(until - monotonic) < 1e-6 for until, _ in self._waiting.values())
@@ -72,7 +72,7 @@ class FakeClock:
         if timeout_seconds <= 0:
             return False
         with self._changed:
-            # Not before: the clock may have been moved by whoever holds it.
+            # Not before: the holder of the lock may have moved the clock.
             until, waiter = self._passed + timeout_seconds, object()
             self._waiting[waiter] = (until, condition)
             self._changed.notify_all()

@@ -85,8 +85,8 @@ def faulty(location: Location, faults: Faults) -> Iterator[Location]:
             fault = faults.befalling(self.command, self.path)
             if fault in _ANSWERS:
                 status, code, message = _ANSWERS[fault]
-                told = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
-                self.answer(status, {}, told.encode())
+                document = f"<Error><Code>{code}</Code><Message>{message}</Message></Error>"
+                self.answer(status, {}, document.encode())
                 return
             if fault is Fault.FLIPPED:
                 body = _flipped(body)

@@ -84,7 +84,7 @@ class ForkedCommands:
 
 
 def serve(channel_fd: int) -> None:
-    """Fork a command for each request, until whoever asks has gone."""
+    """Fork a command for each request, until the asking process has gone."""
     for name in _SHARED:
         import_module(name)
     channel = socket.socket(fileno=channel_fd)

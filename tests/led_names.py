@@ -43,8 +43,8 @@ def led(host: str, port: int, folder: Path, *, renames: bool) -> Iterator[Led]:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(files[0], files[1])
 
-    said = f"Host: {host}\r\n".encode()
-    meant = f"Host: 127.0.0.1:{port}\r\n".encode() if renames else said
+    header = f"Host: {host}\r\n".encode()
+    meant = f"Host: 127.0.0.1:{port}\r\n".encode() if renames else header
 
     class Proxy(BaseHTTPRequestHandler):
         def do_CONNECT(self) -> None:
@@ -61,7 +61,7 @@ def led(host: str, port: int, folder: Path, *, renames: bool) -> Iterator[Led]:
                         data = end.recv(65536)
                         if not data:
                             return
-                        ends[end].sendall(data.replace(said, meant, 1))
+                        ends[end].sendall(data.replace(header, meant, 1))
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["content-length"]))

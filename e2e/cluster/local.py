@@ -304,8 +304,8 @@ class LocalCluster:
             f"http://{_LOOPBACK}:{self._etcd_port}/v3/{what}", data=json.dumps(body).encode()
         )
         with urllib.request.urlopen(asked, timeout=60) as answer:
-            said: dict[str, Any] = json.load(answer)
-        return said
+            result: dict[str, Any] = json.load(answer)
+        return result
 
     def _run(self, name: str, program: Path, words: Sequence[str]) -> None:
         with (self.folder / "logs" / f"{name}.log").open("ab") as log:

@@ -67,7 +67,7 @@ def _raise_loopback() -> None:
             (_SIOCSIFADDR, POD_NETWORK.network_address + 1),
             (_SIOCSIFNETMASK, POD_NETWORK.netmask),
         ):
-            told = struct.pack(
+            ifreq = struct.pack(
                 "16sHH4s8x", b"lo:pods", socket.AF_INET, 0, socket.inet_aton(str(address))
             )
-            fcntl.ioctl(control, request, told)
+            fcntl.ioctl(control, request, ifreq)

@@ -297,10 +297,10 @@ def _first_that_builds(name: str, versions: Sequence[str], build: Callable[[str]
 
 def _complete(assets: Path) -> Programs:
     """Take what somebody else has put in a folder, and build what it lacks."""
-    said = subprocess.run(
+    output = subprocess.run(
         [assets / "kube-apiserver", "--version"], capture_output=True, text=True, check=True
     ).stdout
-    version = said.split()[-1]
+    version = output.split()[-1]
 
     def find(name: str) -> Path:
         found = assets / name
@@ -470,8 +470,10 @@ def _go(*words: str, cwd: Path) -> str:
         check=False,
     )
     if done.returncode:
-        told = [line for line in done.stderr.splitlines() if not line.startswith("go: downloading")]
-        raise BuildFailed("\n".join(told[-20:]) or f"go {words[0]} failed")
+        errors = [
+            line for line in done.stderr.splitlines() if not line.startswith("go: downloading")
+        ]
+        raise BuildFailed("\n".join(errors[-20:]) or f"go {words[0]} failed")
     return done.stdout
 
 
@@ -487,6 +489,8 @@ def _environment(go: str) -> dict[str, str]:
         "GOWORK": "off",
     }
     # Where a proxy does not know a module, Go would go to its repository.
-    said = subprocess.run([go, "env", "GOPROXY"], capture_output=True, text=True, check=True).stdout
-    proxies = said.strip().replace("|", ",").split(",")
+    output = subprocess.run(
+        [go, "env", "GOPROXY"], capture_output=True, text=True, check=True
+    ).stdout
+    proxies = output.strip().replace("|", ",").split(",")
     return {**given, "GOPROXY": ",".join(each for each in proxies if each != "direct") or "off"}

@@ -138,7 +138,7 @@ def _sentence(location: Location, key: str, answer: str) -> str:
 
 
 def _short(answer: str) -> str:
-    """Keep of what a library says what a store said: its code, its message, the status."""
+    """Keep of a library's message the store's answer: its code, its message, the status."""
     code, message, status = _CODE.search(answer), _MESSAGE.search(answer), _STATUS.search(answer)
     if code and message:
         from html import unescape  # most runs meet no refusal, and are begun without it

@@ -485,7 +485,7 @@ def apps_of(
 
     metrics = Metrics(controller.metrics.registry)
     checks = checks or controller.checks()
-    # Without anybody who could check them, nobody gets through.
+    # Where nothing can check tokens, no request gets through.
     review = seen.review if seen is not None else lambda _token, _asked: Access.UNKNOWN
 
     def live(metrics: Metrics) -> Sequence[BaseRoute]:

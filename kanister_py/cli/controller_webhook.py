@@ -151,7 +151,7 @@ class TlsServer:
 
     def use(self, pair: KeyPair) -> None:
         """Show this certificate from the next connection on."""
-        # The library reads keys from files alone; they are gone before anybody is served.
+        # The library reads keys from files alone; they are gone before a client is served.
         with tempfile.TemporaryDirectory(prefix="kanister-py-") as folder:
             certificate, key = Path(folder, "tls.crt"), Path(folder, "tls.key")
             key.touch(mode=0o600)

@@ -36,7 +36,7 @@ class ShowHelp(Exception):
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Writes help as wide as the terminal, without the library of files that is asked otherwise.
 
-    One is made for every flag that is added, long before anybody asks for help.
+    One is made for every flag that is added, long before a user asks for help.
     """
 
     def __init__(self, prog: str) -> None:

@@ -52,7 +52,7 @@ def patient(stream: io.TextIOWrapper) -> io.TextIOWrapper:
 
 
 def is_read(stream: TextIO) -> bool:
-    """Say whether somebody may still read a stream: who follows something ends if not."""
+    """Say whether a stream may still have a reader: a command that follows ends if not."""
     stream.flush()
     buffer = getattr(stream, "buffer", None)
     pipe = getattr(buffer, "raw", buffer)

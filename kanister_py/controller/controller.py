@@ -9,7 +9,7 @@
     ...
     controller.stop()           # begins nothing new, leaves the rest to be taken up
 
-`run()` is the same in the foreground. Whoever embeds it hands in the cluster, as the
+`run()` is the same in the foreground. The program that embeds it hands in the cluster, as the
 port describes it, and the functions; nothing else is taken from the process.
 """
 
@@ -165,7 +165,7 @@ class Controller:
         except KanisterError as error:
             self._error = self._error or error
             if not isinstance(error, LeadershipLost):
-                # That has been told when it happened.
+                # Lost leadership was logged when it happened.
                 _LOG.error("The controller has ended: %s", error.message)
 
     def run(self) -> None:
@@ -278,7 +278,7 @@ class Controller:
     def _still_leads(self) -> bool:
         """Say whether there is any sense in going on; if not, that is the end.
 
-        Whoever renews the Lease may itself wait for an answer that never comes.
+        The thread that renews the Lease may itself wait for an answer that never comes.
         """
         if not self._shards.is_leader:
             self._lose()
@@ -301,7 +301,7 @@ class Controller:
             if self._error is not None or self._has_ended.is_set():
                 return
             why = self._shards.why_lost
-            # Said first: once it has failed, the process may be gone before anything is said.
+            # Logged first: once it has failed, the process may be gone before anything is logged.
             _LOG.error(
                 "Leadership is lost: %s. This process acts no more and ends; start it anew, as a "
                 "Deployment does with its pod, and it stands by or leads again. Whoever leads "
@@ -410,7 +410,7 @@ def _is_held(shards: Shards, shard: int) -> float:
 def _warn_of_missing_namespaces(cluster: Cluster, namespaces: Sequence[str]) -> None:
     """Say which namespaces there are none of yet: a slip in a name looks like peace."""
     for name in namespaces:
-        # Whoever may not ask acts all the same.
+        # A controller that may not ask acts all the same.
         with suppress(KanisterError):
             if find(cluster, NAMESPACES, name) is None:
                 _LOG.warning(

@@ -43,7 +43,7 @@ class ControllerSettings(NamedTuple):
     terms: LeaseTerms = LeaseTerms()
     refuses_neighbours: bool = True
     neighbours_every_seconds: float = 300.0
-    """How often is looked whether somebody else's controller has come meanwhile."""
+    """How often is looked whether another project's controller has come meanwhile."""
     receivers: NoticeReceivers | None = None
     """Where notices of failures may go; without it nobody gets any."""
     memory: MemoryGate | None = None

@@ -101,7 +101,7 @@ class Guard:
     """Middleware that lets a request through if the owner of its token has the right to it.
 
     The app's own routes say what a path means, so that nothing is asked for one thing
-    and answered with another; what no route names is not there for anybody.
+    and answered with another; what no route names is not there for any user.
     """
 
     def __init__(self, app: Starlette, review: Review) -> None:

@@ -170,7 +170,7 @@ class PodAccess(Protocol):
 
 
 class Cluster(Protocol):
-    """A Kubernetes API server, as far as anybody here needs one.
+    """A Kubernetes API server, as far as this project needs one.
 
     Where a call takes a whole object, its `apiVersion` and `kind` say which
     resource is meant. A namespaced object that names no namespace lands in

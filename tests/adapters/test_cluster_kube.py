@@ -65,7 +65,7 @@ class Answer(NamedTuple):
 
 
 class Script:
-    """A server that gives its answers in order to whoever asks, and then nothing but 404."""
+    """A server that gives its answers in order, and then nothing but 404."""
 
     def __init__(self) -> None:
         self.heard: list[Heard] = []
@@ -451,7 +451,7 @@ class TestSchemas:
         }
         return Answer({"paths": {}, "components": {"schemas": schemas}})
 
-    def said_of_spec(self, cluster: KubeCluster) -> str:
+    def description_of_spec(self, cluster: KubeCluster) -> str:
         found = cluster.schema_of("apps/v1", "Deployment")
         assert found is not None
         (spec,) = found["properties"]["spec"]["allOf"]
@@ -466,24 +466,24 @@ class TestSchemas:
         self, server: Script, cluster: KubeCluster
     ) -> None:
         server.says(self.index("a"), self.description("first"))
-        assert [self.said_of_spec(cluster) for _again in range(3)] == ["first"] * 3
+        assert [self.description_of_spec(cluster) for _again in range(3)] == ["first"] * 3
         assert self.heard_by(server) == ["/openapi/v3", "/openapi/v3/apis/apps/v1"]
         cluster._requests.clock.sleep(61)
         server.says(self.index("a"))
-        assert self.said_of_spec(cluster) == "first"
+        assert self.description_of_spec(cluster) == "first"
         assert self.heard_by(server) == ["/openapi/v3"]
         cluster._requests.clock.sleep(61)
         server.says(self.index("b"), self.description("second"))
-        assert self.said_of_spec(cluster) == "second"
+        assert self.description_of_spec(cluster) == "second"
         assert self.heard_by(server) == ["/openapi/v3", "/openapi/v3/apis/apps/v1"]
 
     def test_another_kind_of_the_group_is_there_too(
         self, server: Script, cluster: KubeCluster
     ) -> None:
         server.says(self.index("a"), self.description("first"), self.description("first"))
-        assert self.said_of_spec(cluster) == "first"
+        assert self.description_of_spec(cluster) == "first"
         assert (cluster.schema_of("apps/v1", "DaemonSet") or {})["type"] == "object"
-        assert self.said_of_spec(cluster) == "first"
+        assert self.description_of_spec(cluster) == "first"
         assert len(server.heard) == 3
 
     def test_what_nobody_describes_is_looked_for_again_but_not_by_everybody(
@@ -520,7 +520,7 @@ class TestSchemas:
         (answer,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
         assert "/openapi/v3" in answer
         server.says(self.index("a"), self.description("first"))
-        assert self.said_of_spec(cluster) == "first"
+        assert self.description_of_spec(cluster) == "first"
 
     def test_what_a_server_said_holds_while_it_is_away(
         self, server: Script, cluster: KubeCluster
@@ -531,11 +531,11 @@ class TestSchemas:
             cluster.schema_of("apps/v1", "Deployment")
         server.answers.clear()
         server.says(self.index("a"), self.description("first"))
-        assert self.said_of_spec(cluster) == "first"
+        assert self.description_of_spec(cluster) == "first"
         for answers in (away, [self.index("b"), *away]):
             cluster._requests.clock.sleep(61)
             server.says(*answers)
-            assert self.said_of_spec(cluster) == "first"
+            assert self.description_of_spec(cluster) == "first"
             server.answers.clear()
 
 

@@ -213,8 +213,12 @@ def _plugin(folder: Path, script: str, **more: Any) -> dict[str, Any]:
 
 
 def _says(token: str, **more: str) -> str:
-    said = {"apiVersion": VERSION, "kind": "ExecCredential", "status": {"token": token, **more}}
-    return f"print({json.dumps(json.dumps(said))})"
+    credential = {
+        "apiVersion": VERSION,
+        "kind": "ExecCredential",
+        "status": {"token": token, **more},
+    }
+    return f"print({json.dumps(json.dumps(credential))})"
 
 
 def _node(value: Any) -> Any:
@@ -258,13 +262,13 @@ def test_a_plugin_that_says_nothing_is_named(script: str, why: str, tmp_path: Pa
 
 
 def test_what_a_plugin_gives_is_asked_for_again_when_it_expires(tmp_path: Path) -> None:
-    said = {"apiVersion": VERSION, "kind": "ExecCredential"}
+    credential = {"apiVersion": VERSION, "kind": "ExecCredential"}
     script = (
         f"import json, pathlib\ncount = pathlib.Path({str(tmp_path / 'count')!r})\n"
         "number = len(count.read_text()) if count.exists() else 0\n"
         "count.write_text('x' * (number + 1))\n"
         "status = {'token': f'token-{number}', 'expirationTimestamp': '2026-01-01T00:00:00Z'}\n"
-        f"print(json.dumps({{**{said!r}, 'status': status}}))\n"
+        f"print(json.dumps({{**{credential!r}, 'status': status}}))\n"
     )
     with hostile_server(lambda _: http(json.dumps(_object()).encode())) as server:
         user = {"exec": _plugin(tmp_path, script)}

@@ -20,7 +20,7 @@ def line(event: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("told", "want"),
+    ("data", "want"),
     [
         pytest.param(line(event()), True, id="what changed elsewhere"),
         pytest.param(line(event("DELETED")), True, id="what went elsewhere"),
@@ -62,6 +62,6 @@ def line(event: dict[str, Any]) -> bytes:
     ],
 )
 def test_an_event_is_left_out_only_if_it_is_surely_of_another_namespace(
-    told: bytes, want: bool
+    data: bytes, want: bool
 ) -> None:
-    assert is_of(told, lambda namespace: namespace != "ours") is want
+    assert is_of(data, lambda namespace: namespace != "ours") is want

@@ -66,7 +66,7 @@ def folder_for(user: str | None) -> Iterator[Path]:
 
 
 def unprivileged(name: str) -> str | None:
-    """Say as whom a server must run that refuses to run as root; None for whoever we are."""
+    """Say as whom a server must run that refuses to run as root; None for our own user."""
     if os.getuid() != 0:
         return None
     known = {each.pw_name for each in pwd.getpwall()}
@@ -94,21 +94,21 @@ def running(words: Sequence[str], user: str | None, ready: str, stop_signal: int
     )
     assert process.stdout is not None
     stream = process.stdout
-    said: list[str] = []
+    output: list[str] = []
     is_ready = threading.Event()
 
     def read() -> None:
         for line in stream:
-            said.append(line.decode("utf-8", "replace"))
-            if ready in said[-1]:
+            output.append(line.decode("utf-8", "replace"))
+            if ready in output[-1]:
                 is_ready.set()
         is_ready.set()
 
     reader = threading.Thread(target=read, daemon=True)
     reader.start()
     try:
-        assert is_ready.wait(_START_SECONDS), "".join(said)
-        assert process.poll() is None, "".join(said)
+        assert is_ready.wait(_START_SECONDS), "".join(output)
+        assert process.poll() is None, "".join(output)
         yield
     finally:
         process.send_signal(stop_signal)

@@ -110,5 +110,5 @@ def test_what_the_readme_of_etcd_says_can_be_typed(
     kanister: CommandLine, folder: Path, tmp_path: Path
 ) -> None:
     assert folder.is_relative_to(tmp_path)
-    said = type_all(kanister, tmp_path, "etcd")
-    assert "restore/start" in said[-1]
+    outputs = type_all(kanister, tmp_path, "etcd")
+    assert "restore/start" in outputs[-1]

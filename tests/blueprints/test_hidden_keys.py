@@ -125,9 +125,9 @@ def test_a_key_is_in_nothing_that_a_run_leaves_behind(
     settings = RunSettings(objects=objects, pods="processes", state=state, onlooker=heard)
     status = run_actionset(actionset, [blueprint], settings).wait(180).status
     assert [each["state"] for each in status["actions"][0]["phases"]] == ["complete", "failed"]
-    said = json.dumps(status) + "\n".join(heard.lines)
+    output = json.dumps(status) + "\n".join(heard.lines)
     # The Secrets that were given are in the kept cluster, as base64: nothing else of them is.
     kept = b"".join(each.read_bytes() for each in state.rglob("*") if each.is_file())
     for secret in (KEY, OTHER_KEY, credential.secret):
-        assert secret not in said
+        assert secret not in output
         assert secret.encode() not in kept

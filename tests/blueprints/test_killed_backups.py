@@ -60,7 +60,7 @@ def words(tmp_path: Path, location: Location, blueprints: Path) -> list[str]:
 
 
 def restic(location: Location, *words: str, namespace: str = "shop") -> str:
-    """Ask a repository of the blueprint's, and give what is said."""
+    """Ask a repository of the blueprint's, and give its answer."""
     env = {
         "AWS_ACCESS_KEY_ID": location.credential.id,
         "AWS_SECRET_ACCESS_KEY": location.credential.secret,

@@ -1,4 +1,4 @@
-"""Whoever is killed while files go to a store or come back, a run ends, and ends whole.
+"""Whatever is killed while files go to a store or come back, a run ends, and ends whole.
 
 Two are killed here once. `KANISTER_PY_KILLS` has everybody killed at every step, which
 takes minutes.
@@ -125,7 +125,9 @@ def kill_store(world: World) -> None:
     port = int(world.location.endpoint.rpartition(":")[2])
     address = f"127.0.0.1:{port}".encode()
     for pid in processes(
-        lambda place: b"versitygw" in (said := (place / "cmdline").read_bytes()) and address in said
+        lambda place: (
+            b"versitygw" in (command := (place / "cmdline").read_bytes()) and address in command
+        )
     ):
         os.kill(pid, signal.SIGKILL)
     time.sleep(0.5)
@@ -207,7 +209,7 @@ def check(world: World) -> None:
 @pytest.mark.parametrize(
     ("who", "when"), BACKUPS if IS_LONG else [("restic", "some data is there")]
 )
-def test_a_backup_is_there_once_whoever_is_killed(
+def test_a_backup_is_there_once_whatever_is_killed(
     world: World, blueprints: Path, who: str, when: str
 ) -> None:
     file = blueprints / "pvc-restic" / "blueprint.yaml"
@@ -220,7 +222,7 @@ def test_a_backup_is_there_once_whoever_is_killed(
 
 
 @pytest.mark.parametrize(("who", "when"), RESTORES if IS_LONG else [("the pod", "some is written")])
-def test_a_restore_is_whole_whoever_is_killed(
+def test_a_restore_is_whole_whatever_is_killed(
     world: World, blueprints: Path, who: str, when: str
 ) -> None:
     file = blueprints / "pvc-restic" / "blueprint.yaml"

@@ -34,18 +34,18 @@ def commands_in(readme: Path) -> list[list[str]]:
 
 def type_all(kanister: CommandLine, place: Path, name: str, *more: str) -> list[str]:
     """Type every command of a README, with `more` where a server is meant."""
-    said = []
+    outputs = []
     for first, *words in commands_in(place / "blueprints" / name / "README.md"):
         assert first == "kanister-py"
         done = kanister(*words, *(more if "--profile" in words else ()), cwd=place)
         assert done.code == 0, f"{' '.join(words)}\n{done.out}{done.err}"
-        said.append(done.out + done.err)
-    assert said, f"{name} says nothing to type"
-    return said
+        outputs.append(done.out + done.err)
+    assert outputs, f"{name} says nothing to type"
+    return outputs
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "want"),
     [
         pytest.param("clone-config", "clone/copy", id="clone-config"),
         pytest.param("csi-snapshot", "CreateCSISnapshot", id="csi-snapshot"),
@@ -54,9 +54,9 @@ def type_all(kanister: CommandLine, place: Path, name: str, *more: str) -> list[
     ],
 )
 def test_what_a_readme_says_can_be_typed(
-    kanister: CommandLine, place: Path, name: str, told: str
+    kanister: CommandLine, place: Path, name: str, want: str
 ) -> None:
-    assert told in type_all(kanister, place, name)[-1]
+    assert want in type_all(kanister, place, name)[-1]
 
 
 def test_what_the_readme_of_the_http_hook_says_can_be_typed(
@@ -73,25 +73,25 @@ def test_what_the_readme_of_the_http_hook_says_can_be_typed(
 def test_what_the_readme_of_redis_says_can_be_typed(kanister: CommandLine, place: Path) -> None:
     program("redis-server", "redis-server")
     program("redis-cli", "redis-tools")
-    # Somebody on this machine may use the port that the README speaks of.
+    # Another program here may use the port that the README speaks of.
     port = str(free_port())
     objects = place / "blueprints/redis/objects.yaml"
     objects.write_text(objects.read_text().replace("6379", port))
-    said = type_all(kanister, place, "redis", "--option", f"port={port}")
-    assert "restore/start" in said[-1]
+    outputs = type_all(kanister, place, "redis", "--option", f"port={port}")
+    assert "restore/start" in outputs[-1]
 
 
 def test_what_the_readme_of_postgresql_says_can_be_typed(
     kanister: CommandLine, place: Path, postgresql: Server
 ) -> None:
     postgresql.ask("CREATE TABLE t AS SELECT 1 AS one")
-    said = type_all(kanister, place, "postgresql", "--option", f"port={postgresql.port}")
-    assert "restore/restore" in said[-1]
+    outputs = type_all(kanister, place, "postgresql", "--option", f"port={postgresql.port}")
+    assert "restore/restore" in outputs[-1]
 
 
 def test_what_the_readme_of_mariadb_says_can_be_typed(
     kanister: CommandLine, place: Path, mariadb: Server
 ) -> None:
     mariadb.ask("CREATE TABLE t AS SELECT 1 AS one")
-    said = type_all(kanister, place, "mariadb", "--option", f"port={mariadb.port}")
-    assert "restore/restore" in said[-1]
+    outputs = type_all(kanister, place, "mariadb", "--option", f"port={mariadb.port}")
+    assert "restore/restore" in outputs[-1]

@@ -176,7 +176,7 @@ def test_everything_that_is_missing_is_said_at_once_and_nothing_is_made(
     assert cluster.list(ACTION_SETS).items == []
 
 
-def test_whoever_skips_the_validation_gets_it_all_the_same(cluster: MemoryCluster) -> None:
+def test_without_validation_it_is_created_all_the_same(cluster: MemoryCluster) -> None:
     words = ("-a", "backup", "-b", "none", "-t", "shop/gone", "--skip-validation")
     assert call(actionset_create, cluster, *words) == 0
     assert created(cluster)["spec"]["actions"][0]["blueprint"] == "none"
@@ -248,9 +248,9 @@ def test_where_there_are_none_it_is_said_beside_the_data(
     cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], words: list[str], want: str
 ) -> None:
     assert call(actionset_get, cluster, *words) == 0
-    told = capsys.readouterr()
-    assert told.err == want
-    assert told.out == "" or json.loads(told.out)["items"] == []
+    output = capsys.readouterr()
+    assert output.err == want
+    assert output.out == "" or json.loads(output.out)["items"] == []
 
 
 def test_none_in_a_namespace_that_is_not_there_is_said_too(
@@ -263,8 +263,8 @@ def test_none_in_a_namespace_that_is_not_there_is_said_too(
 # logs
 
 
-class Told:
-    """Lines that come in portions, one for each time somebody asks."""
+class PortionedLog:
+    """Log lines in portions, one for each call."""
 
     def __init__(self, *portions: Sequence[PrintedLine]) -> None:
         self._portions = list(portions)
@@ -273,7 +273,9 @@ class Told:
         yield from self._portions.pop(0) if self._portions else ()
 
 
-def logs_of(cluster: MemoryCluster, source: Told, *words: str, clock: Clock | None = None) -> None:
+def logs_of(
+    cluster: MemoryCluster, source: PortionedLog, *words: str, clock: Clock | None = None
+) -> None:
     parser = Parser(prog="kanister-py actionset", environment={})
     actionset_logs.add_arguments(parser)
     args = parser.parse_args(["one", *words])
@@ -288,9 +290,9 @@ def test_lines_are_printed_with_the_phase_that_wrote_them(
     cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     actionset(cluster, "one", state="running")
-    logs_of(cluster, Told([DUMPED]))
-    told = capsys.readouterr()
-    assert (told.out, told.err) == ("backup/dump | 3 rows\n", "")
+    logs_of(cluster, PortionedLog([DUMPED]))
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("backup/dump | 3 rows\n", "")
 
 
 @pytest.mark.parametrize(
@@ -318,10 +320,10 @@ def test_that_there_are_no_lines_is_said_beside_the_data(
     form: str,
 ) -> None:
     actionset(cluster, "one", state=state)
-    logs_of(cluster, Told(lines), *words, "-o", form)
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert want in told.err
+    logs_of(cluster, PortionedLog(lines), *words, "-o", form)
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert want in output.err
 
 
 def test_who_follows_hears_nothing_of_lines_that_are_still_to_come(
@@ -334,9 +336,9 @@ def test_who_follows_hears_nothing_of_lines_that_are_still_to_come(
             ended = cluster.get(ACTION_SETS, "one", namespace="shop")
             cluster.replace_status({**ended, "status": {"state": "complete"}})
 
-    logs_of(cluster, Told([], [DUMPED]), "--follow", clock=Ending())
-    told = capsys.readouterr()
-    assert (told.out, told.err) == ("backup/dump | 3 rows\n", "")
+    logs_of(cluster, PortionedLog([], [DUMPED]), "--follow", clock=Ending())
+    output = capsys.readouterr()
+    assert (output.out, output.err) == ("backup/dump | 3 rows\n", "")
 
 
 def test_following_ends_when_nobody_reads_the_lines_any_more(
@@ -347,7 +349,7 @@ def test_following_ends_when_nobody_reads_the_lines_any_more(
     os.close(reader)
     with os.fdopen(writer, "w", encoding="utf-8") as pipe:
         monkeypatch.setattr(sys, "stdout", patient(pipe))
-        logs_of(cluster, Told([DUMPED]), "--follow")
+        logs_of(cluster, PortionedLog([DUMPED]), "--follow")
 
 
 def test_the_lines_of_one_that_is_not_there_are_an_error(cluster: MemoryCluster) -> None:

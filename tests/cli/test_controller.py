@@ -139,10 +139,10 @@ def test_what_cannot_be_a_namespace_is_refused(
 ) -> None:
     words = [flag, found] if flag == "-n" else [f"{flag}={found}"]
     assert main(["controller", *words]) == 64
-    said = capsys.readouterr().err
-    assert "must be the name of a namespace: lower case letters, digits and '-'" in said
-    assert f"found {found!r}" in said
-    assert hint in said
+    refusal = capsys.readouterr().err
+    assert "must be the name of a namespace: lower case letters, digits and '-'" in refusal
+    assert f"found {found!r}" in refusal
+    assert hint in refusal
 
 
 @pytest.mark.parametrize("flag", ["--drain", "--poll-interval", "--certificate-life"])
@@ -150,8 +150,8 @@ def test_what_is_no_duration_is_refused_by_the_name_of_its_flag(
     flag: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["controller", flag, "banana"]) == 64
-    said = capsys.readouterr().err
-    assert f"{flag}: must be a duration such as 30s or 1m30s, found 'banana'" in said
+    refusal = capsys.readouterr().err
+    assert f"{flag}: must be a duration such as 30s or 1m30s, found 'banana'" in refusal
 
 
 def test_durations_are_read_from_flags_and_have_defaults() -> None:
@@ -175,7 +175,7 @@ def led(cluster: MemoryCluster, identity: str) -> Controller:
 
 
 def when_it_leads(cluster: MemoryCluster, act: Callable[[], object]) -> None:
-    """Do something, in a thread of its own, once somebody holds the Lease."""
+    """Do something, in a thread of its own, once the Lease is held."""
 
     def wait() -> None:
         with cluster.watch(LEASES, namespace="default", timeout_seconds=30) as watch:

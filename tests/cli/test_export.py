@@ -113,9 +113,9 @@ def test_what_a_lost_cluster_exported_is_restored_on_another(
 ) -> None:
     file = export_to(tmp_path / "shop.json", lost)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    said = capsys.readouterr().err
-    assert "Exported 1 profiles, 1 blueprints, 1 schedules, 3 backups" in said
-    assert "not in it: shop/creds, shop/restic" in said
+    report = capsys.readouterr().err
+    assert "Exported 1 profiles, 1 blueprints, 1 schedules, 3 backups" in report
+    assert "not in it: shop/creds, shop/restic" in report
     other = empty()
     assert import_from(file, other) == 0
     assert "shop" in names(other, NAMESPACES)
@@ -199,7 +199,7 @@ def test_an_import_that_broke_off_is_gone_on_with(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [
         ("{}", "Must be an Export of kanister-py.io/v1alpha1"),
         ("no json", "`kanister-py export` writes, which is JSON: it is none at line 1, column 1"),
@@ -209,9 +209,9 @@ def test_an_import_that_broke_off_is_gone_on_with(
         ),
     ],
 )
-def test_what_is_no_export_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_no_export_is_refused(tmp_path: Path, text: str, problem: str) -> None:
     file = tmp_path / "file.json"
     file.write_text(text)
     with pytest.raises(InvalidDocument) as refused:
         import_from(file, empty())
-    assert said in refused.value.message
+    assert problem in refused.value.message

@@ -14,7 +14,7 @@ from kanister_py.core.objects.documents import MAX_BYTES
 
 @contextmanager
 def as_ordinary_user() -> Iterator[None]:
-    """Look at files as somebody for whom rights count: root reads everything."""
+    """Look at files as a user for whom rights count: root reads everything."""
     before = os.geteuid()
     if before == 0:
         os.seteuid(65534)

@@ -146,7 +146,7 @@ def test_the_response_of_a_program_is_printed(
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         pytest.param(("function-auto-redy",), 1, "only function-auto-ready", id="a misspelt name"),
         pytest.param(("KubeTask",), 1, "KubeTask", id="a function of blueprints"),
@@ -157,11 +157,11 @@ def test_the_response_of_a_program_is_printed(
     ],
 )
 def test_a_target_that_is_none_says_what_one_is(
-    kanister: CommandLine, request_file: Path, words: tuple[str, ...], code: int, said: str
+    kanister: CommandLine, request_file: Path, words: tuple[str, ...], code: int, message: str
 ) -> None:
     done = kanister("function", "test", *words, str(request_file))
     assert done.code == code, done.err
-    assert said in done.err
+    assert message in done.err
     assert "Traceback" not in done.err
 
 
@@ -197,17 +197,17 @@ def test_cases_that_differ_show_the_difference(
     folder = tmp_path / "cases"
     case(folder, "right", response={"meta": {"tag": "t"}, "context": {"greeting": "hello"}})
     case(folder, "wrong", response={"meta": {"tag": "t"}, "context": {"greeting": "bye"}})
-    code, said = run_cases(kanister, folder, program)
+    code, output = run_cases(kanister, folder, program)
     assert code == 1
-    assert re.search(r"^ok +right$", said, re.MULTILINE)
-    assert re.search(r"^FAIL wrong$", said, re.MULTILINE)
-    assert "-  greeting: bye" in said
-    assert "+  greeting: hello" in said
-    assert "1 of 2 cases" in said
+    assert re.search(r"^ok +right$", output, re.MULTILINE)
+    assert re.search(r"^FAIL wrong$", output, re.MULTILINE)
+    assert "-  greeting: bye" in output
+    assert "+  greeting: hello" in output
+    assert "1 of 2 cases" in output
 
 
 @pytest.mark.parametrize(
-    ("check", "said"),
+    ("check", "finding"),
     [
         pytest.param({"path": "context.greeting", "equals": "hello"}, "", id="equal"),
         pytest.param({"path": "context.greeting", "contains": "ell"}, "", id="part of a text"),
@@ -228,13 +228,13 @@ def test_cases_that_differ_show_the_difference(
     ],
 )
 def test_an_assertion_looks_at_one_place(
-    kanister: CommandLine, tmp_path: Path, program: list[str], check: Any, said: str
+    kanister: CommandLine, tmp_path: Path, program: list[str], check: Any, finding: str
 ) -> None:
     folder = tmp_path / "cases"
     (case(folder, "one") / "assert.json").write_text(json.dumps([check]))
-    code, told = run_cases(kanister, folder, program)
-    assert code == (1 if said else 0), told
-    assert said in told
+    code, output = run_cases(kanister, folder, program)
+    assert code == (1 if finding else 0), output
+    assert finding in output
 
 
 def test_an_assertion_finds_a_resource_whose_name_is_a_number(
@@ -251,8 +251,8 @@ def test_an_assertion_finds_a_resource_whose_name_is_a_number(
     ]
     request = {"meta": {"tag": "t"}, "desired": {"resources": {"0": {"resource": resource}}}}
     case(folder, "one", request=request, **{"assert": checks})
-    code, said = run_cases(kanister, folder, [sys.executable, "-I", str(path)])
-    assert code == 0, said
+    code, output = run_cases(kanister, folder, [sys.executable, "-I", str(path)])
+    assert code == 0, output
 
 
 def test_update_writes_what_is_answered_and_then_it_holds(
@@ -260,10 +260,10 @@ def test_update_writes_what_is_answered_and_then_it_holds(
 ) -> None:
     folder = tmp_path / "cases"
     case(folder, "new")
-    code, said = run_cases(kanister, folder, program)
-    assert (code, "--update writes one" in said) == (1, True)
-    code, said = run_cases(kanister, folder, program, "--update")
-    assert (code, "response.yaml written" in said) == (0, True)
+    code, output = run_cases(kanister, folder, program)
+    assert (code, "--update writes one" in output) == (1, True)
+    code, output = run_cases(kanister, folder, program, "--update")
+    assert (code, "response.yaml written" in output) == (0, True)
     assert run_cases(kanister, folder, program)[0] == 0
     assert "written" not in run_cases(kanister, folder, program, "--update")[1]
 
@@ -284,8 +284,8 @@ def test_a_report_holds_every_case(
 def test_a_folder_without_cases_is_an_error(
     kanister: CommandLine, tmp_path: Path, program: list[str]
 ) -> None:
-    code, said = run_cases(kanister, tmp_path, program)
-    assert (code, "there are no cases below it" in said) == (1, True)
+    code, output = run_cases(kanister, tmp_path, program)
+    assert (code, "there are no cases below it" in output) == (1, True)
 
 
 # serve
@@ -295,7 +295,7 @@ def test_a_folder_without_cases_is_an_error(
 def serving(
     *words: str, cwd: Path | None = None, env: dict[str, str] | None = None
 ) -> Iterator[tuple[subprocess.Popen[str], list[str]]]:
-    """Serve, and give the lines that are said up to the one with the address."""
+    """Serve, and give the lines up to the one with the address."""
     process = subprocess.Popen(
         [sys.executable, "-m", "kanister_py", "function", "serve", *words],
         stderr=subprocess.PIPE,
@@ -416,7 +416,7 @@ def reflect(channel: Any, version: str, request: dict[str, Any]) -> dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         pytest.param(("function-auto-ready",), 64, "--tls-certs-dir", id="no certificates"),
         pytest.param((), 64, "Name a function of the registry", id="nothing"),
@@ -440,9 +440,9 @@ def reflect(channel: Any, version: str, request: dict[str, Any]) -> dict[str, An
     ],
 )
 def test_what_cannot_be_served_is_said_at_once(
-    kanister: CommandLine, words: tuple[str, ...], code: int, said: str
+    kanister: CommandLine, words: tuple[str, ...], code: int, message: str
 ) -> None:
     done = kanister("function", "serve", *words)
     assert done.code == code, done.err
-    assert said in done.err
+    assert message in done.err
     assert "Traceback" not in done.err

@@ -176,8 +176,8 @@ def serves(entrypoint: list[str], path: Path) -> bool:
     )
     try:
         assert process.stderr is not None
-        told = process.stderr.readline()
-        assert told.startswith("Serving bucket_function.code:Bucket"), told
+        line = process.stderr.readline()
+        assert line.startswith("Serving bucket_function.code:Bucket"), line
         return True
     finally:
         process.kill()
@@ -317,7 +317,7 @@ def test_a_registry_with_a_certificate_of_its_own_is_trusted_by_its_authority(
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         pytest.param(["build", "."], 64, "--base", id="nothing to lay it on"),
         pytest.param(
@@ -337,11 +337,11 @@ def test_a_registry_with_a_certificate_of_its_own_is_trusted_by_its_authority(
     ],
 )
 def test_what_cannot_be_built_or_pushed_is_one_line(
-    kanister: CommandLine, tmp_path: Path, words: list[str], code: int, said: str
+    kanister: CommandLine, tmp_path: Path, words: list[str], code: int, message: str
 ) -> None:
     done = kanister("function", *words, cwd=tmp_path)
     assert (done.code, done.out) == (code, "")
-    assert said in done.err
+    assert message in done.err
     assert done.err.count("\n") == 1
 
 

@@ -108,7 +108,7 @@ def test_diff_of_what_does_not_differ_says_so(kanister: CommandLine) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         pytest.param(["describe", "Gret"], "{Gret} has not been registered; did you mean Greet?",
                      id="a near name"),
@@ -122,12 +122,12 @@ def test_diff_of_what_does_not_differ_says_so(kanister: CommandLine) -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_there_is_told_in_one_line(
-    kanister: CommandLine, words: list[str], said: str
+    kanister: CommandLine, words: list[str], message: str
 ) -> None:
     done = kanister("functions", *words)
     assert done.code == 1
     assert done.out == ""
-    assert said in done.err
+    assert message in done.err
     assert len(done.err.splitlines()) == 1
 
 

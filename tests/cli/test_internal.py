@@ -117,7 +117,7 @@ def test_a_fatal_result_ends_with_three_and_what_was_gathered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "told"),
+    ("request_", "message"),
     [
         pytest.param(b"\xff\xff garbage", "Not a RenderRequest", id="garbage"),
         pytest.param({}, "this asks for nothing", id="nothing"),
@@ -138,12 +138,12 @@ def test_a_fatal_result_ends_with_three_and_what_was_gathered() -> None:
     ],
 )
 def test_whatever_else_goes_wrong_leaves_stdout_empty(
-    request_: dict[str, Any] | bytes, told: str
+    request_: dict[str, Any] | bytes, message: str
 ) -> None:
     code, response, err = ask(request_)
     assert code == 1
     assert response is None
-    assert told in err
+    assert message in err
 
 
 def test_an_empty_document_among_what_is_observed_or_required_is_passed_over() -> None:

@@ -426,11 +426,11 @@ class TestABadFile:
         assert done.returncode == 1
         assert "Traceback" not in done.stderr
         assert "defect" not in done.stderr
-        said = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        problems = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
         if name == "a list where a map belongs" and command == "lint":
-            said = [line for line in done.stdout.splitlines() if "blueprint-invalid" in line]
-        assert len(said) == 1
-        assert "bad.yaml" in said[0]
+            problems = [line for line in done.stdout.splitlines() if "blueprint-invalid" in line]
+        assert len(problems) == 1
+        assert "bad.yaml" in problems[0]
 
     def test_tells_all_its_problems_at_once(self, kanister: CommandLine) -> None:
         text = f"{HEAD}actions:\n  a: 5\n  b: {{phases: {{}}}}\n  c:\n    phases: [{{args: []}}]\n"

@@ -101,7 +101,7 @@ def test_a_namespace_that_is_not_there_is_no_clean_one(cluster: MemoryCluster) -
 
 
 class Confined(MemoryCluster):
-    """A cluster to somebody who may see what is in namespaces, and no namespace."""
+    """A cluster to a user who may see what is in namespaces, and no namespace."""
 
     def get(self, resource: GroupVersionResource, name: str, **more: Any) -> KubeObject:
         if resource == NAMESPACES:

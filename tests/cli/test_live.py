@@ -218,9 +218,9 @@ def test_warnings_are_said_once_above_the_picture(glass: Glass) -> None:
         view.refresh("run-1", status, status.warnings)
         clock.advance(1)
         view.refresh("run-1", status, (*status.warnings, OLD))
-    said = glass.terminal.text
-    assert said.count(OLD.message) == 1
-    assert said.index(OLD.message) < said.index("Run run-1")
+    text = glass.terminal.text
+    assert text.count(OLD.message) == 1
+    assert text.index(OLD.message) < text.index("Run run-1")
 
 
 def test_a_terminal_that_became_narrower_loses_nothing_that_was_there(glass: Glass) -> None:
@@ -279,7 +279,7 @@ os.execv(sys.executable, [sys.executable, "-m", "kanister_py", *sys.argv[1:]])
 
 
 class Session:
-    """kanister-py on a terminal of its own, and somebody who looks at it and types."""
+    """kanister-py on a terminal of its own, and a user who looks at it and types."""
 
     def __init__(self, words: Sequence[str], columns: int = 80, rows: int = 24) -> None:
         self.terminal = Terminal(columns, rows)

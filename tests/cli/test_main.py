@@ -32,7 +32,7 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         pytest.param(["lnt"], "Unknown command 'lnt'; did you mean lint?", id="a near command"),
         pytest.param(["--verbos"], "Unknown flag '--verbos'", id="an unknown flag"),
@@ -53,12 +53,12 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     ],
 )
 def test_a_command_line_that_cannot_be_read_ends_with_64(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words) == 64
     out, err = capsys.readouterr()
     assert out == ""
-    assert said in err
+    assert message in err
     assert len(err.splitlines()) == 1
 
 
@@ -114,7 +114,7 @@ def test_a_defect_shows_one_line_and_no_traceback(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         pytest.param(
             ["functions", "list", "--al"],
@@ -139,10 +139,10 @@ def test_a_defect_shows_one_line_and_no_traceback(
     ],
 )
 def test_a_command_line_that_cannot_be_read_says_where_and_what_was_meant(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(words) == 64
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 class TestTheEnvironment:
@@ -178,7 +178,7 @@ class TestTheEnvironment:
         assert parser.parse_args(["--output", "table"]).output == "table"
 
     @pytest.mark.parametrize(
-        ("name", "value", "said"),
+        ("name", "value", "problem"),
         [
             pytest.param("ONLY_REMOVED", "maybe", "must be true or false", id="no boolean"),
             pytest.param("OUTPUT", "xml", "must be one of table, json", id="no such choice"),
@@ -186,9 +186,9 @@ class TestTheEnvironment:
         ],
     )
     def test_a_bad_value_there_is_refused_with_its_name(
-        self, name: str, value: str, said: str
+        self, name: str, value: str, problem: str
     ) -> None:
-        with pytest.raises(CommandLineError, match=said) as refused:
+        with pytest.raises(CommandLineError, match=problem) as refused:
             self.parser(**{f"KANISTER_PY_LINT_{name}": value}).parse_args([])
         assert f"KANISTER_PY_LINT_{name}" in str(refused.value)
 

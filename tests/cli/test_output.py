@@ -42,7 +42,7 @@ def test_colours_are_for_terminals_only() -> None:
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
-def test_whoever_wants_no_colours_gets_none(
+def test_the_environment_turns_colours_off(
     name: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(name, value)
@@ -76,14 +76,15 @@ def test_each_problem_of_a_document_has_a_line() -> None:
 
 
 def test_a_mistake_of_the_user_and_a_defect_of_ours_read_differently() -> None:
-    def said(error: Exception) -> str:
+    def message_of(error: Exception) -> str:
         return "|".join(map(text_of, error_lines(error)))
 
     assert (
-        said(FunctionNotRegistered("X")) == "error: Requested function {X} has not been registered"
+        message_of(FunctionNotRegistered("X"))
+        == "error: Requested function {X} has not been registered"
     )
-    assert "defect of kanister-py: Fault: broken" in said(Fault("broken"))
-    assert said(OSError(28, "No space left on device", "j.log")) == (
+    assert "defect of kanister-py: Fault: broken" in message_of(Fault("broken"))
+    assert message_of(OSError(28, "No space left on device", "j.log")) == (
         "error: j.log: No space left on device"
     )
 
@@ -98,8 +99,8 @@ def test_a_cluster_without_our_definitions_is_told_how_it_gets_them() -> None:
 
 
 def test_a_name_out_of_a_file_cannot_steer_the_terminal_through_an_error() -> None:
-    (said,) = error_lines(FunctionNotRegistered("\x1b[2J\u202egnp"))
-    assert text_of(said) == r"error: Requested function {\x1b[2J\u202egnp} has not been registered"
+    (line,) = error_lines(FunctionNotRegistered("\x1b[2J\u202egnp"))
+    assert text_of(line) == r"error: Requested function {\x1b[2J\u202egnp} has not been registered"
 
 
 @pytest.mark.parametrize(

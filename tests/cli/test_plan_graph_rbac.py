@@ -103,7 +103,7 @@ class TestPlan:
         done = kanister("plan", "-", "tell", stdin=text)
         assert done.code == 0
         assert 'args.text: no "c" in .ConfigMaps; there is nothing in it' in done.out
-        _, _, told = done.out.partition("not given, and not checked:\n")
+        _, _, flags = done.out.partition("not given, and not checked:\n")
         want = [
             "--profile NAMESPACE/NAME",
             "--option who=VALUE",
@@ -112,7 +112,7 @@ class TestPlan:
             "--object Deployment/NAMESPACE/NAME",
             "-f FILE: the manifests of objects that are not there",
         ]
-        assert sorted(line.strip() for line in told.splitlines()) == sorted(want)
+        assert sorted(line.strip() for line in flags.splitlines()) == sorted(want)
         data = json.loads(kanister("plan", "-", "tell", "-o", "json", stdin=text).out)
         assert sorted(data["notGiven"]) == sorted(want)
         assert [each["path"] for each in data["unknown"]] == ["outputArtifacts.x.keyValue.p"]
@@ -122,11 +122,11 @@ class TestPlan:
         text = BLUEPRINT.replace("    phases:\n", f"{left}    phases:\n")
         done = kanister(*PLAN, stdin=text)
         assert done.code == 1
-        (told,) = [line for line in done.out.splitlines() if line.startswith("error: ")]
-        assert "tell outputArtifacts.x.keyValue.p" in told
-        assert "The action tell has no phase zzz; it has hello, tell" in told
+        (problem,) = [line for line in done.out.splitlines() if line.startswith("error: ")]
+        assert "tell outputArtifacts.x.keyValue.p" in problem
+        assert "The action tell has no phase zzz; it has hello, tell" in problem
         (error,) = json.loads(kanister(*PLAN, "-o", "json", stdin=text).out)["errors"]
-        assert told == f"error: {error}"
+        assert problem == f"error: {error}"
 
     def test_of_an_action_that_is_not_there_fails(self, kanister: CommandLine) -> None:
         done = kanister("plan", "-", "sing", stdin=BLUEPRINT)

@@ -79,7 +79,7 @@ def test_what_is_wrong_with_a_profile_is_told(
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("fault", "told"),
+    ("fault", "cause"),
     [
         (Fault.INTERNAL, "InternalError: We failed"),
         (Fault.SLOW_DOWN, "SlowDown: Reduce your request rate"),
@@ -98,7 +98,7 @@ def test_a_store_that_fails_is_told_in_one_line(
     profile: Path,
     location: Location,
     fault: Fault,
-    told: str,
+    cause: str,
     moment: str,
     failed: str,
 ) -> None:
@@ -109,11 +109,11 @@ def test_a_store_that_fails_is_told_in_one_line(
         (line,) = [each for each in done.out.splitlines() if each.startswith("failed")]
         assert (done.code, done.err) == (1, "")
         assert line.split()[1].startswith(failed)
-        assert re.search(told, line), line
+        assert re.search(cause, line), line
         if moment == "LIST":
             listed = kanister("location", "ls", "-f", str(file))
             assert (listed.code, listed.out, listed.err.count("\n")) == (1, "", 1)
-            assert re.search(told, listed.err)
+            assert re.search(cause, listed.err)
     store = object_stores().open(location)
     left = [each.key for each in store.list("")]
     assert failed == "delete" or not left
@@ -221,8 +221,8 @@ def test_to_look_into_a_folder_that_is_not_there_makes_none(
     assert kanister("profile", "validate", "--schema-only", "-f", str(file)).code == 0
     tried = kanister("profile", "validate", "-f", str(file))
     assert (tried.code, tried.err) == (1, "")
-    told = f"failed   reachable, bucket and region: There is no such folder: {folder}\n"
-    assert told in tried.out
+    failure = f"failed   reachable, bucket and region: There is no such folder: {folder}\n"
+    assert failure in tried.out
     assert not folder.exists()
 
 
@@ -248,10 +248,10 @@ def test_misspelt_keys_are_named_with_those_that_are_meant(
     made["credential"]["keyPair"]["secrt"] = {}
     profile.write_text(yaml.safe_dump_all([secret, made]))
     done = kanister(*words, str(profile))
-    told = " ".join((done.out + done.err).split())
+    report = " ".join((done.out + done.err).split())
     for near in ("endpoint", "skipSSLVerify", "secret"):
-        assert f"did you mean {near}" in told, told
+        assert f"did you mean {near}" in report, report
     if words[0] == "profile":
         assert done.code == 1
-        assert "location.endpont; did" in told
-        assert "credential.keyPair.secrt; did" in told
+        assert "location.endpont; did" in report
+        assert "credential.keyPair.secrt; did" in report

@@ -259,7 +259,7 @@ class TestWhatIsPrinted:
     ) -> None:
         text = yaml.safe_load(composition())
         del text["spec"]["pipeline"]
-        said = {"type": "string", "string": {"fmt": "%s-west"}}
+        transform = {"type": "string", "string": {"fmt": "%s-west"}}
         zone = {
             "type": "FromEnvironmentFieldPath",
             "fromFieldPath": "zone",
@@ -267,7 +267,7 @@ class TestWhatIsPrinted:
         }
         base = {"apiVersion": "v1", "kind": "ConfigMap", "data": {}}
         text["spec"]["resources"] = [
-            {"base": base, "patches": [{**PATCH, "transforms": [said]}, zone]}
+            {"base": base, "patches": [{**PATCH, "transforms": [transform]}, zone]}
         ]
         text["spec"]["environment"] = {"environmentConfigs": [{"ref": {"name": "zones"}}]}
         write(
@@ -693,8 +693,8 @@ class TestWhatRunsAFunction:
         )
         try:
             assert served.stderr is not None
-            told = next(each for each in served.stderr if each.startswith("Serving"))
-            address = told.split(" on ")[1].split()[0]
+            line = next(each for each in served.stderr if each.startswith("Serving"))
+            address = line.split(" on ")[1].split()[0]
             write(functions=function(name, runtime="Development", target=address))
             code, documents, err = render("functions.yaml", "-r", "-c")
             assert (code, err) == (0, "")
@@ -759,7 +759,7 @@ class TestWhatRunsAFunction:
         assert f"stands in for {package}" in err
 
     @pytest.mark.parametrize(
-        ("annotations", "told"),
+        ("annotations", "problem"),
         [
             pytest.param({"runtime": "Podman"}, "Must be one of Development", id="unknown runtime"),
             pytest.param({"runtime": "InProcess"}, "No function is built in", id="not built in"),
@@ -768,12 +768,12 @@ class TestWhatRunsAFunction:
         ],
     )
     def test_an_annotation_that_says_nothing_useful_is_told_with_its_place(
-        self, write: Write, render: Render, annotations: dict[str, str], told: str
+        self, write: Write, render: Render, annotations: dict[str, str], problem: str
     ) -> None:
         write(functions=function("function-own", **annotations))
         code, _, err = render("functions.yaml")
         assert code == 1
-        assert told in err
+        assert problem in err
         assert "functions.yaml:" in err
 
     def test_revisions_in_the_file_are_chosen_among(self, write: Write, render: Render) -> None:
@@ -821,7 +821,7 @@ class TestWhatRunsAFunction:
 
 class TestWhatIsRefused:
     @pytest.mark.parametrize(
-        ("change", "told"),
+        ("change", "refusal"),
         [
             pytest.param({"kind": "XOther"}, "compositeTypeRef.kind (XApp)", id="another kind"),
             pytest.param(
@@ -836,12 +836,12 @@ class TestWhatIsRefused:
         ],
     )
     def test_an_xr_that_this_composition_is_not_for(
-        self, write: Write, render: Render, change: dict[str, Any], told: str
+        self, write: Write, render: Render, change: dict[str, Any], refusal: str
     ) -> None:
         write(xr=yaml.safe_dump({**yaml.safe_load(XR), **change}))
         code, documents, err = render()
         assert (code, documents) == (1, [])
-        assert told in err
+        assert refusal in err
 
     def test_yaml_that_grows_when_it_is_read(self, write: Write, render: Render) -> None:
         bomb = "a: &a [x, x, x, x, x, x, x, x, x]\n"
@@ -889,7 +889,7 @@ class TestWhatIsRefused:
         assert "has no annotation crossplane.io/composition-resource-name" in err
 
     @pytest.mark.parametrize(
-        ("words", "said"),
+        ("words", "problem"),
         [
             (("--timeout", "soon"), "--timeout: must be a duration such as 30s or 1m30s"),
             (("-a", "x"), "-a/--function-annotations: must be KEY=VALUE, found 'x'"),
@@ -903,10 +903,10 @@ class TestWhatIsRefused:
         ],
     )
     def test_a_flag_that_cannot_be_read_is_named(
-        self, words: tuple[str, ...], said: str, render: Render
+        self, words: tuple[str, ...], problem: str, render: Render
     ) -> None:
         code, _, err = render(*words)
-        assert (code, "rgument " + said in err) == (64, True), err
+        assert (code, "rgument " + problem in err) == (64, True), err
 
     def test_a_condition_that_cannot_be_read_is_told_with_its_place(
         self, write: Write, render: Render
@@ -976,7 +976,7 @@ class TestSuites:
         assert (report.get("tests"), report.get("failures")) == ("3", "0")
 
     @pytest.mark.parametrize(
-        ("expect", "told"),
+        ("expect", "failure"),
         [
             pytest.param({"resourceCount": 2}, "resourceCount: expected 2, found 1", id="count"),
             pytest.param({"ready": True}, "ready: expected true, found false", id="ready"),
@@ -1000,12 +1000,12 @@ class TestSuites:
         ],
     )
     def test_expectations_that_are_not_met_are_told_with_their_place(
-        self, write: Write, render: Render, expect: dict[str, Any], told: str
+        self, write: Write, render: Render, expect: dict[str, Any], failure: str
     ) -> None:
         write(suite=self.suite({"name": "case", "expect": expect}))
         code, _, err = render("--assert", "suite.yaml", "--junit", "report.xml", files=())
         assert code == 1
-        assert told in err
+        assert failure in err
         assert "0 passed, 1 failed" in err
         assert ET.parse("report.xml").find("testcase/failure") is not None
 
@@ -1022,7 +1022,7 @@ class TestSuites:
         assert 'data.r: expected "eu", found "us"' in err
 
     @pytest.mark.parametrize(
-        ("change", "told"),
+        ("change", "problem"),
         [
             pytest.param({"kind": "Suite"}, "Must be a RenderSuite", id="kind"),
             pytest.param({"cases": []}, "at least one case", id="no cases"),
@@ -1036,13 +1036,13 @@ class TestSuites:
         ],
     )
     def test_a_suite_that_says_something_else_is_refused(
-        self, write: Write, render: Render, change: dict[str, Any], told: str
+        self, write: Write, render: Render, change: dict[str, Any], problem: str
     ) -> None:
         case = {"name": "c", "xr": "xr.yaml", "expect": {"ready": True}}
         write(suite=yaml.safe_dump({**SUITE, "cases": [case], **change}))
         code, _, err = render("--assert", "suite.yaml", files=())
         assert code == 1
-        assert told in err
+        assert problem in err
 
 
 def test_watching_renders_again_when_a_file_changes(write: Write, tmp_path: Path) -> None:

@@ -128,18 +128,18 @@ def test_a_deprecated_version_is_a_result_and_a_condition(render: Render) -> Non
     words = ("-r", "-x")
     code, out, err = render(*words, steps=[step(ref={"version": "v0.1.0"})])
     assert code == 0
-    told = (
+    warning = (
         'Pipeline step "make": function-jinja-templating v0.1.0 is deprecated since release '
         "0.2.0 and refused from release 0.4.0 on; use v0.2.0"
     )
-    assert told in err
+    assert warning in err
     documents = list(yaml.safe_load_all(out))
     (result,) = [each for each in documents if each.get("reason") == "FunctionVersionDeprecated"]
     assert result["severity"] == "Warning"
-    assert told in result["message"]
+    assert warning in result["message"]
     conditions = {each["type"]: each for each in documents[0]["status"]["conditions"]}
     assert conditions["DeprecatedFunctions"]["status"] == "True"
-    assert told in conditions["DeprecatedFunctions"]["message"]
+    assert warning in conditions["DeprecatedFunctions"]["message"]
 
 
 def test_a_range_in_a_step_takes_what_serves(render: Render) -> None:

@@ -150,17 +150,17 @@ def test_a_run_that_failed_or_is_under_way_is_no_backup(there: MemoryCluster) ->
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "problem"),
     [
         (["nobody"], "There is no Schedule or ActionSet nobody in namespace shop"),
         (["schedule/night-17"], "There is no schedule night-17"),
         (["nightly", "-a", "undo"], "has no action undo, only backup, restore, wipe"),
     ],
 )
-def test_what_is_not_there_is_said(there: MemoryCluster, words: list[str], said: str) -> None:
+def test_what_is_not_there_is_said(there: MemoryCluster, words: list[str], problem: str) -> None:
     with pytest.raises(RestoreUnclear) as refused:
         call(there, *words)
-    assert said in refused.value.message
+    assert problem in refused.value.message
 
 
 def test_a_name_of_both_must_say_which(

@@ -73,13 +73,13 @@ def cluster() -> MemoryCluster:
     made.load([crd_of(defined)])
     names = []
     for colour, channel in (("red", "stable"), ("green", "alpha"), ("blue", "alpha")):
-        said = composition(colour, channel=channel)
-        step = said["spec"]["pipeline"][0]
+        manifest = composition(colour, channel=channel)
+        step = manifest["spec"]["pipeline"][0]
         step["functionRef"]["name"] = "templates"
         if colour == "red":
             step["functionRevisionRef"] = {"name": "templates-1"}
-        made.apply(said, field_manager="people", force=True)
-        names.append(reconcile_composition(made, "bucket", lambda *_told: None))
+        made.apply(manifest, field_manager="people", force=True)
+        names.append(reconcile_composition(made, "bucket", lambda *_event: None))
     stable = {"matchLabels": {"channel": "stable"}}
     made.load(
         [
@@ -119,8 +119,8 @@ def names_of(ask: Ask) -> list[str]:
 
 def test_every_revision_is_listed_with_who_uses_it(ask: Ask) -> None:
     found = json.loads(ask("list", "-o", "json"))["revisions"]
-    told = [(each["of"], each["revision"], each["state"]) for each in found]
-    assert told == [
+    rows = [(each["of"], each["revision"], each["state"]) for each in found]
+    assert rows == [
         ("bucket", 3, "newest"),
         ("bucket", 2, "older"),
         ("bucket", 1, "older"),
@@ -183,11 +183,11 @@ def test_what_a_revision_runs_is_told_with_its_origin_and_what_it_is_worth(
             installed(5, here, **{"package-tag": "v9.9.9", "runtime": "InProcess"}),
         ]
     )
-    told = {
+    shown = {
         each["name"]: (each["origin"], each["runs"], each["status"], each.get("replacement"))
         for each in json.loads(ask("list", "painter", "-o", "json"))["revisions"]
     }
-    assert told == {
+    assert shown == {
         "painter-1": ("built in", "function-jinja-templating v0.1.0", "deprecated", "v0.2.0"),
         "painter-2": ("built in", "function-auto-ready v0.1.0", "served", None),
         "painter-3": ("package", "v1.0.0", "deprecated", "v1.1.0"),
@@ -202,9 +202,9 @@ def test_what_a_revision_runs_is_told_with_its_origin_and_what_it_is_worth(
 def test_one_that_is_meant_to_serve_and_does_not_says_why(cluster: MemoryCluster, ask: Ask) -> None:
     silent = function_revision(5, "Active", channel="alpha", serves=True)
     silent["status"]["endpoint"] = ""
-    untold = function_revision(6, "Active", channel="alpha", serves=False)
-    del untold["status"]
-    cluster.load([silent, untold])
+    unseen = function_revision(6, "Active", channel="alpha", serves=False)
+    del unseen["status"]
+    cluster.load([silent, unseen])
     lines = {line.split()[3]: line for line in ask("list", "templates").splitlines()[1:]}
     assert "active, has no endpoint yet" in lines["templates-5"]
     assert "active, is not healthy" in lines["templates-4"]

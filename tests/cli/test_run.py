@@ -97,7 +97,7 @@ def test_the_final_status_as_data_gives_no_secret_away_unasked(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "problem"),
     [
         pytest.param(["unknown"], "Nope", id="a function nobody brought"),
         pytest.param(["other"], "Action other", id="an action that is not there"),
@@ -105,12 +105,12 @@ def test_the_final_status_as_data_gives_no_secret_away_unasked(
     ],
 )
 def test_what_goes_wrong_is_said_and_ends_with_one(
-    blueprint: str, words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    blueprint: str, words: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", blueprint, *words]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert said in err
+    assert problem in err
 
 
 @pytest.mark.parametrize("words", [[], ["x.yaml"], ["--resume"], ["x.yaml", "a", "--retry-from=p"]])
@@ -120,7 +120,7 @@ def test_a_command_line_that_says_too_little_ends_with_64(words: list[str]) -> N
 
 @pytest.mark.parametrize("again", [["--resume"], ["--retry-from", "p"]])
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "flags"),
     [
         (["blueprint.yaml", "backup"], "BLUEPRINT, ACTION"),
         (["--option", "a=b"], "--option"),
@@ -131,18 +131,18 @@ def test_a_command_line_that_says_too_little_ends_with_64(words: list[str]) -> N
 def test_what_a_run_began_with_cannot_be_said_anew_when_it_is_taken_up(
     again: list[str],
     words: list[str],
-    said: str,
+    flags: str,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["run", *words, "--state", str(tmp_path), *again]) == 64
     err = capsys.readouterr().err
-    assert f"kanister-py run: {said} cannot be said anew" in err
+    assert f"kanister-py run: {flags} cannot be said anew" in err
     assert "without --resume and --retry-from a new run begins" in err
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         pytest.param(["--object", "Thing/x"], "--object: 'Thing/x' leads to no", id="no such kind"),
         pytest.param(["--option", "x"], "--option: must be KEY=VALUE, found 'x'", id="no value"),
@@ -161,12 +161,12 @@ def test_what_a_run_began_with_cannot_be_said_anew_when_it_is_taken_up(
     ],
 )
 def test_a_wrong_flag_is_named_and_ends_with_64(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "blueprint.yaml", "backup", *words]) == 64
     out, err = capsys.readouterr()
     assert out == ""
-    assert said in err
+    assert message in err
     assert err.startswith("kanister-py run: ")
     assert err.endswith("see kanister-py run --help\n")
 
@@ -223,28 +223,28 @@ def test_an_actionset_runs_as_its_file_says(
 ) -> None:
     assert main(["run", *actionset, "-o", "json"]) == 0
     out, err = capsys.readouterr()
-    said = [each["artifacts"]["said"]["keyValue"]["text"] for each in json.loads(out)["actions"]]
-    assert said == ["one /a red", "two /a red"]
+    texts = [each["artifacts"]["said"]["keyValue"]["text"] for each in json.loads(out)["actions"]]
+    assert texts == ["one /a red", "two /a red"]
     assert "Run both-" in err
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "refusal"),
     [
         pytest.param(["--option", "word=x"], "--option is for the ActionSet", id="an option"),
         pytest.param(["--object", "Pod/a/b"], "--object is for the ActionSet", id="an object"),
     ],
 )
 def test_what_an_actionset_says_itself_is_not_said_again(
-    actionset: list[str], words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    actionset: list[str], words: list[str], refusal: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", *actionset, *words]) == 64
-    assert said in capsys.readouterr().err
+    assert refusal in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [[], ["--pods", "processes"]], ids=["no pods", "pods"])
 @pytest.mark.parametrize(
-    ("spec", "said"),
+    ("spec", "problem"),
     [
         pytest.param("", "spec is missing", id="no spec"),
         pytest.param("spc: {actions: []}", "spec is missing; there is spc", id="misspelt spec"),
@@ -259,14 +259,14 @@ def test_what_an_actionset_says_itself_is_not_said_again(
 def test_a_backup_that_never_ran_does_not_look_good(
     actionset: list[str],
     spec: str,
-    said: str,
+    problem: str,
     words: list[str],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     head = "apiVersion: cr.kanister.io/v1alpha1\nkind: ActionSet\nmetadata: {name: backup}\n"
     Path(actionset[0]).write_text(head + spec)
     assert main(["run", *actionset, *words]) == 1
-    assert f"ActionSet backup runs nothing: {said}" in capsys.readouterr().err
+    assert f"ActionSet backup runs nothing: {problem}" in capsys.readouterr().err
 
 
 def test_a_suspended_actionset_is_refused_instead_of_waited_for_without_a_word(
@@ -304,8 +304,9 @@ def test_a_run_in_a_folder_is_found_again(
     assert "there are one" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("more", [[], ["--namespace=shop"]])
 def test_a_line_that_tries_a_resumed_run_again_runs_its_pods_as_before(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str]
 ) -> None:
     path = tmp_path / "typo.yaml"
     path.write_text(
@@ -314,11 +315,12 @@ def test_a_line_that_tries_a_resumed_run_again_runs_its_pods_as_before(
         "      args: {image: i, command: [no-such-program]}\n"
     )
     state = ["--state", str(tmp_path / "state")]
-    assert main(["run", str(path), "go", "--pods=processes", "--name", "one", *state]) == 1
+    new = ["run", str(path), "go", "--pods=processes", "--name", "one"]
+    assert main([*new, *state, *more]) == 1
     assert "no-such-program: not found on this machine" in capsys.readouterr().err
-    assert main(["run", *state, "--resume"]) == 1
-    line = f"kanister-py run {' '.join(state)} --resume one --pods=processes --retry-from p"
-    assert line in capsys.readouterr().err
+    assert main(["run", *state, "--resume", *more]) == 1
+    words = [*state, "--resume", "one", *more, "--pods=processes", "--retry-from", "p"]
+    assert f"kanister-py run {' '.join(words)}" in capsys.readouterr().err
 
 
 def test_a_slip_in_the_phase_to_retry_from_is_told_with_the_phases_there_are(
@@ -365,7 +367,7 @@ def test_a_second_control_c_stops_at_once_and_the_status_is_final(
     blueprint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, state = Path(blueprint), str(tmp_path / "state")
-    # What a cancelled run still does must go on until somebody cannot wait for it any more.
+    # What a cancelled run still does must go on until the user cannot wait for it any more.
     slow = path.read_text().replace("kando output tidied yes", "echo tidying; sleep 600")
     path.write_text(slow.replace('[sleep, "600"]', '[sh, -c, "echo up; sleep 600"]'))
     command = [sys.executable, "-m", "kanister_py", "run", blueprint, "slow", "--state", state]
@@ -376,8 +378,8 @@ def test_a_second_control_c_stops_at_once_and_the_status_is_final(
         text=True,
     ) as process:
         assert process.stderr is not None
-        for said in ("slow/sleep | up", "slow/tidy | tidying"):
-            while said not in process.stderr.readline():
+        for line in ("slow/sleep | up", "slow/tidy | tidying"):
+            while line not in process.stderr.readline():
                 assert process.poll() is None
             process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=PATIENCE_SECONDS)
@@ -628,9 +630,9 @@ def test_a_run_that_was_refused_for_its_blueprint_is_not_offered_to_be_tried_aga
     blueprint.write_text(ONCE.replace("echo it began", "{{ .Options.nobody }}"))
     words = ["run", str(blueprint), "go", "--pods=processes", "--state", str(tmp_path / "state")]
     assert main(words) == 1
-    told = capsys.readouterr().err
-    assert "cannot go well, and nothing was touched" in told
-    assert "--retry-from" not in told
+    summary = capsys.readouterr().err
+    assert "cannot go well, and nothing was touched" in summary
+    assert "--retry-from" not in summary
     blueprint.write_text(ONCE.replace("; sleep 60", ""))
     assert main(words) == 0
 
@@ -674,9 +676,9 @@ def test_an_action_without_its_workload_says_how_that_is_given(
     path = tmp_path / "b.yaml"
     path.write_text(BLUEPRINT.replace("command: [x]", 'command: ["{{ .StatefulSet.Name }}"]'))
     assert main(["run", str(path), "pod", *words]) == 1
-    told = capsys.readouterr().err
-    assert ".StatefulSet is not there" in told
-    assert ("  give it    --object StatefulSet/NAMESPACE/NAME\n" in told) is is_lacking
+    summary = capsys.readouterr().err
+    assert ".StatefulSet is not there" in summary
+    assert ("  give it    --object StatefulSet/NAMESPACE/NAME\n" in summary) is is_lacking
 
 
 @pytest.mark.parametrize("how", [["--resume"], ["--retry-from", "dump"]])

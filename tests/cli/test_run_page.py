@@ -74,6 +74,6 @@ def test_a_run_is_shown_as_it_goes_and_cancelled_from_its_page(tmp_path: Path) -
 
 def test_where_nobody_sits_the_page_ends_with_the_run(repository: Path) -> None:
     with begun(str(repository / "blueprints/hello/blueprint.yaml"), "hello") as process:
-        _, told = process.communicate(timeout=60)
+        _, stderr = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert "complete" in told
+    assert "complete" in stderr

@@ -126,9 +126,9 @@ def test_a_schedule_is_described_with_its_runs(
     call(schedule_run_now, cluster, "nightly")
     capsys.readouterr()
     assert call(schedule_describe, cluster, "nightly") == 0
-    said = capsys.readouterr().out
+    description = capsys.readouterr().out
     for each in ("shop/nightly", "backup of mysql on StatefulSet shop/db", "waits", "nightly-now-"):
-        assert each in said
+        assert each in description
 
 
 def test_a_schedule_is_suspended_and_resumed(

@@ -21,7 +21,7 @@ PATIENCE_SECONDS = 180
 
 @contextmanager
 def serving(plugins: Path, *words: str, **env: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Start a server, and give it with its address once it has told where it is."""
+    """Start a server, and give it with its log up to the line with its address."""
     environment = {key: text for key, text in os.environ.items() if "KANISTER_PY" not in key}
     process = subprocess.Popen(
         [sys.executable, "-m", "kanister_py", "serve", *words],
@@ -32,28 +32,28 @@ def serving(plugins: Path, *words: str, **env: str) -> Iterator[tuple[subprocess
     )
     try:
         assert process.stderr is not None
-        told = []
+        lines = []
         for line in process.stderr:
-            told.append(line)
+            lines.append(line)
             if line.startswith("Serving "):
                 break
-        yield process, "".join(told)
+        yield process, "".join(lines)
     finally:
         if process.poll() is None:
             process.kill()
         process.communicate()
 
 
-def url_in(told: str) -> str:
-    return told.rsplit(maxsplit=1)[-1]
+def url_in(log: str) -> str:
+    return log.rsplit(maxsplit=1)[-1]
 
 
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
 def test_a_server_answers_until_it_is_told_to_stop(
     plugin_folder: Path, stop: signal.Signals
 ) -> None:
-    with serving(plugin_folder, "--port", "0") as (process, told):
-        url = url_in(told)
+    with serving(plugin_folder, "--port", "0") as (process, log):
+        url = url_in(log)
         assert url.startswith("http://127.0.0.1:")
         with urlopen(
             f"{url}v1/functions/Notify/versions/v0.1.0", timeout=PATIENCE_SECONDS
@@ -81,8 +81,8 @@ def test_a_server_that_is_stopped_with_its_first_word_ends_in_good_order(
 
 def test_no_answer_waits_for_the_network_to_confirm_its_head(plugin_folder: Path) -> None:
     request = b"GET /v1/functions HTTP/1.1\r\nHost: here\r\n\r\n"
-    with serving(plugin_folder, "--port", "0") as (_, told):
-        port = int(url_in(told).strip("/").rpartition(":")[2])
+    with serving(plugin_folder, "--port", "0") as (_, log):
+        port = int(url_in(log).strip("/").rpartition(":")[2])
         waits = []
         with socket.create_connection(("127.0.0.1", port)) as client, client.makefile("rb") as file:
             for _ in range(20):
@@ -98,24 +98,24 @@ def test_no_answer_waits_for_the_network_to_confirm_its_head(plugin_folder: Path
 
 def test_the_environment_stands_in_for_flags(plugin_folder: Path) -> None:
     settings = {"KANISTER_PY_SERVE_HOST": "0.0.0.0", "KANISTER_PY_SERVE_PORT": "0"}
-    with serving(plugin_folder, **settings) as (_, told):
-        assert "can be reached from other machines" in told
-        assert url_in(told).startswith("http://0.0.0.0:")
+    with serving(plugin_folder, **settings) as (_, log):
+        assert "can be reached from other machines" in log
+        assert url_in(log).startswith("http://0.0.0.0:")
 
 
 def test_a_port_that_is_taken_is_one_clear_error(plugin_folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        with serving(plugin_folder, "--port", port) as (process, told):
+        with serving(plugin_folder, "--port", port) as (process, log):
             assert process.wait(timeout=PATIENCE_SECONDS) == 1
-    assert f"Cannot listen on 127.0.0.1 port {port}" in told
-    assert len(told.splitlines()) == 1
+    assert f"Cannot listen on 127.0.0.1 port {port}" in log
+    assert len(log.splitlines()) == 1
 
 
 def test_a_port_that_is_none_is_a_command_line_that_cannot_be_read(plugin_folder: Path) -> None:
-    with serving(plugin_folder, "--port", "99999") as (process, told):
+    with serving(plugin_folder, "--port", "99999") as (process, log):
         assert process.wait(timeout=PATIENCE_SECONDS) == 64
-    assert "must be a port" in told
+    assert "must be a port" in log
 
 
 def test_a_broken_plugin_is_reported_and_the_others_are_served(
@@ -126,9 +126,9 @@ def test_a_broken_plugin_is_reported_and_the_others_are_served(
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: acme-broken\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[kanister_py.functions]\nbroken = acme_broken:It\n")
     folders = os.pathsep.join((str(plugin_folder), str(tmp_path)))
-    with serving(Path(folders), "--port", "0") as (_, told):
-        assert "broken (acme_broken:It)" in told
-        with urlopen(f"{url_in(told)}v1/functions", timeout=PATIENCE_SECONDS) as found:
+    with serving(Path(folders), "--port", "0") as (_, log):
+        assert "broken (acme_broken:It)" in log
+        with urlopen(f"{url_in(log)}v1/functions", timeout=PATIENCE_SECONDS) as found:
             listing = json.load(found)
     assert listing["leftOut"] == ["broken (acme_broken:It)"]
     assert {"Greet", "Notify"} <= {each["name"] for each in listing["functions"]}

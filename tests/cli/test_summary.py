@@ -127,8 +127,10 @@ def test_a_run_that_was_refused_lists_every_problem_and_offers_nothing_to_go_on_
     )
     error = RunError("2 problems", "ObjectMissing", "backup", "load", problems=problems)
     ending = Ending("run-1", FAILED._replace(error=error), 0.1, brings="-f FILE gives it")
-    told = list(summary_of(ending))
-    assert told[told.index("error: Action backup cannot go well, and nothing was touched") :] == [
+    summary = list(summary_of(ending))
+    assert summary[
+        summary.index("error: Action backup cannot go well, and nothing was touched") :
+    ] == [
         "error: Action backup cannot go well, and nothing was touched",
         '  ✗ backup/load args.a (b.yaml:3): no "x" in .Options',
         '             Kanister: "x" not found',
@@ -143,10 +145,10 @@ def test_a_phase_that_lacked_several_things_has_each_on_a_line_of_its_own() -> N
     problems = ("`one`: found 'maybe'", "`other`: found 'maybe'")
     message = f"Phase load of action backup failed at attempt 2: {'; '.join(problems)}"
     error = BROKEN._replace(message=message, problems=problems)
-    told = summary_of(Ending("run-1", FAILED._replace(error=error), 0.1))
-    at = told.index("error: Phase load of action backup failed")
-    assert told[at + 1 : at + 3] == [f"  ✗ {each}" for each in problems]
-    assert told[at + 3] == "  where      backup/load, attempt 2"
+    summary = summary_of(Ending("run-1", FAILED._replace(error=error), 0.1))
+    at = summary.index("error: Phase load of action backup failed")
+    assert summary[at + 1 : at + 3] == [f"  ✗ {each}" for each in problems]
+    assert summary[at + 3] == "  where      backup/load, attempt 2"
 
 
 def test_the_deferred_phase_that_failed_comes_after_the_cause() -> None:
@@ -154,9 +156,9 @@ def test_the_deferred_phase_that_failed_comes_after_the_cause() -> None:
     tidy = "Deferred phase tidy of action backup failed"
     message = f"{why}; in Kanister's words: it broke; after that: {tidy}"
     status = FAILED._replace(error=BROKEN._replace(message=message))
-    told = summary_of(Ending("run-1", status, 0.1))
-    at = told.index(f"error: {why}")
-    assert told[at + 1 : at + 4] == [
+    summary = summary_of(Ending("run-1", status, 0.1))
+    at = summary.index(f"error: {why}")
+    assert summary[at + 1 : at + 4] == [
         "  Kanister   it broke",
         f"  after that {tidy}",
         "  where      backup/load, attempt 2",
@@ -172,9 +174,9 @@ def test_a_refused_run_says_each_problem_once_and_how_what_is_lacking_is_given()
     error = RunError(why, "RenderFailed", "backup", "load", problems=(why,))
     status = Status(State.FAILED, (action(*phases),), error)
     gives = {".Secrets": "--secret {}=NAMESPACE/NAME"}
-    told = summary_of(Ending("run-1", status, 0.1, gives=gives))
-    assert sum(why in each for each in told) == 1
-    assert told[-1] == "  give it    --secret creds=NAMESPACE/NAME"
+    summary = summary_of(Ending("run-1", status, 0.1, gives=gives))
+    assert sum(why in each for each in summary) == 1
+    assert summary[-1] == "  give it    --secret creds=NAMESPACE/NAME"
 
 
 @pytest.mark.parametrize(
@@ -235,12 +237,12 @@ def test_a_run_that_was_cancelled_says_what_was_left(
         conditions=(Condition(CANCEL_ASKED, True, reason),),
     )
     ending = Ending("run-1", status, 1.0, state="s")
-    said = list(summary_of(ending))
+    summary = list(summary_of(ending))
     assert ending.is_cancelled is is_cancelled
-    assert said[0] == first
+    assert summary[0] == first
     left = ", ".join(f"backup/step{number:02d}" for number in range(8))
-    assert f"  not run    {left} and 3 more" in said
-    assert said[-1].endswith("--resume run-1 --retry-from step00")
+    assert f"  not run    {left} and 3 more" in summary
+    assert summary[-1].endswith("--resume run-1 --retry-from step00")
 
 
 STOPPED = Status(
@@ -257,31 +259,31 @@ STOPPED = Status(
 
 def test_a_run_that_was_stopped_at_once_says_what_it_cut_off_and_how_to_go_on() -> None:
     ending = Ending("run-1", STOPPED, 1.0, is_stopped=True, state="s")
-    said = list(summary_of(ending))
-    assert said[0] == "✗ Run run-1: stopped at once after 1.0s"
-    assert said[4:7] == [
+    summary = list(summary_of(ending))
+    assert summary[0] == "✗ Run run-1: stopped at once after 1.0s"
+    assert summary[4:7] == [
         "  kept in    s, as run-1",
         "  cut off    backup/dump",
         "  not run    backup/check",
     ]
-    assert said[-1] == "  try again  kanister-py run --state s --resume run-1 --retry-from dump"
+    assert summary[-1] == "  try again  kanister-py run --state s --resume run-1 --retry-from dump"
 
 
 def test_an_end_that_could_not_be_written_down_says_so_and_can_be_taken_up() -> None:
-    said = list(summary_of(Ending("run-1", STOPPED, 1.0, is_kept=False, state="s")))
-    assert "  kept in    s, as run-1, but for this end: it could not be written" in said
-    assert said[-1] == "  take it up kanister-py run --state s --resume run-1"
+    summary = list(summary_of(Ending("run-1", STOPPED, 1.0, is_kept=False, state="s")))
+    assert "  kept in    s, as run-1, but for this end: it could not be written" in summary
+    assert summary[-1] == "  take it up kanister-py run --state s --resume run-1"
 
 
 def test_of_a_thousand_phases_the_summary_lists_a_hundred_and_counts_the_rest() -> None:
     phases = [phase(f"step{number}", State.COMPLETE) for number in range(1000)]
-    said = list(summary_of(Ending("run-1", Status(State.COMPLETE, (action(*phases),)), 1.0)))
-    assert len(said) == 103
-    assert said[-1] == "    … 900 complete not shown"
+    summary = list(summary_of(Ending("run-1", Status(State.COMPLETE, (action(*phases),)), 1.0)))
+    assert len(summary) == 103
+    assert summary[-1] == "    … 900 complete not shown"
 
 
 def test_of_a_thousand_actions_the_summary_names_those_whose_phases_it_lists() -> None:
     actions = tuple(action(phase("dump", State.COMPLETE)) for _ in range(1000))
-    said = list(summary_of(Ending("run-1", Status(State.COMPLETE, actions), 1.0)))
-    assert len(said) == 202
-    assert said[-1] == "    … 900 complete not shown"
+    summary = list(summary_of(Ending("run-1", Status(State.COMPLETE, actions), 1.0)))
+    assert len(summary) == 202
+    assert summary[-1] == "    … 900 complete not shown"

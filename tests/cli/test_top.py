@@ -80,14 +80,14 @@ def test_what_is_seen_no_more_is_not_shown_as_if_it_were(runs: RunsOf) -> None:
 
 
 class Impatient(SystemClock):
-    """A clock that ends what looks at it as somebody at a keyboard would."""
+    """A clock that ends what looks at it as a user at a keyboard would."""
 
     def now(self) -> datetime:
         os.kill(os.getpid(), signal.SIGINT)
         return super().now()
 
 
-def test_on_a_terminal_it_goes_on_until_somebody_has_seen_enough(
+def test_on_a_terminal_it_goes_on_until_control_c(
     runs: RunsOf, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(top, "is_terminal", lambda _stream: True)

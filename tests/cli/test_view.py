@@ -133,7 +133,7 @@ def test_phases_with_the_same_name_are_told_of_once_each() -> None:
     assert pipe.getvalue().splitlines() == ["▶ backup/dump", "✓ backup/dump"] * 2
 
 
-def test_a_view_that_is_over_says_nothing_whoever_still_has_something_to_say() -> None:
+def test_a_view_that_is_over_prints_nothing_more() -> None:
     pipe = Stream(is_terminal=False)
     with PlainView(pipe) as view:
         view.tell("one")

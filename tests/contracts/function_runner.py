@@ -198,12 +198,12 @@ class FunctionRunnerContract:
             extra_resources={"old": {"items": [{"resource": {"kind": "O"}}]}},
             required_schemas={"s": {"openapiV3": {"type": "object"}}, "unknown": {}},
         )
-        told = start("function-teller")(request).context.data["told"]
-        assert told == request.as_data()
+        seen = start("function-teller")(request).context.data["told"]
+        assert seen == request.as_data()
 
     def test_what_was_not_asked_for_is_absent(self, start: Start) -> None:
-        told = start("function-teller")(request_with()).context.data["told"]
-        assert sorted(told) == ["context", "desired", "meta", "observed"]
+        seen = start("function-teller")(request_with()).context.data["told"]
+        assert sorted(seen) == ["context", "desired", "meta", "observed"]
 
     def test_all_that_a_response_can_say_comes_back(self, start: Start) -> None:
         answer = start("function-teller")(request_with())

@@ -39,7 +39,7 @@ PATIENCE_SECONDS = 180.0
 
 
 class Echo(Func):
-    """Gives back what it was told."""
+    """Gives its argument back."""
 
     name = "Echo"
     on_restart = OnRestart.REPEAT
@@ -268,7 +268,7 @@ def actionset(name: str = "one", **spec: Any) -> dict[str, Any]:
 
 
 class SetClock(SystemClock):
-    """A clock that somebody may set, back or forth; the time that passes is the real one."""
+    """A clock that can be set, back or forth; the time that passes is the real one."""
 
     def __init__(self) -> None:
         self.set_by = timedelta()

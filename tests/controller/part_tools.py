@@ -18,7 +18,7 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 
 
-def part_tools(cluster: Cluster, clock: Clock, tell: Tell = lambda *_told: None) -> PartTools:
+def part_tools(cluster: Cluster, clock: Clock, tell: Tell = lambda *_event: None) -> PartTools:
     return PartTools(
         *(cluster, clock, Alarms(clock), tell, lambda _error: None, ControllerMetrics()),
         MemoryGate(clock),

@@ -57,7 +57,7 @@ def events_of(world: World, name: str = "one") -> list[tuple[str, str]]:
     ]
 
 
-def until_told(world: World, reason: str, name: str) -> None:
+def until_event(world: World, reason: str, name: str) -> None:
     """Wait for an event: they are posted beside everything else."""
     until = time.monotonic() + PATIENCE_SECONDS
     while reason not in dict(events_of(world, name)) and time.monotonic() < until:
@@ -245,7 +245,7 @@ def test_many_at_once_all_end_and_the_first_come_is_the_first_done(world: World)
 
 
 @pytest.mark.parametrize(
-    ("changes", "reason", "told"),
+    ("changes", "reason", "field"),
     [
         pytest.param({"spec": None}, "InvalidDocument", "spec: Is required", id="no spec"),
         pytest.param(
@@ -291,7 +291,7 @@ def test_many_at_once_all_end_and_the_first_come_is_the_first_done(world: World)
 )
 @pytest.mark.parametrize("world", ["kanisters"], indirect=True)
 def test_what_cannot_be_understood_fails_and_names_the_field(
-    world: World, changes: dict[str, Any], reason: str, told: str
+    world: World, changes: dict[str, Any], reason: str, field: str
 ) -> None:
     world.create(blueprint(phase("Echo")))
     made = {**actionset(), **changes}
@@ -299,7 +299,7 @@ def test_what_cannot_be_understood_fails_and_names_the_field(
     world.controller()
     error = world.until_state("failed")["error"]
     assert error["reason"] == reason
-    assert told in error["message"]
+    assert field in error["message"]
 
 
 def test_what_is_sure_to_fail_is_refused_whole_and_nothing_acts(world: World) -> None:
@@ -358,7 +358,7 @@ def test_a_right_that_a_later_phase_lacks_is_told_before_the_first_one_acts(
 
 
 @pytest.mark.parametrize(
-    ("made", "reason", "told"),
+    ("made", "reason", "message"),
     [
         pytest.param(
             {"phases": [phase("Echo", timeout="soon")]},
@@ -380,13 +380,13 @@ def test_a_right_that_a_later_phase_lacks_is_told_before_the_first_one_acts(
 )
 @pytest.mark.parametrize("world", ["kanisters"], indirect=True)
 def test_a_blueprint_that_is_wrong_fails_what_uses_it(
-    world: World, made: dict[str, Any], reason: str, told: str
+    world: World, made: dict[str, Any], reason: str, message: str
 ) -> None:
     world.create({**blueprint(), "actions": {"act": made}}, actionset())
     world.controller()
     error = world.until_state("failed")["error"]
     assert reason in error["reason"]
-    assert told in error["message"]
+    assert message in error["message"]
 
 
 def test_a_blueprint_of_another_namespace_is_read_where_that_is_allowed(world: World) -> None:
@@ -436,8 +436,8 @@ def test_a_suspended_action_set_begins_when_it_is_resumed(world: World) -> None:
         conditions = (obj.get("status") or {}).get("conditions") or ()
         return any(each["type"] == "Suspended" and each["status"] == "True" for each in conditions)
 
-    (told,) = world.until(is_suspended)["status"]["conditions"]
-    assert "spec.suspend is true" in told["message"]
+    (condition,) = world.until(is_suspended)["status"]["conditions"]
+    assert "spec.suspend is true" in condition["message"]
     assert world.status()["state"] == "pending"
     world.cluster.patch(ACTION_SETS, "one", {"spec": {"suspend": False}}, namespace="default")
     world.until_state("complete")
@@ -582,7 +582,7 @@ def test_a_paused_controller_ends_what_is_under_way_and_begins_nothing(world: Wo
     world.until_state("complete", "under-way")
     assert sample(paused, "kanister_py_paused") == 1
     for name in ("new", "wrong"):
-        until_told(world, "Paused", name)
+        until_event(world, "Paused", name)
         assert not world.status(name)
     paused.stop()
     world.controller()
@@ -833,12 +833,12 @@ def test_a_controller_whose_lease_somebody_else_has_taken_ends_and_says_who(
     assert controller.has_ended
     (error,) = errors
     assert isinstance(error, LeadershipLost)
-    (told,) = [each for each in caplog.records if "Leadership is lost" in each.getMessage()]
-    assert told.levelno == logging.ERROR
+    (record,) = [each for each in caplog.records if "Leadership is lost" in each.getMessage()]
+    assert record.levelno == logging.ERROR
     who = f"second holds the lease default/{LEASE_NAME} now"
-    assert who in told.getMessage()
+    assert who in record.getMessage()
     assert who in error.message
-    assert "ends; start it anew" in told.getMessage()
+    assert "ends; start it anew" in record.getMessage()
     assert "Has stopped" not in caplog.text
 
 
@@ -904,11 +904,11 @@ def test_a_stop_is_told_with_what_it_waits_for_and_when_it_is_done(
         world.until_state("running", "b")
         until_logged(caplog, "ActionSet default/b starts phase")
         controller.ask_to_stop("SIGTERM")
-        told = until_logged(caplog, "Stops on SIGTERM")["message"]
+        message = until_logged(caplog, "Stops on SIGTERM")["message"]
         Touchy.gate.set()
         controller.stop()
         until_logged(caplog, "Has stopped after")
-    assert told == (
+    assert message == (
         "Stops on SIGTERM: begins nothing new; 1 phase that nobody could take up may go on for "
         "20 s at most, 1 phase more is left to the next controller"
     )
@@ -935,9 +935,9 @@ def test_a_stop_that_has_to_cut_something_off_says_how_much(
         controller = world.controller(drain_seconds=0.0)
         assert Touchy.began.wait(PATIENCE_SECONDS)
         controller.stop()
-        told = until_logged(caplog, "Has stopped after")
-    assert told["level"] == "warning"
-    assert "in the midst of 1 phase that nobody can take up" in told["message"]
+        line = until_logged(caplog, "Has stopped after")
+    assert line["level"] == "warning"
+    assert "in the midst of 1 phase that nobody can take up" in line["message"]
 
 
 def test_one_that_never_led_says_so_when_it_is_stopped(
@@ -1009,11 +1009,11 @@ def test_a_failure_is_told_on_the_action_set_and_on_its_blueprint(world: World) 
     controller = world.controller()
     world.until_state("failed")
     controller.stop()
-    told = ("ActionSetFailed Action: act", "Failed to execute phase: bad: ")
+    event = ("ActionSetFailed Action: act", "Failed to execute phase: bad: ")
     for name in ("one", "made-up"):
-        found = [each for each in events_of(world, name) if each[0] == told[0]]
+        found = [each for each in events_of(world, name) if each[0] == event[0]]
         assert len(found) == 1
-        assert found[0][1].startswith(told[1])
+        assert found[0][1].startswith(event[1])
 
 
 def test_why_a_failure_was_not_tried_again_is_told_wherever_the_failure_is(
@@ -1030,8 +1030,8 @@ def test_why_a_failure_was_not_tried_again_is_told_wherever_the_failure_is(
     assert why in status["error"]["message"]
     assert why in status["actions"][0]["phases"][0]["error"]["message"]
     assert why in until_logged(caplog, "failed in phase bad")["message"]
-    (told,) = [each for each in events_of(world) if each[0] == "ActionSetFailed Action: act"]
-    assert why in told[1]
+    (event,) = [each for each in events_of(world) if each[0] == "ActionSetFailed Action: act"]
+    assert why in event[1]
 
 
 def test_metrics_count_actions_phases_and_ends(world: World) -> None:
@@ -1116,8 +1116,8 @@ def test_what_goes_wrong_before_the_first_phase_gives_no_secret_away(world: Worl
         "metadata": {"name": "login", "namespace": "default"},
         "stringData": {"password": "correct-horse"},
     }
-    said = '{{ fail (index .Secrets.login.Data "password" | toString) }}'
-    objects = {"map": {"kind": "ConfigMap", "name": said, "namespace": "default"}}
+    template = '{{ fail (index .Secrets.login.Data "password" | toString) }}'
+    objects = {"map": {"kind": "ConfigMap", "name": template, "namespace": "default"}}
     reference = {"apiVersion": "v1", "kind": "Secret", "name": "login", "namespace": "default"}
     world.create(secret, blueprint(phase("Echo", objects=objects)))
     world.create(actionset(action={"secrets": {"login": reference}}))
@@ -1195,9 +1195,9 @@ def test_the_log_says_why_an_action_set_failed_though_none_of_its_phases_began(
     with caplog.at_level(logging.INFO, "kanister_py"):
         world.controller()
         error = world.until_state("failed")["error"]
-        told = until_logged(caplog, "is failed")
-    assert (told["level"], told["reason"]) == ("warning", "FunctionVersionRemoved")
-    assert error["message"] in told["message"]
+        line = until_logged(caplog, "is failed")
+    assert (line["level"], line["reason"]) == ("warning", "FunctionVersionRemoved")
+    assert error["message"] in line["message"]
 
 
 def test_the_log_counts_attempts_in_numbers_wherever_it_tells_of_one(

@@ -233,7 +233,7 @@ class Composing:
         return {
             each["metadata"]["name"]: str(status_of(each).get("address"))
             for each in self.cluster.list(BUCKETS)
-            if any(said["type"] == "Ready" for said in conditions_of(each))
+            if any(condition["type"] == "Ready" for condition in conditions_of(each))
         }
 
 
@@ -261,7 +261,7 @@ def test_each_composite_resource_is_composed_by_one_and_by_another_when_that_end
     assert _composers(replicas) == composing.owners(replicas)
     revised = [0 in each.shards for each, _ in replicas]
     assert [("CompositionRevision" in seen.kinds) for _, seen in replicas] == revised
-    # The first shard goes, and with it whoever made revisions.
+    # The first shard goes, and with it the maker of revisions.
     first = next(each for each in replicas if 0 in each[0].shards)
     replicas.remove(first)
     first[0].stop()

@@ -66,8 +66,8 @@ def test_log_lines_and_numbers_name_the_trace_of_their_run(world: World, log: St
     assert len(trace) == 32
     assert "echo hello" in {each["message"] for each in of_run}
     _, shown = metrics.exposition(OPEN_METRICS)
-    told = [line for line in shown.decode().splitlines() if f'trace_id="{trace}"' in line]
-    names = {line.partition("{")[0] for line in told}
+    samples = [line for line in shown.decode().splitlines() if f'trace_id="{trace}"' in line]
+    names = {line.partition("{")[0] for line in samples}
     assert names == {
         "kanister_py_runs_total",
         "kanister_py_run_duration_seconds_bucket",

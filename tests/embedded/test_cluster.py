@@ -295,7 +295,7 @@ def test_who_waits_on_a_watch_is_woken_by_a_write() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         pytest.param({"serviceAccount": 5}, "number into Go struct field Pod.spec.serviceAccount"),
         pytest.param({"nodeSelector": "x"}, "string into Go struct field Pod.spec.nodeSelector"),
@@ -309,13 +309,13 @@ def test_who_waits_on_a_watch_is_woken_by_a_write() -> None:
     ],
 )
 def test_a_pod_that_no_api_server_can_read_is_refused(
-    cluster: MemoryCluster, spec: dict[str, Any], told: str
+    cluster: MemoryCluster, spec: dict[str, Any], message: str
 ) -> None:
     whole = {"containers": [{"name": "main", "image": "x"}], **spec}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wrong"}, "spec": whole}
     with pytest.raises(BadRequest) as caught:
         cluster.create(pod)
-    assert told in caught.value.message
+    assert message in caught.value.message
     good = {**pod, "spec": {"containers": [{"name": "main", "image": "x"}]}}
     cluster.create(good)
     with pytest.raises(BadRequest):
@@ -334,7 +334,7 @@ def test_a_pod_that_no_api_server_can_read_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("spec", "told"),
+    ("spec", "message"),
     [
         pytest.param({"restartPolicy": "Sometimes"}, 'supported values: "Always", "OnFailure"'),
         pytest.param({"volumes": [{"emptyDir": {}}]}, "spec.volumes[0].name: Required value"),
@@ -345,10 +345,10 @@ def test_a_pod_that_no_api_server_can_read_is_refused(
     ],
 )
 def test_a_pod_with_values_that_no_api_server_takes_is_refused(
-    cluster: MemoryCluster, spec: dict[str, Any], told: str
+    cluster: MemoryCluster, spec: dict[str, Any], message: str
 ) -> None:
     whole = {"containers": [{"name": "main", "image": "x"}], **spec}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "wrong"}, "spec": whole}
     with pytest.raises(Invalid) as caught:
         cluster.create(pod)
-    assert told in caught.value.message
+    assert message in caught.value.message

@@ -13,10 +13,10 @@ PATIENCE_SECONDS = 180.0
 
 
 class Asked:
-    """One probe that is being asked, and what it told."""
+    """One probe that is being asked, and its answers."""
 
     def __init__(self, probe: Mapping[str, Any]) -> None:
-        self.arrived, self.go_on, self.has_told = (threading.Event() for _ in range(3))
+        self.arrived, self.go_on, self.has_answered = (threading.Event() for _ in range(3))
         self.answers: list[bool] = []
         before = set(threading.enumerate())
         self.probe = ReadinessProbe(
@@ -31,7 +31,7 @@ class Asked:
 
     def _tell(self, is_good: bool) -> None:
         self.answers.append(is_good)
-        self.has_told.set()
+        self.has_answered.set()
 
     def end(self) -> None:
         self.probe.stop()
@@ -50,6 +50,6 @@ def test_what_is_found_out_once_nobody_asks_any_more_is_not_told() -> None:
 
 def test_a_probe_that_cannot_be_asked_says_no() -> None:
     asked = Asked({"httpGet": {"port": 1, "path": "/grün"}, "failureThreshold": 1})
-    assert asked.has_told.wait(PATIENCE_SECONDS)
+    assert asked.has_answered.wait(PATIENCE_SECONDS)
     asked.end()
     assert asked.answers == [False]

@@ -77,16 +77,18 @@ def test_the_version_that_reads_it_is_preferred(written: str, preferred: str, wa
 
 
 @pytest.mark.parametrize(
-    ("written", "phase", "said"),
+    ("written", "phase", "message"),
     [
         ("v0.2.0", {"funcVersion": "v1.0.0"}, "v0.2.0 does: set funcVersion to it"),
         ("v0.0.1", {}, "was removed in release 1.4.0: use an earlier one"),
     ],
     ids=["the blueprint asks for one that does not", "all that did were removed"],
 )
-def test_where_none_reads_it_that_is_said(written: str, phase: dict[str, str], said: str) -> None:
+def test_where_none_reads_it_that_is_said(
+    written: str, phase: dict[str, str], message: str
+) -> None:
     made = blueprint(**phase)
     artifacts = {"dump": {"keyValue": {"path": "p", "version": written}}}
     with pytest.raises(UsageError) as refused:
         choose_reader(READERS, made, made.actions["restore"], artifacts)
-    assert said in refused.value.message
+    assert message in refused.value.message

@@ -29,7 +29,7 @@ class ActArgs(Args):
 
 
 class ActOutputs(Outputs):
-    said: str = ""
+    word: str = ""
 
 
 class Act(Func):
@@ -45,7 +45,7 @@ class Act(Func):
 
     def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any]:
         _ACTED.append(ctx.run.phase)
-        return {"said": args.say}
+        return {"word": args.say}
 
 
 def _time(text: str) -> str:
@@ -149,12 +149,12 @@ READS_IT = '{{ index .Phases.second.Secrets.s.Data "password" | toString }}'
         pytest.param(act("second", "{{ .Options.wrod }}"), '"wrod"', id="an option"),
         pytest.param(act("second", "{{ .Deployment.Name }}"), ".Deployment", id="another object"),
         pytest.param(
-            act("second", "{{ .Phases.first.Output.said }} {{ .Options.wrod }}"),
+            act("second", "{{ .Phases.first.Output.word }} {{ .Options.wrod }}"),
             '"wrod"',
             id="an option beside what is not known yet",
         ),
-        pytest.param(act("second", "{{ .Phases.frist.Output.said }}"), "first", id="a phase"),
-        pytest.param(act("second", "{{ .Phases.first.Output.sad }}"), "sad", id="an output"),
+        pytest.param(act("second", "{{ .Phases.frist.Output.word }}"), "first", id="a phase"),
+        pytest.param(act("second", "{{ .Phases.first.Output.wrod }}"), "wrod", id="an output"),
         pytest.param(
             {"func": "Act", "name": "second", "args": {"sya": "x"}}, "sya", id="an argument"
         ),
@@ -174,7 +174,7 @@ READS_IT = '{{ index .Phases.second.Secrets.s.Data "password" | toString }}'
             act(
                 "second",
                 func="Patient",
-                args={"patience": "5", "say": "{{ .Phases.first.Output.said }}"},
+                args={"patience": "5", "say": "{{ .Phases.first.Output.word }}"},
             ),
             "patience: Failed to decode arg `patience`: no time",
             id="an argument beside one that is not known yet",
@@ -246,18 +246,23 @@ def test_every_mistake_of_one_text_is_told_with_its_line(tmp_path: Path) -> None
         "          {{ .Options.wrod }} {{ .Options.wrod }}\n"
         "          {{ if .Options.word }}{{ .Options.sometimes }}{{ end }}\n"
         "          {{ .Deployment.Name }}\n"
-        "          {{ .Phases.frist.Output.said }} {{ .Phases.second.Output.said }}\n"
+        "          {{ .Phases.frist.Output.word }} {{ .Phases.second.Output.word }}\n"
         "    - {func: Act, name: second}\n"
     )
     found = problems_of(ran(file, options={"word": "x"}))
     lines = [each.split("blueprint.yaml:")[1].partition(")")[0] for each in found]
     assert lines == ["11", "13", "14", "14"]
-    told = ('"wrod" in .Options', ".Deployment is not there", "no phase frist", "second runs later")
-    assert [want in each for want, each in zip(told, found, strict=True)] == [True] * 4
+    messages = (
+        '"wrod" in .Options',
+        ".Deployment is not there",
+        "no phase frist",
+        "second runs later",
+    )
+    assert [want in each for want, each in zip(messages, found, strict=True)] == [True] * 4
 
 
 @pytest.mark.parametrize(
-    ("made", "told"),
+    ("made", "reason"),
     [
         pytest.param(
             blueprint(act("first", func="Command"), act("second", READS_IT, objects=ABSENT)),
@@ -295,7 +300,7 @@ def test_every_mistake_of_one_text_is_told_with_its_line(tmp_path: Path) -> None
             blueprint(
                 act("first"),
                 act(
-                    "second", READS_IT, objects=ABSENT, **{"if": "{{ .Phases.first.Output.said }}"}
+                    "second", READS_IT, objects=ABSENT, **{"if": "{{ .Phases.first.Output.word }}"}
                 ),
             ),
             "its phase may be skipped",
@@ -303,13 +308,13 @@ def test_every_mistake_of_one_text_is_told_with_its_line(tmp_path: Path) -> None
         ),
     ],
 )
-def test_what_may_come_right_is_not_held_against_the_run(made: dict[str, Any], told: str) -> None:
+def test_what_may_come_right_is_not_held_against_the_run(made: dict[str, Any], reason: str) -> None:
     run = ran(made)
     assert "first" in _ACTED
     (warning,) = run.notices
     assert warning.reason == "NotChecked"
     assert "Secret shop/absent" in warning.message
-    assert told in warning.message
+    assert reason in warning.message
 
 
 @pytest.mark.parametrize(
@@ -319,11 +324,11 @@ def test_what_may_come_right_is_not_held_against_the_run(made: dict[str, Any], t
             act("second", "{{ .Options.absent }}", **{"if": "{{ eq 1 2 }}"}), id="never taken"
         ),
         pytest.param(
-            act("second", "{{ .Options.absent }}", **{"if": "{{ .Phases.first.Output.said }}"}),
+            act("second", "{{ .Options.absent }}", **{"if": "{{ .Phases.first.Output.word }}"}),
             id="known only later",
         ),
         pytest.param(
-            act("second", "{{ if .Phases.first.Output.said }}{{else}}{{ .Options.absent }}{{end}}"),
+            act("second", "{{ if .Phases.first.Output.word }}{{else}}{{ .Options.absent }}{{end}}"),
             id="inside a text",
         ),
         pytest.param(act("second", '{{ index .Options "absent" }}'), id="an index finds nothing"),
@@ -461,7 +466,7 @@ def test_no_right_is_looked_for_under_a_name_that_is_not_known_yet() -> None:
     settings = RunSettings(
         cluster=Grudging(clock=SystemClock()), registry=registry_of(Act, Named), checks_access=True
     )
-    later = act("second", "{{ .Phases.first.Output.said }}", func="Named")
+    later = act("second", "{{ .Phases.first.Output.word }}", func="Named")
     run = run_blueprint(blueprint(act("first"), later), "go", settings=settings).wait(180)
     assert problems_of(run) == []
 

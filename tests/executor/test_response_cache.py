@@ -178,7 +178,7 @@ def test_two_hundred_equal_calls_at_once_are_one() -> None:
     assert len(at.runner.calls) == 1
 
 
-def test_whoever_waits_for_a_call_that_fails_calls_itself(clock: FakeClock) -> None:
+def test_a_caller_that_waits_for_a_call_that_fails_calls_itself(clock: FakeClock) -> None:
     errors: list[KanisterError] = [FunctionUnavailable("a", "a", "a-1", "gone")]
 
     def first_fails(request: Data) -> Data:

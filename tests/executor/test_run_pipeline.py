@@ -218,7 +218,7 @@ class TestWhatAPipelineMakes:
         assert second.request.credentials is None
 
 
-class TestWhatIsSaid:
+class TestResultsAndOutcomes:
     def test_results_become_events_in_their_order(self) -> None:
         results = [
             {"severity": "SEVERITY_WARNING", "message": "careful", "reason": "Careful"},
@@ -281,7 +281,7 @@ class TestWhatIsSaid:
             "worst": "Normal",
         }
 
-    def test_whoever_wants_it_gets_a_record_of_each_call(self) -> None:
+    def test_a_listener_gets_a_record_of_each_call(self) -> None:
         records: list[Record] = []
         stage = Stage({"a": passes}, note=records.append)
         stage.compose(*stage.steps("a"))
@@ -368,7 +368,7 @@ class TestRevisions:
         assert stage.runner.calls[0].revision.name == want
 
     @pytest.mark.parametrize(
-        ("request_", "told"),
+        ("request_", "refusal"),
         [
             pytest.param(
                 RevisionRequest(name="f-4"), "f-4 (revision 4) is inactive", id="inactive"
@@ -380,13 +380,13 @@ class TestRevisions:
         ],
     )
     def test_none_that_fits_fails_the_pipeline_and_says_why_each_was_passed_over(
-        self, request_: RevisionRequest, told: str
+        self, request_: RevisionRequest, refusal: str
     ) -> None:
         stage = Stage({"f": passes}, revisions=channels())
         error = stage.compose(Step("s", "f", request_)).error
         assert isinstance(error, PipelineStepRefused)
         assert (error.step, error.function) == ("s", "f")
-        assert told in error.message
+        assert refusal in error.message
 
     def test_one_that_is_made_for_something_else_is_not_called(self) -> None:
         def made(number: int, capability: str) -> FunctionRevision:
@@ -472,7 +472,7 @@ class TestWhatGoesWrong:
             assert runner.calls == calls
 
     @pytest.mark.parametrize(
-        ("obj", "path", "told"),
+        ("obj", "path", "problem"),
         [
             pytest.param(config_map(name="Not_Valid"), "metadata.name", "invalid name", id="name"),
             pytest.param(
@@ -490,14 +490,14 @@ class TestWhatGoesWrong:
         ],
     )
     def test_a_resource_that_no_cluster_takes_is_told_with_the_step_that_made_it(
-        self, obj: Data, path: str, told: str
+        self, obj: Data, path: str, problem: str
     ) -> None:
         stage = Stage({"a": passes, "f": adds("x", obj), "b": passes})
         error = stage.compose(*stage.steps("a", "f", "b")).error
         assert isinstance(error, ComposedResourceRefused)
         assert (error.step, error.function, error.revision) == ("f", "f", "f-1")
         assert error.path == f"desired.resources[x].resource.{path}"
-        assert told in error.message
+        assert problem in error.message
         assert error.path in error.message
 
     def test_two_resources_that_would_be_one_object_are_refused(self) -> None:
@@ -561,8 +561,8 @@ class TestWhatGoesWrong:
         def restless(request: Data) -> Data:
             count = len(stage.runner.calls)
             selector = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": f"n{count}"}
-            said = [{"severity": "SEVERITY_WARNING", "message": "still looking"}]
-            return passes(request, requirements={"resources": {"r": selector}}, results=said)
+            results = [{"severity": "SEVERITY_WARNING", "message": "still looking"}]
+            return passes(request, requirements={"resources": {"r": selector}}, results=results)
 
         stage = Stage({"a": restless})
         error = stage.compose(*stage.steps("a")).error

@@ -50,7 +50,7 @@ PATIENCE_SECONDS = 180.0
 
 
 class Echo(Func):
-    """Gives back what it was told."""
+    """Gives its argument back."""
 
     name = "Echo"
 
@@ -195,8 +195,8 @@ class Picky(Func):
 
 
 def test_all_that_one_phase_lacks_stands_apart_and_before_a_deferred_phase_that_fails_too() -> None:
-    said = "{{ .Phases.first.Output.said }}"
-    phase = {"func": "Picky", "name": "pick", "args": {"one": said, "other": said}}
+    template = "{{ .Phases.first.Output.said }}"
+    phase = {"func": "Picky", "name": "pick", "args": {"one": template, "other": template}}
     tidy = {"func": "Breaks", "name": "tidy"}
     made = run(
         blueprint(echo("first", "maybe"), phase, deferred=tidy),
@@ -373,7 +373,7 @@ def test_a_function_that_listens_to_nobody_does_not_keep_the_run_from_its_end() 
 
 
 class SetClock(FakeClock):
-    """A clock that somebody sets; the time that passes is another thing."""
+    """A clock that can be set; the time that passes is another thing."""
 
     def __init__(self) -> None:
         super().__init__()

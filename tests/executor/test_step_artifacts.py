@@ -59,7 +59,7 @@ def artifacts(files: Files, clock: FakeClock | None = None) -> StepArtifacts:
     return StepArtifacts(files, clock or FakeClock(), logins)
 
 
-def test_an_input_is_read_once_whoever_wants_it() -> None:
+def test_an_input_is_read_once_for_all_its_readers() -> None:
     files = Files()
     made = artifacts(files)
     with ThreadPoolExecutor(8) as pool:

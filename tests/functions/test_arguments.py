@@ -123,8 +123,8 @@ def test_a_field_of_the_library_in_a_declaration_of_ours_is_refused_with_the_way
 
 def test_what_is_told_of_a_function_needs_no_second_declaration() -> None:
     entry = next(each for each in ENTRIES if each.function == "ScaleWorkload")
-    told = version_reference(entry, load_function(entry))
-    assert [each["name"] for each in told["arguments"] if each["required"]] == ["replicas"]
+    reference = version_reference(entry, load_function(entry))
+    assert [each["name"] for each in reference["arguments"] if each["required"]] == ["replicas"]
     assert parse_document("{replicas: 1}").value.keys() <= {
-        each["name"] for each in told["arguments"]
+        each["name"] for each in reference["arguments"]
     }

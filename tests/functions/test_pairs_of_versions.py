@@ -69,7 +69,7 @@ def test_a_changed_default_is_in_the_diff(old: FunctionEntry, new: FunctionEntry
     before, after = (version_reference(each, load_function(each)) for each in (old, new))
     names = renamed(old, new)
     now = {each["name"]: each for each in after["arguments"]}
-    told = {
+    changes = {
         each["name"]
         for each in differences(before, after, names)
         if each["what"] in ("default-changed", "argument-required")
@@ -79,7 +79,7 @@ def test_a_changed_default_is_in_the_diff(old: FunctionEntry, new: FunctionEntry
         if other is None or argument["required"]:
             continue
         if argument.get("default") != other.get("default"):
-            assert other["name"] in told
+            assert other["name"] in changes
 
 
 @pytest.mark.parametrize(("old", "new"), list(pairs()))

@@ -37,7 +37,7 @@ def _give(namespace: str, name: str, _after: int) -> list[dict[str, Any]]:
 
 
 def _knows_every_path(_token: str, asked: Mapping[str, Any]) -> Access:
-    # Somebody with a right to every path of the endpoint, and to no ActionSet.
+    # A user with a right to every path of the endpoint, and to no ActionSet.
     return Access.ALLOWED if "nonResourceAttributes" in asked else Access.FORBIDDEN
 
 
@@ -75,14 +75,14 @@ def http_path(choose: random.Random) -> bool:
 
 
 async def _status_of(scope: dict[str, Any]) -> int:
-    told: list[int] = []
+    statuses: list[int] = []
 
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": b"", "more_body": False}
 
     async def send(message: Any) -> None:
         if message["type"] == "http.response.start":
-            told.append(message["status"])
+            statuses.append(message["status"])
 
     await _app()(scope, receive, send)
-    return told[0]
+    return statuses[0]

@@ -17,14 +17,14 @@ SCHEMA = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
 VALUES = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 
 
-def told(schema: Mapping[str, Any], at: str = "") -> Iterator[str]:
+def names_in(schema: Mapping[str, Any], at: str = "") -> Iterator[str]:
     """Name every value that can be set, and demand that no other can be."""
     if "properties" not in schema:
         yield at
         return
     assert schema["additionalProperties"] is False, at
     for name, each in schema["properties"].items():
-        yield from told(each, f"{at}.{name}".lstrip("."))
+        yield from names_in(each, f"{at}.{name}".lstrip("."))
 
 
 def set_in(values: Any, names: frozenset[str], at: str = "") -> Iterator[str]:
@@ -36,7 +36,7 @@ def set_in(values: Any, names: frozenset[str], at: str = "") -> Iterator[str]:
 
 
 # A parent chart hands `global` to all of its charts, read or not.
-NAMES = frozenset(told(SCHEMA)) - {"global"}
+NAMES = frozenset(names_in(SCHEMA)) - {"global"}
 
 
 def test_every_value_that_can_be_set_is_read_by_a_template_and_no_other_is() -> None:

@@ -66,12 +66,12 @@ def test_a_lock_holds_all_that_is_asked_for_at_the_versions_of_the_gate(
     asked = tomllib.loads((repository / "pyproject.toml").read_text())[section]
     wanted = asked["dependencies" if section == "project" else "requires"]
     found, known = locked(repository / "deploy" / lock), constraints(repository)
-    told = "out of step: run .ci/lock"
-    assert {name: known.get(name) for name in found} == found, told
+    hint = "out of step: run .ci/lock"
+    assert {name: known.get(name) for name in found} == found, hint
     if other := [name for name in found if version(name) != found[name]]:
         pytest.skip(f"What others need is said by other versions here: {', '.join(other)}")
     for machine in ("x86_64", "aarch64"):
-        assert closure(wanted, machine) <= set(found), told
+        assert closure(wanted, machine) <= set(found), hint
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", "tools.Dockerfile"])

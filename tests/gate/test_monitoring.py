@@ -70,10 +70,10 @@ def test_alerts_and_dashboard_ask_for_numbers_that_there_are(numbers: set[str]) 
 
 def test_every_number_stands_on_the_page_for_operators(numbers: set[str]) -> None:
     page = (REPOSITORY / "docs/on-a-cluster.md").read_text(encoding="utf-8")
-    told = set(re.findall(r"`((?:kanister_|function_run_)\w+)", page))
+    mentions = set(re.findall(r"`((?:kanister_|function_run_)\w+)", page))
     series = {re.sub(r"_(bucket|count|sum)$", "", name) for name in numbers}
-    assert series - told == set()
-    assert told - numbers - series == set()
+    assert series - mentions == set()
+    assert mentions - numbers - series == set()
 
 
 def test_no_two_panels_lie_on_each_other() -> None:
@@ -167,8 +167,8 @@ class Nights:
 
 
 def name_of(name: str, labels: Mapping[str, str]) -> str:
-    told = ",".join(f"{key}={json.dumps(value)}" for key, value in labels.items())
-    return f"{name}{{{told}}}"
+    pairs = ",".join(f"{key}={json.dumps(value)}" for key, value in labels.items())
+    return f"{name}{{{pairs}}}"
 
 
 def fires(
@@ -180,7 +180,7 @@ def fires(
     tests: list[dict[str, Any]] = []
     for hours, wanted in asked.items():
         for name, alert in alerts.items():
-            found = [act for told, act in wanted if told == name]
+            found = [act for alertname, act in wanted if alertname == name]
             tests.append(
                 {
                     "eval_time": f"{int(hours * 60)}m",
@@ -202,11 +202,11 @@ def fires(
 
 def expected(alert: Mapping[str, Any], act: Act) -> dict[str, Any]:
     labels = {key: text for key, text in act._asdict().items() if text}
-    told = {
+    texts = {
         key: re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: labels.get(found[1], ""), text)
         for key, text in alert["annotations"].items()
     }
-    return {"exp_labels": {**labels, **alert["labels"]}, "exp_annotations": told}
+    return {"exp_labels": {**labels, **alert["labels"]}, "exp_annotations": texts}
 
 
 def test_a_nightly_backup_that_fails_every_night_is_told_of(promtool: str, tmp_path: Path) -> None:
@@ -217,8 +217,8 @@ def test_a_nightly_backup_that_fails_every_night_is_told_of(promtool: str, tmp_p
         nights.run(ACT, FAILED if night in (1, 2) else COMPLETE)
         nights.run(other, COMPLETE)
     nights.until(96)
-    told = [("KanisterPyScheduleFails", ACT)]
-    asked = {1.0: [], 25: [], 27: told, 49: told, 51: told, 73: told, 75: []}
+    alerts = [("KanisterPyScheduleFails", ACT)]
+    asked = {1.0: [], 25: [], 27: alerts, 49: alerts, 51: alerts, 73: alerts, 75: []}
     fires(promtool, tmp_path, nights, asked)
 
 
@@ -231,8 +231,8 @@ def test_a_weekly_backup_that_failed_is_told_of_until_one_completes(
     nights.until(8 * 24)
     nights.run(ACT, COMPLETE)
     nights.until(9 * 24)
-    told = [("KanisterPyScheduleFails", ACT)]
-    fires(promtool, tmp_path, nights, {1.0: [], 3: told, 7 * 24: told, 8 * 24 + 1: []})
+    alerts = [("KanisterPyScheduleFails", ACT)]
+    fires(promtool, tmp_path, nights, {1.0: [], 3: alerts, 7 * 24: alerts, 8 * 24 + 1: []})
 
 
 def test_a_backup_of_no_schedule_is_told_of_as_well_and_a_try_is_forgotten_in_a_day(
@@ -248,9 +248,9 @@ def test_a_backup_of_no_schedule_is_told_of_as_well_and_a_try_is_forgotten_in_a_
             nights.run(tried, FAILED)
             nights.run(stopped, CANCELLED)
     nights.until(120)
-    told = [("KanisterPyActionFails", nightly)]
-    both = [*told, ("KanisterPyActionFails", tried)]
-    fires(promtool, tmp_path, nights, {1.0: [], 3: both, 27: both, 30: told, 97: told, 101: []})
+    alerts = [("KanisterPyActionFails", nightly)]
+    both = [*alerts, ("KanisterPyActionFails", tried)]
+    fires(promtool, tmp_path, nights, {1.0: [], 3: both, 27: both, 30: alerts, 97: alerts, 101: []})
 
 
 def test_what_happens_once_in_silence_is_told_of(promtool: str, tmp_path: Path) -> None:
@@ -258,12 +258,12 @@ def test_what_happens_once_in_silence_is_told_of(promtool: str, tmp_path: Path) 
 
     def alert(name: str, series: str, values: str, minutes: int, **labels: str) -> dict[str, Any]:
         (rule,) = [each for each in every if each["alert"] == name]
-        told = {
+        texts = {
             key: re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: labels[found[1]], text)
             for key, text in rule["annotations"].items()
         }
-        told = {key: text.replace("{{ $value | humanize }}", "60") for key, text in told.items()}
-        wanted = {"exp_labels": {**labels, **rule["labels"]}, "exp_annotations": told}
+        texts = {key: text.replace("{{ $value | humanize }}", "60") for key, text in texts.items()}
+        wanted = {"exp_labels": {**labels, **rule["labels"]}, "exp_annotations": texts}
         inputs = [{"series": series, "values": values}] if series else []
         ask = {"alertname": name, "eval_time": f"{minutes}m"}
         quiet = {**ask, "eval_time": "0m", "exp_alerts": []}

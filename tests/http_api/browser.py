@@ -126,7 +126,7 @@ class Browser:
         file.write_bytes(base64.b64decode(self._call("GET", f"{self._session}/screenshot")))
 
     def complaints(self) -> list[str]:
-        """What the console has said since it was asked last."""
+        """The messages of the console since it was asked last."""
         return [each["message"] for each in self._do("/se/log", type="browser")]
 
     def requested(self) -> list[str]:

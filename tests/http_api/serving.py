@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 @contextmanager
 def served(app: ASGIApp) -> Iterator[str]:
     """Serve an app on a free port of the loopback, and say where."""
-    # It listens before the server runs: whoever comes too early waits in the queue.
+    # It listens before the server runs: early clients wait in the queue.
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none")

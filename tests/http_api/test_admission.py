@@ -201,7 +201,7 @@ def test_the_controller_alone_changes_what_a_revision_is_found_by(
     assert ask(client, asked)["allowed"] is True
 
 
-def test_anybody_labels_a_revision_for_selectors(client: Client) -> None:
+def test_any_user_labels_a_revision_for_selectors(client: Client) -> None:
     old = {"metadata": {"name": "a-1"}, "spec": {"revision": 1}}
     new = {**old, "metadata": {"name": "a-1", "labels": {"channel": "stable"}}}
     asked = review("CompositionRevision", oldObject=old, object=new, userInfo={"username": "ann"})

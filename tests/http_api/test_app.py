@@ -237,11 +237,11 @@ def test_a_fault_is_told_without_its_insides_and_logged_with_them(
         raise RuntimeError("the password is swordfish")
 
     app = build_app(sample_publication, checks={"it": broken})
-    with served(app) as url, pytest.raises(HTTPError) as told:
+    with served(app) as url, pytest.raises(HTTPError) as error:
         urlopen(f"{url}/readyz", timeout=60)
-    with told.value as answer:
+    with error.value as answer:
         problem = json.load(answer)
-    assert (told.value.code, problem["reason"]) == (500, "Fault")
+    assert (error.value.code, problem["reason"]) == (500, "Fault")
     assert "swordfish" not in json.dumps(problem)
     assert "swordfish" in caplog.text
     assert 'route="/readyz",status="500"} 1.0' in ask(app, "/metrics").text

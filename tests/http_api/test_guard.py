@@ -93,19 +93,19 @@ LINES = "/v1/namespaces/shop/actionsets/one/lines"
     ],
 )
 def test_nobody_reads_lines_by_another_spelling_of_their_path(path: str) -> None:
-    told: list[str] = []
+    reads: list[str] = []
 
     def give(namespace: str, name: str, _after: int) -> list[dict[str, Any]]:
-        told.append(f"{namespace}/{name}")
+        reads.append(f"{namespace}/{name}")
         return []
 
     def knows_every_path(_token: str, asked: Mapping[str, Any]) -> Access:
-        # Somebody with a right to every path of the endpoint, and to no ActionSet.
+        # A user with a right to every path of the endpoint, and to no ActionSet.
         return Access.ALLOWED if "nonResourceAttributes" in asked else Access.FORBIDDEN
 
     app = Guard(build_app(PUBLICATION, lines=give), knows_every_path)
     assert get(app, path, "reader").status_code in (403, 404)
-    assert told == []
+    assert reads == []
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_two_tokens_are_none() -> None:
     assert asyncio.run(send()) == 401
 
 
-def test_versions_say_by_how_much_they_are_used_once_somebody_knows() -> None:
+def test_versions_say_by_how_much_they_are_used_after_the_first_census() -> None:
     now: list[Uses | None] = [None]
     app = build_app(PUBLICATION, uses=lambda: now[0])
     before = get(app, "/v1/functions/CountRows")

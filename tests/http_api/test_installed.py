@@ -83,7 +83,7 @@ def fits(app: Starlette, schema: str, document: Any) -> None:
     jsonschema.Draft202012Validator(found).validate(document)
 
 
-def test_nothing_is_said_before_anybody_knows(app: Starlette) -> None:
+def test_nothing_is_said_before_the_revisions_are_known(app: Starlette) -> None:
     assert "installed" not in get(app, "/v1/functions").json()
     assert get(app, "/v1/functions/templates").status_code == 404
     assert "Installed in this cluster" not in get(app, "/").text

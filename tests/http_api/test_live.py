@@ -245,8 +245,8 @@ def test_what_others_wrote_is_text_and_never_markup(shown: RunsOf) -> None:
 
 def test_one_run_is_told_whole(shown: RunsOf) -> None:
     text = send(shown.app(), "GET", "/runs/shop/done").text
-    for told in ("stop", "dump", "attempt 2", "57.0s", "v0.1.0", "StatefulSet shop/db", "nightly"):
-        assert told in text
+    for part in ("stop", "dump", "attempt 2", "57.0s", "v0.1.0", "StatefulSet shop/db", "nightly"):
+        assert part in text
     broken = send(shown.app(), "GET", "/runs/shop/broken").text
     assert "KubeTask v0.0.9 is deprecated" in broken
     assert "CommandFailed" in broken
@@ -389,7 +389,7 @@ def test_pages_may_do_nothing_in_a_browser_but_what_is_ours(shown: RunsOf) -> No
 # What may be done
 
 
-def test_a_run_is_cancelled_by_somebody_who_may(runs: RunsOf) -> None:
+def test_a_run_is_cancelled_by_a_user_who_may(runs: RunsOf) -> None:
     answer = send(guarded(runs), "POST", "/runs/shop/under-way/cancel", **form_of("all"))
     assert (answer.status_code, answer.headers["location"]) == (303, "/runs/shop/under-way")
     found = runs.cluster.get(ACTION_SETS, "under-way", namespace="shop")
@@ -458,8 +458,8 @@ def test_where_nobody_signs_in_a_form_of_another_page_does_nothing_either(runs: 
 
 def test_schedules_are_listed(shown: RunsOf) -> None:
     text = send(shown.app(), "GET", "/schedules").text
-    for told in ('<a href="/schedules/shop/nightly">', "30 3 * * *", "Europe/Berlin"):
-        assert told in text
+    for part in ('<a href="/schedules/shop/nightly">', "30 3 * * *", "Europe/Berlin"):
+        assert part in text
     assert "No Schedules" in send(shown.app(), "GET", "/schedules?namespace=other").text
 
 
@@ -517,7 +517,7 @@ def test_a_schedule_is_held_and_let_go(runs: RunsOf, verb: str, spec: Any) -> No
     assert found["suspend"] is spec["suspend"]
 
 
-def test_a_schedule_runs_now_for_somebody_who_may_make_runs(runs: RunsOf) -> None:
+def test_a_schedule_runs_now_for_a_user_who_may_make_runs(runs: RunsOf) -> None:
     path = "/schedules/shop/nightly/run-now"
     assert send(guarded(runs), "POST", path, **form_of("shop")).status_code == 403
     answer = send(guarded(runs), "POST", path, **form_of("all"))
@@ -554,8 +554,8 @@ def test_a_composite_resource_shows_how_its_pipeline_went(runs: RunsOf) -> None:
     )
     runs.passes.note(DATABASE, Composed(outcomes=outcomes, events=(Event("", "", "it said"),)))
     text = send(runs.app(), "GET", path).text
-    for told in ("base", "f-123", "0.5s, 2 calls", "when: is false", "it said"):
-        assert told in text
+    for part in ("base", "f-123", "0.5s, 2 calls", "when: is false", "it said"):
+        assert part in text
 
 
 def test_a_pipeline_is_told_of_its_own_kind_alone(runs: RunsOf) -> None:
@@ -664,7 +664,7 @@ async def _parsed(lines: AsyncIterator[str], wanted: int) -> AsyncIterator[tuple
                 return
 
 
-def test_runs_go_on_where_a_server_ended_with_somebody_still_watching() -> None:
+def test_runs_go_on_where_a_server_ended_with_a_browser_still_watching() -> None:
     class Listened:
         def listen(self, call: Any) -> Any:
             self.call = call
@@ -679,7 +679,7 @@ def test_runs_go_on_where_a_server_ended_with_somebody_still_watching() -> None:
 
 
 def test_who_watches_one_namespace_is_told_when_something_changes_there_alone() -> None:
-    class Told:
+    class FakeOverview:
         def listen(self, call: Any) -> Any:
             self.call = call
             return lambda: None
@@ -691,7 +691,7 @@ def test_who_watches_one_namespace_is_told_when_something_changes_there_alone() 
             overview.call("shop", "done")
             assert await happening.next(PATIENCE_SECONDS)
 
-    asyncio.run(go(Told()))
+    asyncio.run(go(FakeOverview()))
 
 
 def test_lines_reach_a_browser_from_where_it_was(runs: RunsOf) -> None:

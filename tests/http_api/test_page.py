@@ -141,7 +141,7 @@ def test_search_finds_a_function_by_an_argument(window: Browser, sample: str) ->
     assert window.ask(SHOWN) == ["CountRows", "Greet", "Notify"]
 
 
-def test_a_search_can_be_sent_to_somebody(window: Browser, many: str) -> None:
+def test_a_search_can_be_sent_as_a_link(window: Browser, many: str) -> None:
     window.open(f"{many}/?q=restore&status=removed")
     shown = window.ask(SHOWN)
     assert shown
@@ -272,7 +272,7 @@ class EvilArgs(Args):
 
 
 class EvilOutputs(Outputs):
-    said: str = Field(description=EVIL)
+    answer: str = Field(description=EVIL)
 
 
 class Evil(Func):

@@ -304,11 +304,11 @@ def test_a_backup_ends_as_it_does_in_kanister(name: str, replay: Replay) -> None
     ours = output_of(found)
     assert ours.keys() == outputs.keys()
     assert without(ours) == without(outputs)
-    told = found["error"]["message"]
+    error = found["error"]["message"]
     for part in sense_of(name, replay.translated(message)):
-        assert part.lower() in told.lower()
+        assert part.lower() in error.lower()
     if state == "complete":
-        assert told == ""
+        assert error == ""
 
 
 def without(outputs: Mapping[str, str]) -> dict[str, str]:
@@ -322,8 +322,8 @@ def sense_of(name: str, message: str) -> list[str]:
     if not message:
         return []
     # Which function that was, ours says in other words.
-    told = re.sub(r"^(null: )?((Required|Checking).*? function \w+\.?: )?", "", message)
-    words, *printed = told.splitlines()
+    text = re.sub(r"^(null: )?((Required|Checking).*? function \w+\.?: )?", "", message)
+    words, *printed = text.splitlines()
     lines = (line.removeprefix("stdout: ").removeprefix("stderr: ").strip() for line in printed)
     return [words.rstrip("."), *(line for line in lines if line)]
 

@@ -23,7 +23,7 @@ from kanister_py.ports.cluster import Cluster
 from kanister_py.wiring import read_functions
 from tests.recorded.test_rendered import CORPUS, RENDERED_AT, _answers, _params
 
-# Functions that are not here yet, and values that whoever recorded made up.
+# Functions that are not here yet, and values that the recording made up.
 _NOT_OF_TEMPLATES = ("InvalidArgs",)
 
 

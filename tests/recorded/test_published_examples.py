@@ -65,9 +65,9 @@ class World(NamedTuple):
 
     def inside(self, pod: str, script: str) -> bytes:
         with self.cluster.exec(pod, ["bash", "-c", script], namespace="app") as session:
-            said = b"".join(chunk.data for chunk in session)
-            assert session.exit_code == 0, said
-        return said
+            output = b"".join(chunk.data for chunk in session)
+            assert session.exit_code == 0, output
+        return output
 
     def snapshots(self) -> list[str]:
         """Name the snapshots that are left in the bucket."""

@@ -27,9 +27,7 @@ def test_a_file_that_is_not_there_never_passes(tmp_path: Path) -> None:
         check_golden({"a": 1}, tmp_path / "want.yaml")
 
 
-def test_whoever_asks_for_it_gets_the_file_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_file_is_written_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "new" / "want.yaml"
     monkeypatch.setenv("KANISTER_PY_GOLDEN", "write")
     check_golden({"a": 1}, file)

@@ -13,7 +13,7 @@ import kanister_py.testing
 
 
 def pytest_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest as somebody who has never seen our configuration."""
+    """Run pytest without our configuration."""
     (folder / "pytest.ini").write_text("[pytest]\n")
     return subprocess.run(
         [*(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words)],

@@ -74,7 +74,7 @@ class Timing(NamedTuple):
     log_silence: float = 60.0
     """How long a followed log may be silent before it is asked for again, where it was."""
     ping: float = 10.0
-    """Silence of a command's stream after which is asked whether anybody is there."""
+    """Silence of a command's stream after which a ping asks whether the server is there."""
     unanswered_pings: int = 3
 
 

@@ -54,7 +54,7 @@ class Schemas:
 
     Descriptions are large: only what was asked for is kept. One that the server does not
     give out describes nothing; that is logged once. A server that is away is no answer:
-    what it said last holds, and without that it is an error.
+    its last answer holds, and without one that is an error.
     """
 
     def __init__(self, requests: Requests) -> None:

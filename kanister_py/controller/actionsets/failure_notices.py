@@ -118,17 +118,17 @@ class FailureNotices:
 
     def _named(self, end: RunEnd) -> Sequence[tuple[str, str]]:
         """Give namespace and name of the Secrets: the Schedule's if it says one."""
-        named = self._said_by(SCHEDULES, end.namespace, end.schedule) if end.schedule else ""
+        named = self._secret_of(SCHEDULES, end.namespace, end.schedule) if end.schedule else ""
         if named:
             return [(end.namespace, named)]
         found: dict[tuple[str, str], None] = {}
         for blueprint in dict.fromkeys(each.blueprint for each in end.actions):
             where, _, name = blueprint.rpartition("/")
-            if named := self._said_by(BLUEPRINTS, where or end.namespace, name):
+            if named := self._secret_of(BLUEPRINTS, where or end.namespace, name):
                 found[where or end.namespace, named] = None
         return list(found)
 
-    def _said_by(self, resource: GroupVersionResource, namespace: str, name: str) -> str:
+    def _secret_of(self, resource: GroupVersionResource, namespace: str, name: str) -> str:
         try:
             found = self._tools.cluster.get(resource, name, namespace=namespace)
         except TransientError:
@@ -172,7 +172,7 @@ class FailureNotices:
         if 200 <= status < 300:
             self._count("sent")
             return True
-        # An answer may say anything: its number is all that is told of it.
+        # An answer may say anything: its number is all that is reported of it.
         message = f"The notice of it was answered with {status} by {origin_of(url)}"
         self._tools.tell(waiting.subject, WARNING, "NoticeRefused", message)
         self._count("refused")

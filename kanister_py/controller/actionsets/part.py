@@ -193,7 +193,7 @@ class ActionSets:
         def is_foreign(key: ObjectKey) -> bool:
             return not self._tools.shards.owns(key.namespace)
 
-        # Whoever looks at one now may still begin it.
+        # A thread that looks at one now may still begin it.
         queues = (self._passes.queue, self._chores.queue)
         is_in_hand = any(each.has_in_hand(is_foreign) for each in queues)
         return self.reconciler.put_down(is_foreign) and not is_in_hand

@@ -36,7 +36,7 @@ class ScheduledTime(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """An ActionSet that came to its end, as far as anybody still needs it."""
+    """An ActionSet that came to its end, as far as it is still needed."""
 
     uid: str
     is_complete: bool
@@ -176,7 +176,7 @@ def _made_for(obj: KubeObject) -> ScheduledTime | None:
 
 
 def _ttl_of(spec: Mapping[str, Any], is_complete: bool) -> int | None:
-    """Say how long it is kept after its end: what is said for failures counts for failures."""
+    """Say how long it is kept after its end: failures may have a time of their own."""
     seconds = spec.get("ttlSecondsAfterFinished")
     if not is_complete and spec.get("ttlSecondsAfterFailure") is not None:
         seconds = spec["ttlSecondsAfterFailure"]

@@ -172,7 +172,7 @@ class ActionSetReconciler:
                 active.tell(kept)
             is_done = run.is_done
         if is_done:
-            # Its end can be seen in the cluster before all have been told of it here.
+            # Its end can be seen in the cluster before all of it has been reported here.
             with run.at_rest(_PATIENCE_SECONDS) as is_ours:
                 pass
             if is_ours:
@@ -454,7 +454,7 @@ class ActionSetReconciler:
 
     @property
     def has_untold_ends(self) -> bool:
-        """Whether runs have come to their end that is still being told of."""
+        """Whether runs have come to an end that is still being reported."""
         with self._lock:
             return any(each.run.status.is_final for each in self._active.values())
 

@@ -120,9 +120,9 @@ class RunTeller:
     """Where the lines of phases belong, by the names of the action and the phase."""
     _resolved: set[int] = field(default_factory=set)
     _launched: set[int] = field(default_factory=set)
-    """Actions whose start is told with that of their first phase."""
+    """Actions whose start is reported with that of their first phase."""
     _ended: tuple[str, str] = ("", "")
-    """The end of the last phase, which is told with that of the ActionSet."""
+    """The end of the last phase, which is reported with that of the ActionSet."""
 
     # Lines of phases
 
@@ -279,7 +279,7 @@ class RunTeller:
 
     @property
     def _trace_id(self) -> str:
-        """The trace that tells of the run, which is there before anything is told of it."""
+        """The trace of the run, which is there before anything is reported of it."""
         if self._trace is None:
             self._trace = self._run().trace_id
         return self._trace
@@ -325,7 +325,7 @@ class RunTeller:
         if status.error is None:
             self._log(f"is {status.state}", status)
         else:
-            # Not every failure has been told before: an action that cannot start has no phase.
+            # Not every failure has been logged before: an action that cannot start has no phase.
             self._log(
                 f"is {status.state}: {status.error.message}",
                 status,

@@ -55,8 +55,8 @@ class StatusWriter:
     """Writes the status of one ActionSet, in order, as the journal of its run.
 
     Every write is made over exactly the version that the last one gave. Where
-    somebody has changed something else meanwhile, it is made over that; where
-    somebody has changed the status, two are at work, and this one stops. An object
+    another client has changed something else meanwhile, it is made over that; where
+    one has changed the status, two are at work, and this one stops. An object
     that is gone is not brought back: then there is nobody left to tell.
     """
 
@@ -109,7 +109,7 @@ class StatusWriter:
             self._late = status
             if status.state not in FINAL:
                 if isinstance(outcome, Begun | Launched):
-                    # Nothing has acted yet: whoever comes after us begins likewise.
+                    # Nothing has acted yet: the controller that comes after us begins likewise.
                     return
                 if isinstance(outcome, PhaseProgressed):
                     left = self._wrote_at + PROGRESS_SECONDS - self._clock.monotonic()
@@ -309,7 +309,7 @@ def _slim(obj: KubeObject) -> tuple[dict[str, Any], KubeObject]:
     """Keep of an object what later writes need, and how its status was left, as it lies there.
 
     Of annotations the first has only that there are some. The second is read only if
-    somebody gets in between.
+    another write gets in between.
     """
     metadata = obj["metadata"]
     slim = {key: metadata[key] for key in metadata if key in _SLIM}

@@ -127,7 +127,7 @@ class Changes:
             self._ask(Task(Role.DEFINITION, DEFINITIONS, key))
 
     def _on_function(self, key: ObjectKey, old: _Maybe, new: _Maybe) -> None:
-        if _is_said_differently(old, new):
+        if _is_changed_beyond_status(old, new):
             self._ask(Task(Role.FUNCTION, FUNCTIONS, key))
 
     def _on_endpoints(self, _key: ObjectKey, old: _Maybe, new: _Maybe) -> None:
@@ -148,12 +148,12 @@ class Changes:
         new: _Maybe,
     ) -> None:
         if resource != served.resource:
-            if _is_said_differently(old, new):
+            if _is_changed_beyond_status(old, new):
                 self._ask(Task(Role.CLAIM, resource, key))
             return
         # What its own pass wrote asks for none; what it is composed of may be one of its kind.
         is_ours = new is not None and self._seen.is_own_write(resource, new, in_own_pass=True)
-        if not is_ours and _is_said_differently(old, new):
+        if not is_ours and _is_changed_beyond_status(old, new):
             self._ask(Task(Role.COMPOSITE, resource, key))
         self._tell_claim(served, new or old)
 
@@ -167,7 +167,7 @@ class Changes:
     def _on_composition(self, key: ObjectKey, old: _Maybe, new: _Maybe) -> None:
         if new is None:
             self._world.forget_composition(key.name)
-        if not _is_said_differently(old, new):
+        if not _is_changed_beyond_status(old, new):
             return
         if self._settings.uses_revisions:
             self._ask(Task(Role.COMPOSITION, COMPOSITIONS, key))
@@ -180,7 +180,7 @@ class Changes:
             return
         if not self._seen.is_own_write(COMPOSITION_REVISIONS, new):
             was = status_of(old or {}).get("conditions")
-            if was != status_of(new).get("conditions") or _is_said_differently(old, new):
+            if was != status_of(new).get("conditions") or _is_changed_beyond_status(old, new):
                 self._check(new)
         if spec_of(old or {}).get("revision") != spec_of(new).get("revision"):
             self._looks.tell_followers(facts)
@@ -200,7 +200,7 @@ class Changes:
             self._tell_users_of_function(function)
         # What a package is made for is nothing to those who install and run it.
         is_same = was._replace(capabilities=()) == now._replace(capabilities=())
-        if is_same and not _is_said_differently(old, new):
+        if is_same and not _is_changed_beyond_status(old, new):
             return
         if self._settings.runs_functions:
             self._look_at_runtime(key.name)
@@ -228,7 +228,7 @@ class Changes:
 
 def _is_composed_differently(resource: GroupVersionResource, old: _Maybe, new: _Maybe) -> bool:
     """Say whether a pass that saw the old state of what is composed with may be out of date."""
-    if old is None or new is None or _is_said_differently(old, new):
+    if old is None or new is None or _is_changed_beyond_status(old, new):
         return True
     # Whether a revision of a function serves, and what it is made for, stands in its status.
     return resource == FUNCTION_REVISIONS and revision_of(old) != revision_of(new)
@@ -239,7 +239,7 @@ def _as_meant(revision: FunctionRevision) -> FunctionRevision:
     return revision._replace(is_healthy=False, endpoint="")
 
 
-def _is_said_differently(old: _Maybe, new: _Maybe) -> bool:
+def _is_changed_beyond_status(old: _Maybe, new: _Maybe) -> bool:
     """Say whether anything but the status of an object has changed."""
     if old is None or new is None:
         return True

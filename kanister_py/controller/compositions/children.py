@@ -1,7 +1,7 @@
 """Children of composite resources: applied, given up, and, where they were there, adopted.
 
 An object that another controller owns is refused. One that nobody controls is adopted: it is
-marked, an event says so, and whoever deletes the composite resource leaves it there. It gets no
+marked, an event says so, and it stays there when the composite resource is deleted. It gets no
 owner, so that no collection of garbage can take it. `kanister-py.io/adopt: Refuse` on a
 Composition refuses it instead.
 """

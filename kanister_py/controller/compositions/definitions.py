@@ -111,8 +111,8 @@ def _end(cluster: Cluster, definition: KubeObject) -> DefinitionOutcome:
     if not any(each in finalizers for each in _FINALIZERS):
         return DefinitionOutcome()
     claim = claim_crd_of(definition)
-    # One after the other, and its resources are let go of one by one by whoever serves the
-    # kind: claims need the composite resources that they stand for.
+    # One after the other, and its resources are let go of one by one where the kind is
+    # served: claims need the composite resources that they stand for.
     if claim is not None and _take_away(cluster, claim["metadata"]["name"], definition):
         return DefinitionOutcome(_kind_of(definition, claim), _LOOK_AGAIN_SECONDS)
     if _take_away(cluster, crd_of(definition)["metadata"]["name"], definition):

@@ -98,7 +98,7 @@ class Tracker(Generic[Who]):
 
     @property
     def resources(self) -> set[GroupVersionResource]:
-        """Say which kinds anybody depends on."""
+        """Say which kinds any key depends on."""
         with self._lock:
             return {each[0] for each in self._named} | set(self._wanted)
 

@@ -135,7 +135,7 @@ class Looks:
             # What the cluster made of it is remembered: nobody has to wait for a watch.
             self.tell(task, outcome.changed)
         elif is_unheard:
-            # What it asked for was looked at before anybody could hear of its changes.
+            # What it asked for was looked at before its changes were followed.
             self.tell(task, "what is newly asked for")
         if outcome.is_failed:
             return FAILED
@@ -193,7 +193,7 @@ class Looks:
             self._called[task] = tuple(called_functions(spec_of(composition or {})))
 
     def note_change(self) -> None:
-        """Note that what is composed with has changed, all of it can be seen, users are told."""
+        """Count a change of what is composed with, once it can be seen and its users know."""
         with self._lock:
             self._changes += 1
 

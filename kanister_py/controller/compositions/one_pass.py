@@ -65,12 +65,12 @@ class Pass:
         """Resources whose objects are there, and nobody's: they are adopted in this pass."""
         self.steps: list[dict[str, Any]] = []
         self.results: list[tuple[str, str, str]] = []
-        """What functions said: type, reason and message."""
+        """Results of functions: type, reason and message."""
         self._clock = clock
 
     @cached_property
     def conditions(self) -> Conditions:
-        """Hold what is said in the end: of the generation that is there after all writes."""
+        """Hold the conditions to write in the end, for the generation there is after all writes."""
         made = Conditions(
             self.status.get("conditions") or (),
             text_of_time(self._clock.now()),
@@ -127,8 +127,8 @@ class Pass:
         wanted["conditions"] = self.conditions.as_list()
         if machinery:
             wanted[MACHINERY_KEY] = machinery
-        is_said = says(_without_times(status_of(self.xr)), _without_times(wanted))
-        return None if is_said else wanted
+        is_written = says(_without_times(status_of(self.xr)), _without_times(wanted))
+        return None if is_written else wanted
 
 
 def synced_of(xr: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -248,7 +248,7 @@ class Compositions:
 
     def _look_at_composition_revision(self, key: ObjectKey) -> Look:
         if not self.seen.has_synced(FUNCTION_REVISIONS):
-            # Who has not seen every function would take back what was said of them.
+            # Before every function has been seen, a condition that holds would be taken back.
             return FAILED
         revision = self.seen.known(COMPOSITION_REVISIONS, key)
         if revision is not None:

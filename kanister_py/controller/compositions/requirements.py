@@ -36,7 +36,7 @@ class ClusterSource:
     """Objects and schemas of custom kinds from watch caches, and Secrets as they are now.
 
     Schemas of all other kinds are those that the cluster publishes. Those of custom
-    kinds are what their definitions say: the same, as soon as somebody says it.
+    kinds are those of their definitions: the same, before the cluster publishes them.
     """
 
     def __init__(self, cluster: Cluster, seen: Seen, *, gives_resources: bool = True) -> None:

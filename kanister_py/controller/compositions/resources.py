@@ -66,7 +66,7 @@ POLL_INTERVAL: Final = "crossplane.io/poll-interval"
 RECONCILE_REQUESTED: Final = "crossplane.io/reconcile-requested-at"
 _LEAST_POLL_SECONDS: Final = 1.0
 _SOON_SECONDS: Final = 1.0
-"""Functions that take longer are not called a second time before anything is said."""
+"""Functions that take longer are not called a second time before the status is written."""
 _LOG: Final = logging.getLogger(__name__)
 
 
@@ -131,8 +131,8 @@ class CompositeReconciler:
         that no change of it goes unheard.
         `flooded_by` says whose changes are so many that not each of them is followed at once.
         One whose kind ends takes along what it composed: nobody collects what is owned by
-        a kind that is gone. Who `is_patient` is not told of a function that is away for a
-        moment, if all was well.
+        a kind that is gone. With `is_patient`, a function that is away for a
+        moment is not reported, if all was well.
         """
         run = Pass(xr, self._clock, flooded_by, track)
         annotations = annotations_of(xr)
@@ -156,7 +156,7 @@ class CompositeReconciler:
                 )
             return self._carry_out(run, chosen, observed, composed)
         except Conflict:
-            # Somebody was faster: nobody's news, look again.
+            # Another client was faster: nobody's news, look again.
             raise
         except KanisterError as error:
             return self._say_failure(run, error, ())
@@ -183,7 +183,7 @@ class CompositeReconciler:
     def _let_go(self, run: Pass, *, is_kind_ending: bool) -> Outcome:
         """Let a composite resource end: what it composed is its own, and ends after it.
 
-        Unless whoever deleted it wants that left: where its kind ends, too, nobody else
+        Unless the user who deleted it wants that left: where its kind ends, too, nobody else
         takes it along.
         """
         finalizers = run.metadata.get("finalizers") or []
@@ -344,7 +344,7 @@ class CompositeReconciler:
         )
 
     def _tell_results(self, run: Pass, composed: Composed) -> None:
-        """Tell what functions said, each thing once in a pass."""
+        """Report the results of functions, each one once in a pass."""
         results = [(each.type, each.reason, each.message) for each in composed.events]
         results += [
             (WARNING, each.reason, each.message)
@@ -375,7 +375,7 @@ class CompositeReconciler:
         """Compose over what the cluster made of what was just written.
 
         So the status that is written says how it is, not how it was. None leaves that to the
-        next pass: where it fails, which is told then, and where people would wait for it.
+        next pass: where it fails, which is reported then, and where people would wait for it.
         """
         if sum(each.seconds for each in composed.outcomes) > _SOON_SECONDS:
             return None

@@ -77,7 +77,7 @@ def reconcile_composition(cluster: Cluster, name: str, tell: Tell) -> str:
 
 
 def _is_foreign(revision: KubeObject, composition: KubeObject) -> bool:
-    """Say whether somebody else controls a revision; an owner that was made anew does not."""
+    """Say whether another owner controls a revision; an owner that was made anew does not."""
     owner = controller_of(revision)
     if owner is None or is_controlled_by(revision, composition):
         return False
@@ -102,7 +102,7 @@ def _raise(
     cluster: Cluster, revision: KubeObject, number: int, subject: Subject, tell: Tell
 ) -> str:
     metadata = revision["metadata"]
-    # Over this very version: whoever else has raised one meanwhile makes us look again.
+    # Over this very version: a controller that raised one meanwhile makes us look again.
     cluster.patch(
         COMPOSITION_REVISIONS,
         metadata["name"],
@@ -130,7 +130,7 @@ def _create(
     try:
         cluster.create(_revision_of(composition, name, identity, number))
     except AlreadyExists:
-        # Another controller was faster, or the name is somebody else's: look again.
+        # Another controller was faster, or the name is another Composition's: look again.
         found = cluster.get(COMPOSITION_REVISIONS, name)
         labels = labels_of(found)
         if labels.get(COMPOSITION_NAME_LABEL) == owner:

@@ -103,7 +103,7 @@ class Share:
         return self._slim(obj, served) if is_claimed or self._shards.holds_whole else None
 
     def _slim(self, obj: KubeObject, served: Served) -> Slim:
-        """Keep what a claim is told by, and which revision of a Composition is held."""
+        """Keep the reference to the claim, and which revision of a Composition is held."""
         is_legacy = served.kind.is_legacy
         machinery = machinery_of(obj, legacy=is_legacy)
         wishes = {key: machinery[key] for key in WISHES if key in machinery}

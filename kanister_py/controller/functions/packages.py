@@ -228,7 +228,7 @@ class FunctionReconciler:
     def _number(
         self, function: KubeObject, revisions: list[KubeObject], found: _Found
     ) -> list[KubeObject]:
-        # By its package, and over that by whoever installed it.
+        # Labels of its package, and over them those of the Function.
         labels = labels_that_count({**found.package.labels, **labels_of(function)})
         identity = function_identity(found.digest, labels)
         existing = {each["metadata"]["name"]: _numbered(each, function) for each in revisions}
@@ -291,7 +291,7 @@ class FunctionReconciler:
     def _install_needed(self, function: KubeObject, package: FunctionPackage) -> None:
         """Install the Functions that a package needs and nobody has installed.
 
-        What cannot be had is said, and keeps the Function itself from nothing.
+        What cannot be had is reported, and keeps the Function itself from nothing.
         """
         spec = spec_of(function)
         if spec.get("skipDependencyResolution"):
@@ -338,7 +338,7 @@ class FunctionReconciler:
         return name
 
     def _say_capabilities(self, revision: KubeObject, package: FunctionPackage) -> KubeObject:
-        """Say what a package is made for; whoever made its revision may have died before that."""
+        """Say what a package is made for: a crash may have left its revision without that."""
         status = status_of(revision)
         if status.get("capabilities"):
             return revision
@@ -365,7 +365,7 @@ class FunctionReconciler:
             self._tell(subject_of(function), NORMAL, "UpdateRevision", message)
         return updated
 
-    # Who serves, who goes, and what is said of it
+    # Which revisions serve, which go, and what the status says of it
 
     def _settle(
         self, function: KubeObject, revisions: Sequence[KubeObject], found: _Found | None

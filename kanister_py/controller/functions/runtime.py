@@ -1,6 +1,6 @@
 """Runtime of functions: something that answers for each active revision, and how it fares.
 
-A revision is run by a Deployment of ours, in this process, or by somebody else. What is
+A revision is run by a Deployment of ours, in this process, or by users themselves. What is
 no longer active goes on for a while: calls under way end before its pods do.
 """
 
@@ -46,7 +46,7 @@ from kanister_py.core.revisions.stand_ins import choose_for_package
 from kanister_py.ports.cluster import KubeObject, Propagation, find
 
 ENDPOINT: Final = "kanister-py.io/endpoint"
-"""Where a revision answers that somebody else runs."""
+"""Where a revision answers that users run themselves."""
 
 _DEFAULT_CONFIG: Final = "default"
 _LOOKS_AGAIN_SECONDS: Final = 10.0

@@ -61,7 +61,7 @@ class _Circuit(Generic[Key]):
 class Breakers(Generic[Key]):
     """Knows which revisions of functions answer, and who waits for one that does not.
 
-    Whoever waits is looked at again as soon as it answers; until then one of them is
+    What waits is looked at again as soon as the function answers; until then one of them is
     looked at every few seconds, whose call is the one that tries it.
     """
 
@@ -169,7 +169,7 @@ class Breakers(Generic[Key]):
             circuit = self._circuits.get(revision)
             if circuit is None:
                 return
-            # It has rung: whoever waits from now on needs another one.
+            # It has rung: what waits from now on needs another one.
             circuit.alarm = None
             if not circuit.waiting:
                 return

@@ -2,7 +2,7 @@
 
 They live in Secrets, which every replica reads and any of them renews. An authority's
 Secret holds `tls.crt` and `tls.key`, which sign; `next.crt` and `next.key`, which will;
-and `former.crt`, which did and is still trusted. One that somebody else has put there is
+and `former.crt`, which did and is still trusted. One that another program has put there is
 taken as it is.
 """
 
@@ -133,7 +133,7 @@ class CertificateKeeper:
     def _facts(self, data: Mapping[str, str], name: str) -> AuthorityFacts:
         current = KeyPair(data.get("tls.crt", ""), data.get("tls.key", ""))
         if current.certificate and not self._fits(current):
-            # Somebody put it there: made anew, it would break everybody who trusts it.
+            # Another program put it there: made anew, it would break every client that trusts it.
             raise AuthorityUnusable(name)
         following = KeyPair(data.get("next.crt", ""), data.get("next.key", ""))
         return AuthorityFacts(

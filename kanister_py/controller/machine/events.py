@@ -218,7 +218,7 @@ class EventPoster:
                     namespace=before.subject.namespace,
                 )
             except NotFound:
-                # Events live for an hour: it is told anew.
+                # Events live for an hour: it is posted anew.
                 pass
             else:
                 return

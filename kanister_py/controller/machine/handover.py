@@ -1,7 +1,7 @@
 """Handover of composing between Deployments: one process of a cluster composes at a time.
 
-ActionSets and compositions may be led apart or together, under Leases of two names. Whoever
-holds one notes on it what it acts on; a holder of before these notes may act on everything.
+ActionSets and compositions may be led apart or together, under Leases of two names. The
+holder of one notes on it what it acts on; one of before these notes may act on everything.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def await_composer(
     changed: Condition,
     is_stopping: Callable[[], bool],
 ) -> None:
-    """Wait for as long as anybody composes under another Lease, or its shards', and renews it."""
+    """Wait while another process composes under another Lease, or its shards', and renews it."""
     seen: dict[str, Sighting] = {}
     logged = ""
     while not is_stopping():

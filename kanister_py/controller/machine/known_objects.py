@@ -111,7 +111,7 @@ class Seen:
                     written = self._written.get((resource, key))
                     if written is not None and _version(new) == _version(written):
                         del self._written[resource, key]
-                # Each state is told of once.
+                # Each state is reported once.
                 self._own_versions.pop((resource, key, _version(new)), None)
 
         def listed(version: str) -> None:
@@ -143,7 +143,7 @@ class Seen:
         return obj if kept is not None and isinstance(obj, Slim) else kept
 
     def sift(self) -> None:
-        """Let go of what is another replica's by now; it has not ended, and nobody is told."""
+        """Let go of what is another replica's by now; it has not ended, so nothing is reported."""
         with self._lock:
             stores = dict(self._stores)
         for resource, store in stores.items():
@@ -320,7 +320,7 @@ class Seen:
     def _forget_older(
         self, resource: GroupVersionResource, key: ObjectKey, new: KubeObject | None
     ) -> None:
-        """Forget what we wrote before anybody hears of something newer."""
+        """Forget what we wrote before a newer state is reported."""
         with self._lock:
             written = self._written.get((resource, key))
             if written is None or (new is not None and _version(new) == _version(written)):

@@ -19,7 +19,7 @@ _MOST_RESULTS: Final = 50
 
 
 class LastPass(NamedTuple):
-    """One run of a pipeline: its steps, what they said, and what was wrong."""
+    """One run of a pipeline: its steps, their results, and what was wrong."""
 
     time: datetime
     outcomes: tuple[StepOutcome, ...]

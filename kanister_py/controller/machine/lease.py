@@ -1,7 +1,7 @@
 """Lease: which of several replicas may act, for as long as it keeps renewing it.
 
-Nobody compares clocks with anybody: a holder counts from before it asked for its last
-renewal, everybody else from when they saw it. So a holder that cannot renew has
+Replicas do not compare clocks: a holder counts from before it asked for its last
+renewal, every other replica from when it saw it. So a holder that cannot renew has
 stopped before the first of the others may begin.
 """
 
@@ -298,7 +298,7 @@ class Leadership:
             self._give_back()
 
     def abandon(self) -> None:
-        """Stop acting without a word to anybody, as a process does that is killed."""
+        """Stop acting without a word to other replicas, as a process does that is killed."""
         with self._changed:
             self._is_closed = True
             self._is_held = False

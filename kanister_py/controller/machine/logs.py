@@ -63,7 +63,7 @@ class TextLines(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 # as logging calls it
-        # Whoever wrote what is quoted here: it must not steer the terminal of who reads it.
+        # Text of any user may be quoted here: it must not steer the terminal of the reader.
         return visible(super().formatMessage(record))
 
     def format(self, record: logging.LogRecord) -> str:

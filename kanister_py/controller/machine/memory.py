@@ -43,7 +43,7 @@ class MemoryGate:
             self._look(self._memory)
             if not self._is_short:
                 return ""
-            # The numbers are in the log: whoever waits says one thing for as long as it does.
+            # The numbers are in the log: this message stays the same while memory is short.
             return f"Waits for memory: most of {mebibytes(self.limit_bytes)} is in use"
 
     def _look(self, memory: ProcessMemory) -> None:
@@ -53,7 +53,7 @@ class MemoryGate:
         self._looked_at = now
         used = memory.used_bytes()
         if used >= self._threshold:
-            # What is only kept for later, by whoever hands out memory, is no use of it.
+            # Memory that the allocator only keeps for later does not count as used.
             memory.give_back()
             used = memory.used_bytes()
         was_short, self._is_short = self._is_short, used >= self._threshold

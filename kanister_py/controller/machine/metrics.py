@@ -31,7 +31,7 @@ REFUSED: Final = "refused"
 
 OTHER: Final = "other"
 MOST_LABEL_SETS: Final = 1_000
-"""How many runs and phases are told apart by what people call them; the rest are `other`."""
+"""The most label sets that names chosen by users may make; the rest count as `other`."""
 
 
 class Act(NamedTuple):
@@ -248,7 +248,7 @@ class _Gauge(Collector):
 
 
 class _Capped(Generic[_Metric]):
-    """A metric of which so many label sets that people choose are told apart, and no more."""
+    """A metric with a limit on label sets that users choose; the rest count as `other`."""
 
     def __init__(self, metric: _Metric, on_other: Callable[[], None]) -> None:
         self._metric = metric

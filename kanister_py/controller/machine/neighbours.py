@@ -34,7 +34,7 @@ CROSSPLANE: Final = Neighbour("Crossplane", "crossplane", ("crossplane/crossplan
 def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> bool:
     """Refuse to act where Kanister's own controller runs: it would run everything as well.
 
-    An empty namespace means all. Where it may not be asked, it is said that nobody knows;
+    An empty namespace means all. One that may not be read gets a warning in the log; the result
     says whether everything could be seen, so that it is worth to look again.
     """
     sees_all = True

@@ -16,8 +16,8 @@ _LOG: Final = logging.getLogger(__name__)
 class Repeating:
     """Does something again and again; what goes wrong is tried the next time.
 
-    `what` says for the log what is done. At first it waits for `first_seconds`: whoever
-    starts has more urgent things to do. The work may say itself when it is due again.
+    `what` says for the log what is done. At first it waits for `first_seconds`: a process
+    that starts has more urgent things to do. The work may say itself when it is due again.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Repeating:
             self._on_error(error)
             _LOG.info("%s must wait: %s", self._what.capitalize(), error.message)
             return self._retry_seconds
-        except Exception:  # noqa: BLE001 # what somebody wrote into an object must not end it
+        except Exception:  # noqa: BLE001 # what a user wrote into an object must not end it
             _LOG.exception("%s fell over", self._what.capitalize())
             return self._retry_seconds
         return self._every_seconds if again is None else again

@@ -1,7 +1,7 @@
 """Rewrites in turn: two loops of this controller that undo each other's writes to an object.
 
 Both are wrong about who decides: a bug, but one that would write for as long as the
-process lives. So one of the two loops is stopped for a while, which is said aloud.
+process lives. So one of the two loops is stopped for a while, as log and event say.
 """
 
 from __future__ import annotations

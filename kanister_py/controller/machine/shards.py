@@ -37,7 +37,7 @@ class Hooks(NamedTuple):
     """What a replica does when its share changes.
 
     `take_up` looks at all that it owns; `put_down` leaves what it does not own any more, and
-    says whether nothing of that is in anybody's hands; `forget` follows once it is not held.
+    says whether no thread works on any of that now; `forget` follows once it is not held.
     """
 
     take_up: Callable[[], None]
@@ -223,7 +223,7 @@ class Shards(HeldShards):
             each.close()
 
     def abandon(self) -> None:
-        """Stop acting without a word to anybody, as a process does that is killed."""
+        """Stop acting without a word to other replicas, as a process does that is killed."""
         self.withdraw()
         for each in (self._own, *tuple(self._held.values())):
             each.abandon()

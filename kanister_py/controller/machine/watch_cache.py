@@ -91,7 +91,7 @@ class Store(Generic[T]):
     def tell_by_age(self, age_of: Callable[[T], datetime]) -> None:
         """Tell what a list holds from the oldest on; a cluster lists by name. To be called first.
 
-        At the start that goes over all namespaces together: nothing is told before each of
+        At the start that goes over all namespaces together: nothing is passed on before each of
         them has answered, be it that it cannot be read.
         """
         self._age_of = age_of
@@ -121,7 +121,7 @@ class Store(Generic[T]):
                 feed.list_anew()
 
     def sift(self, judge: Callable[[T], T | None]) -> None:
-        """Replace what is kept by what is to be kept of it from now on; nobody is told."""
+        """Replace what is kept by what is to be kept of it from now on; no change is reported."""
         for key, kept in self.items():
             left = judge(kept)
             with self._lock:
@@ -189,7 +189,7 @@ class Store(Generic[T]):
                     else:
                         listed.append(change)
         finally:
-            # Of a list that breaks off, too, what has been taken in is told.
+            # What was taken in from a list that breaks off is reported, too.
             self._tell(self._by_age(listed))
             self._release(namespace)
         with self._lock:
@@ -208,7 +208,7 @@ class Store(Generic[T]):
     # Telling of it
 
     def _tell(self, changes: Sequence[_Change[T]]) -> None:
-        # Whoever is told in order must not hear of something new while the old is being told.
+        # Where order counts, nothing new may be reported while the old is still being reported.
         with self._turn if self._age_of is not None else nullcontext():
             if self._awaited:
                 self._held += changes
@@ -233,7 +233,7 @@ class Store(Generic[T]):
 
         def place(change: _Change[T]) -> tuple[bool, datetime | None, ObjectKey]:
             known = change.old if change.new is None else change.new
-            # What is gone, and was never told of, has no age; nobody minds where it stands.
+            # What is gone, and was never reported, has no age; its place does not matter.
             return known is not None, None if known is None else age_of(known), change.key
 
         return sorted(changes, key=place)
@@ -318,7 +318,7 @@ class _Feed:
             except Expired:
                 self._version = ""
             except KanisterError as error:
-                # What has been told until here need not be told again.
+                # What has been reported until here need not be reported again.
                 self._pause(error)
             except Exception:  # noqa: BLE001 # see below
                 # A mistake in what hears of a change must not end the watch.

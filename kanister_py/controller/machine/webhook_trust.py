@@ -100,7 +100,7 @@ class WebhookTrust:
         if not stale:
             return
         patch = [
-            # Should somebody have changed the list meanwhile, the next look does it.
+            # Should another client have changed the list meanwhile, the next look does it.
             {
                 "op": "test",
                 "path": "/metadata/resourceVersion",

@@ -40,7 +40,7 @@ from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
-_SAID: Final = {
+_SKIP_MESSAGES: Final = {
     Reason.MISSED: "Left out the time {time}: it was missed by more than startingDeadline",
     Reason.STILL_RUNNING: "Left out the time {time}: a run is still under way",
 }
@@ -116,7 +116,7 @@ class ScheduleReconciler:
         if schedule.keep.says_anything:
             conditions.append(_retention(plan))
         write_status(self._cluster, self._clock, obj, conditions, status)
-        # Told once it is noted: whoever dies in between tells of it the next time.
+        # Reported once the status is written: a process that dies before leaves both to the next.
         self._say(obj, decision, started)
         self._collect(surplus_runs(runs, schedule.history))
         waits = delete_backups(self._cluster, plan, subject_of(obj), self._tell)
@@ -135,7 +135,7 @@ class ScheduleReconciler:
                 made = None
         if made is None:
             return runs, ""
-        # A watch tells of most within a moment; what was gone before it told is asked for.
+        # A watch shows most within a moment; what was gone before that is asked for.
         there = find(self._cluster, ACTION_SETS, made.name, key.namespace)
         if there is not None and there["metadata"]["uid"] == made.uid:
             return runs, made.name
@@ -179,7 +179,7 @@ class ScheduleReconciler:
         except (NotFound, Conflict):
             return
 
-    # What is said
+    # Events and conditions
 
     def _refuse(self, obj: KubeObject, error: InvalidDocument) -> Look:
         why = "; ".join(f"{each.path}: {each.message}" for each in error.problems)
@@ -210,7 +210,7 @@ class ScheduleReconciler:
             self._tell(subject_of(obj), NORMAL, "Started", f"Made ActionSet {started}")
         elif decision.act is Act.SKIP and decision.time is not None:
             self._count(obj, SKIPPED)
-            message = _SAID[decision.reason].format(time=text_of_time(decision.time))
+            message = _SKIP_MESSAGES[decision.reason].format(time=text_of_time(decision.time))
             self._tell(subject_of(obj), WARNING, str(decision.reason), message)
 
 

@@ -87,6 +87,6 @@ def _begin(cluster: Cluster, deletion: Deletion, backup: KubeObject) -> bool:
     try:
         cluster.create(deletion_of(deletion, backup, read_blueprints(cluster, backup)))
     except AlreadyExists:
-        # It is seen before long; whoever made it goes on with it.
+        # It is seen before long; the replica that made it goes on with it.
         return False
     return True

@@ -99,7 +99,7 @@ def read_status_data(obj: Mapping[str, Any]) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return dict(data)
     joined = _joined(dict(data), rest)
-    # Anybody may write an annotation.
+    # Any client may write an annotation.
     return joined if isinstance(joined, dict) else dict(data)
 
 

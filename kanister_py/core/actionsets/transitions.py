@@ -433,7 +433,7 @@ def _first_error(
 ) -> RunError:
     """Say why the ActionSet failed: the first failure counts.
 
-    That a deferred phase failed, too, is said after what failed before it in its own action.
+    A deferred phase that failed, too, is named after what failed before it in its own action.
     """
     error = phase.error
     assert error is not None

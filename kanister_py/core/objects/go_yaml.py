@@ -31,7 +31,7 @@ from kanister_py.patterns import pattern_of
 
 _WIDTH: Final = 80
 _LONGEST_KEY_BYTES: Final = 128
-# Numbers of two versions of YAML. Most texts are told apart by their first sign.
+# Numbers of two versions of YAML. For most texts the first character decides.
 _NUMBER: Final = pattern_of(
     r"""(?:
     [-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)

@@ -96,7 +96,7 @@ def _fields() -> Mapping[str, Mapping[str, str]]:
 
 
 # Types, the type of some of their fields, these fields. `strings` is a map of texts; `object`
-# a map whose inside is left to whoever reads it.
+# a map whose inside is left to its reader.
 _TABLE: Final = """
 PodSpec string dnsPolicy hostname hostnameOverride nodeName preemptionPolicy priorityClassName
 PodSpec string restartPolicy runtimeClassName schedulerName serviceAccount serviceAccountName

@@ -17,7 +17,7 @@ def _load() -> None:
     compiled = re.compile
 
     def compile_others(text: Any, flags: Any = 0) -> Any:
-        # Whoever else compiles a pattern meanwhile gets it as ever.
+        # Other modules that compile a pattern meanwhile get it as ever.
         asking = sys._getframe(1).f_globals.get("__name__", "")  # noqa: SLF001 - of Python itself
         make = pattern_of if asking.startswith("yaml.") else compiled
         return make(text, flags)

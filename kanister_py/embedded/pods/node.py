@@ -39,7 +39,7 @@ Bind = Callable[[Cluster, KubeObject, str], None]
 
 
 def bind_by_patch(cluster: Cluster, pod: KubeObject, node: str) -> None:
-    """Put a pod on a node where the cluster lets anybody write its spec."""
+    """Put a pod on a node where the cluster lets every client write its spec."""
     metadata = pod["metadata"]
     cluster.patch(
         PODS,

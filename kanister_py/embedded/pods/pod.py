@@ -125,7 +125,7 @@ class PodRun:
         try:
             self._report()
         except Exception as error:  # noqa: BLE001 # nobody else tells of the end of this pod
-            reason, message = _told_defect(self._name, error)
+            reason, message = _log_defect(self._name, error)
             with suppress(Exception):
                 self._report_status({"phase": "Failed", "reason": reason, "message": message})
         self._wait_for_stop()
@@ -141,7 +141,7 @@ class PodRun:
             # A full disk, a folder that went away.
             self._failure = ("NodeError", str(error))
         except Exception as error:  # noqa: BLE001 # who waits for the pod would wait for ever
-            self._failure = _told_defect(self._name, error)
+            self._failure = _log_defect(self._name, error)
 
     def _prepare(self) -> bool:
         """Lay out the volumes, and wait for those that are not there yet."""
@@ -319,7 +319,7 @@ class PodRun:
         return "Succeeded" if all(one.has_succeeded for one in self._mains) else "Failed"
 
 
-def _told_defect(name: str, error: Exception) -> tuple[str, str]:
+def _log_defect(name: str, error: Exception) -> tuple[str, str]:
     """Write a defect of ours to the log, and give what the status of its pod says of it."""
     _LOG.error("Pod %s failed by a fault of ours", name, exc_info=error)
     return ("NodeError", f"This is a defect of kanister-py: {type(error).__name__}: {error}")

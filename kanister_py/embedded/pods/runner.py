@@ -77,7 +77,7 @@ class ProcessPodRunner:
                 return
             run = PodRun(pod, self._setup, sources, report)
             self._runs[uid] = run
-            # Before anybody can close the runner, who waits for the end of what has begun.
+            # Before another thread can close the runner, which waits for pods that have begun.
             run.start()
 
     def stop(self, uid: str, grace_seconds: float, done: Callable[[], None]) -> None:

@@ -262,7 +262,7 @@ class KeyedRepository:
             try:
                 self.run("init")
             except CommandFailed as failed:
-                # Somebody else was as fast: two pods of one workload, say.
+                # Another client was as fast: two pods of one workload, say.
                 if "already" not in failed.message:
                     raise
 

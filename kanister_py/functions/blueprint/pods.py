@@ -35,7 +35,7 @@ from kanister_py.values import NamedTuple
 JOB_PREFIX: Final = "kanister-job-"
 CREATED_BY: Final = {"createdBy": "kanister"}
 ATTEMPT_LABEL: Final = "kanister-py.io/attempt"
-"""Holds the run key without a part, by which pods that are told apart by one are found again."""
+"""Holds the run key without a part, by which pods that have one are found again."""
 _SECURE_VARIABLE: Final = "SECURE_DEFAULTS_FOR_JOB_PODS"
 
 
@@ -82,7 +82,7 @@ class PodArgs(Args):
 
 
 class Job(NamedTuple):
-    """A pod as a function wants it, before anybody's overrides.
+    """A pod as a function wants it, before any overrides.
 
     `override` is the ActionSet's, and wins over the phase's. `part` tells the pods of one
     phase apart.
@@ -202,7 +202,7 @@ def _create_or_adopt(
     metadata = pod["metadata"]
     place = metadata["name"], metadata["namespace"]
     if ctx.may_have_forgotten and not is_repeatable and not is_there(ctx, *place):
-        # Its command may have run, as far as anybody knows: it is not run again unasked.
+        # Its command may have run, as far as is known: it is not run again unasked.
         raise PhaseInterrupted(function)
     try:
         return ctx.cluster.create(pod)
@@ -223,7 +223,7 @@ def _create_or_adopt(
     if labels.get(RUN_LABEL) != metadata["labels"][RUN_LABEL]:
         raise already
     if found["metadata"].get("deletionTimestamp"):
-        # Whoever followed it had seen its end. Only they knew how it ended.
+        # The process that followed it had seen its end, and it alone knew how it ended.
         raise PhaseInterrupted(function)
     return found
 

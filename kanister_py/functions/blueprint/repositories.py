@@ -127,7 +127,7 @@ class HelperFunc(PodFunc):
         job = Job(self.pod_prefix, namespace, spec, args, params.facts.pod_override, part=part)
         with running(ctx, self.name, pod_of(ctx, params, job)) as pod:
             if ctx.is_taken_up:
-                # A command may still be at work in there, as far as anybody knows.
+                # A command may still be at work in there, as far as is known.
                 raise PhaseInterrupted(self.name)
             pod.wait_until_ready()
             target = Target(pod.namespace, pod.name, pod.main_container)

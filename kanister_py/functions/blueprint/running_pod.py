@@ -45,7 +45,7 @@ class PodFailed(UsageError):
 
 
 class PodGone(UsageError):
-    """Somebody deleted a pod that a function was following."""
+    """A pod was deleted while a function was following it."""
 
     reason = "PodGone"
 
@@ -92,7 +92,7 @@ class RunningPod:
         self._namespace: str = pod["metadata"]["namespace"]
         self._limit = TimeLimit(ctx, timeout, _created_at(pod, ctx))
         self._is_stranded = False
-        self._waits_told: set[str] = set()
+        self._logged_waits: set[str] = set()
 
     @property
     def name(self) -> str:
@@ -144,8 +144,8 @@ class RunningPod:
         found = _what_waits(status)
         why = _text_of(found)
         # A reason without a message is the usual course of a pod that is about to start.
-        if found[1].get("message") and why not in self._waits_told:
-            self._waits_told.add(why)
+        if found[1].get("message") and why not in self._logged_waits:
+            self._logged_waits.add(why)
             self._ctx.log(f"Pod {self._namespace}/{self._name}: {why}")
 
     def _check_node(self, pod: KubeObject) -> None:
@@ -180,7 +180,7 @@ class RunningPod:
             raise PodNotReady(f"PV {bound_to}, to which PVC {name} is bound, has failed")
 
     def _look(self, get: Callable[[], T]) -> T | None:
-        # Whoever may not see nodes or volumes still may run pods.
+        # An account that may not see nodes or volumes may still run pods.
         try:
             return get()
         except ApiError:
@@ -415,8 +415,8 @@ def _state_of(status: Mapping[str, Any], container: str) -> Mapping[str, Any]:
 def _is_stranded(status: Mapping[str, Any]) -> bool:
     """Say whether a cluster has given up on the node of a pod that has not ended.
 
-    A kubelet that finds a pod not ready says for which reason. Whoever marks the pods of a
-    node that is silent says none.
+    A kubelet that finds a pod not ready says for which reason. The controller that marks
+    the pods of a silent node says none.
     """
     if status.get("reason") == "NodeLost":
         return True

@@ -164,7 +164,7 @@ def _traces(workload: Mapping[str, Any]) -> dict[str, Any]:
 
 def why_not_at_rest(cluster: Cluster, target: Target) -> str:
     """Say what keeps a workload from having the pods it shall have; nothing if it has them."""
-    # The pods come first: a cluster that runs none is refused before anybody waits.
+    # The pods come first: a cluster that runs none is refused before any wait begins.
     pods = cluster.list(PODS, namespace=target.namespace).items
     workload = target.read(cluster)
     if target.resource == STATEFUL_SETS:

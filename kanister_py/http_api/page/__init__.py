@@ -26,7 +26,7 @@ __all__ = ["own_headers", "render_page", "security_headers"]
 def render_page(publication: Publication, discovery: Discovery, revisions: Revisions = ()) -> bytes:
     """Write the page. Everything in it is text of this machine: nothing is fetched to show it."""
     content = content_of(publication, discovery.summaries, discovery.references)
-    # Our own files, and not made of anybody's input.
+    # Our own files, and not made of any user's input.
     style, script = Markup(_text("page.css")), Markup(_text("page.js"))  # noqa: S704 - see above
     installed = [
         {**each, "anchor": f"_installed-{each['name']}"} for each in installed_functions(revisions)

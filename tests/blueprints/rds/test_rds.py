@@ -146,18 +146,18 @@ def slow_snapshots(monkeypatch: pytest.MonkeyPatch, looks: int) -> Iterator[None
         def do_POST(self) -> None:
             asked = self.rfile.read(int(self.headers["content-length"]))
             if left[0] and b"DeleteDBSnapshot" in asked:
-                status, said = 400, BUSY
+                status, body = 400, BUSY
             else:
                 headers = dict(self.headers.items())
                 found = urllib3.request("POST", url, body=asked, headers=headers)
-                status, said = found.status, found.data
+                status, body = found.status, found.data
             if left[0] and b"DescribeDBSnapshots" in asked:
                 left[0] -= 1
-                said = said.replace(b"<Status>available<", b"<Status>creating<")
+                body = body.replace(b"<Status>available<", b"<Status>creating<")
             self.send_response(status)
-            self.send_header("content-length", str(len(said)))
+            self.send_header("content-length", str(len(body)))
             self.end_headers()
-            self.wfile.write(said)
+            self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

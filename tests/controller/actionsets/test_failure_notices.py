@@ -31,7 +31,7 @@ class Notice(NamedTuple):
     body: bytes
 
     @property
-    def told(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.body)
         return found
 
@@ -133,9 +133,9 @@ def test_a_failure_is_told_signed_and_so_is_the_first_success_after(
     assert notice.headers["X-Kanister-Py-Signature"] == f"sha256={signed}"
     assert abs(int(seconds) - time.time()) < 600
     status, uid = world.status("first"), world.get("first")["metadata"]["uid"]
-    told = notice.told
-    assert told.pop("endedAt")
-    assert told == {
+    content = notice.content
+    assert content.pop("endedAt")
+    assert content == {
         "version": 1,
         "event": "failed",
         "namespace": "default",
@@ -159,7 +159,7 @@ def test_a_failure_is_told_signed_and_so_is_the_first_success_after(
         world.until_state("complete", name)
     world.create(actionset("refused", blueprint="backup", action={"name": "no-such"}))
     world.until_state("failed", "refused")
-    events = [(each.told["event"], each.told["actionSet"]) for each in webhook.until(3)[1:]]
+    events = [(each.content["event"], each.content["actionSet"]) for each in webhook.until(3)[1:]]
     assert sorted(events) == [("failed", "refused"), ("recovered", "second")]
     sent(controller, "sent", 3)
 
@@ -182,7 +182,7 @@ def test_a_schedule_says_for_its_runs_where_notices_go(world: World, webhook: We
     labels = {"labels": {SCHEDULE_LABEL: "nightly"}}
     world.create(actionset("night", blueprint="backup", metadata=labels))
     (notice,) = webhook.until(1)
-    assert (notice.path, notice.told["schedule"]) == ("/schedule", "nightly")
+    assert (notice.path, notice.content["schedule"]) == ("/schedule", "nightly")
 
 
 def test_a_receiver_that_is_away_is_tried_again_and_holds_nobody_up(
@@ -229,13 +229,13 @@ def test_notices_go_nowhere_that_the_operator_has_not_allowed(
     world.create(actionset("bad", blueprint="bad"))
     sent(controller, "refused", 1)
     until = time.monotonic() + PATIENCE_SECONDS
-    told: list[str] = []
-    while not told and time.monotonic() < until:
+    messages: list[str] = []
+    while not messages and time.monotonic() < until:
         found = world.cluster.list(EVENTS).items
-        told = [each["message"] for each in found if each["reason"].startswith("NoticeRec")]
-        told += [each["message"] for each in found if each["reason"] == "NoticeRefused"]
+        messages = [each["message"] for each in found if each["reason"].startswith("NoticeRec")]
+        messages += [each["message"] for each in found if each["reason"] == "NoticeRefused"]
         Event().wait(0.005)
-    (message,) = told
+    (message,) = messages
     assert "307" in message if how == "a redirection" else "--notify ORIGIN" in message
     assert elsewhere.notices == []
     assert bool(webhook.notices) is (how == "a redirection")
@@ -251,4 +251,4 @@ def test_a_notice_that_a_killed_controller_did_not_send_is_sent_by_the_next(
     first.stop()
     world.controller(receivers=HttpNotices([webhook.origin]))
     (notice,) = webhook.until(1)
-    assert notice.told["event"] == "failed"
+    assert notice.content["event"] == "failed"

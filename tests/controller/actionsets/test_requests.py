@@ -56,17 +56,17 @@ def cost_of_one(world: World, cluster: Counting) -> list[str]:
     controller = world.controller(cluster)
     acts_on = {"object": {"kind": "Namespace", "name": "shop", "namespace": ""}}
     world.create(actionset("first", action=acts_on))
-    until_told(world, "first")
+    until_last_event(world, "first")
     # What the other parts of the controller list at their start is no cost of the second.
     until(lambda: controller.is_settled)
     cluster.asked.clear()
     world.create(actionset("second", action=acts_on))
-    until_told(world, "second")
+    until_last_event(world, "second")
     controller.stop()
     return sorted(cluster.asked)
 
 
-def until_told(world: World, name: str) -> None:
+def until_last_event(world: World, name: str) -> None:
     """Wait for the last event of an ActionSet, which is the last that is asked for it."""
     with world.cluster.watch(
         EVENTS, namespace="default", timeout_seconds=PATIENCE_SECONDS

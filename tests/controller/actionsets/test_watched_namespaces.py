@@ -10,7 +10,7 @@ from tests.controller.conftest import World, actionset, blueprint, phase
 
 
 class Lagging:
-    """A cluster whose watches of Namespaces tell nothing before somebody lets them."""
+    """A cluster whose watches of Namespaces tell nothing before the test lets them."""
 
     def __init__(self, cluster: Any) -> None:
         self._cluster = cluster

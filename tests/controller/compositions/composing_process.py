@@ -113,11 +113,11 @@ def main(endpoint: str) -> None:
                 for each in conditions_of(obj)
                 if each["type"] == "Synced"
             ]
-            told = {
+            report = {
                 "synced": sum(each["status"] == "True" for each in synced),
                 "said": sorted({each.get("message", "") for each in synced}),
             }
-            sys.stdout.write(f"{json.dumps(told)}\n")
+            sys.stdout.write(f"{json.dumps(report)}\n")
             sys.stdout.flush()
         controller.kill()
 

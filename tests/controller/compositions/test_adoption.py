@@ -64,7 +64,7 @@ def shared(world: World) -> KubeObject:
 
 
 def adoptions(world: World) -> list[str]:
-    return [each for each in world.told if "AdoptResource" in each]
+    return [each for each in world.events if "AdoptResource" in each]
 
 
 def test_what_was_there_is_adopted_with_an_event_and_a_mark(world: World) -> None:
@@ -147,7 +147,7 @@ def test_an_object_of_another_controller_is_refused_and_left_alone(world: World)
     world.until(lambda: world.condition("Synced").get("status") == "False")
     world.until_rest()
     assert shared(world) == before
-    assert any("ConfigMap shared is controlled by Deployment web" in each for each in world.told)
+    assert any("ConfigMap shared is controlled by Deployment web" in each for each in world.events)
 
 
 def test_a_composition_may_refuse_to_adopt(world: World) -> None:
@@ -158,7 +158,7 @@ def test_a_composition_may_refuse_to_adopt(world: World) -> None:
     world.until(lambda: world.condition("Synced").get("status") == "False")
     world.until_rest()
     assert shared(world) == before
-    assert any("is there already" in each for each in world.told)
+    assert any("is there already" in each for each in world.events)
     world.cluster.delete(CONFIG_MAPS, "shared", namespace="default")
     world.until(world.is_ready)
 
@@ -170,5 +170,5 @@ def test_what_one_resource_has_adopted_no_other_one_takes(world: World) -> None:
     world.until(world.is_ready)
     world.say(bucket("other", ("a",)))
     world.until(lambda: world.condition("Synced", "other").get("status") == "False")
-    assert any("was adopted by the composite resource mine" in each for each in world.told)
+    assert any("was adopted by the composite resource mine" in each for each in world.events)
     assert annotations_of(shared(world))[ADOPTED] == world.bucket()["metadata"]["uid"]

@@ -78,7 +78,7 @@ class Office:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.cluster = MemoryCluster(clock=self.clock)
-        self.told: list[str] = []
+        self.events: list[str] = []
         defined = definition()
         defined["metadata"]["uid"] = "defined"
         offered = claim_crd_of(defined)
@@ -95,7 +95,7 @@ class Office:
         self.reconciler = ClaimReconciler(tools, kind)
 
     def _tell(self, _subject: Subject, _kind: str, reason: str, message: str) -> None:
-        self.told.append(f"{reason}: {message}")
+        self.events.append(f"{reason}: {message}")
 
     def look(self, name: str = "orders") -> None:
         self.reconciler.reconcile("shop", name)
@@ -219,14 +219,16 @@ def test_the_status_and_only_the_conditions_that_are_shown_come_back(office: Off
     office.say(claim())
     office.look()
     found = office.composite()
-    said = {"status": "True", "reason": "x", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    condition = {"status": "True", "reason": "x", "lastTransitionTime": "2026-01-01T00:00:00Z"}
     office.cluster.replace_status(
         {
             **found,
             "status": {
                 "address": "db.example.org",
                 "claimConditionTypes": ["Backed"],
-                "conditions": [{**said, "type": each} for each in ("Ready", "Backed", "Inner")],
+                "conditions": [
+                    {**condition, "type": each} for each in ("Ready", "Backed", "Inner")
+                ],
             },
         }
     )
@@ -303,9 +305,9 @@ def test_a_composite_resource_of_another_claim_is_left_alone(office: Office) -> 
     office.say(claim("thief", "us", resourceRef=reference))
     office.look("thief")
     assert office.composite() == theirs
-    (said,) = office.claim("thief")["status"]["conditions"]
-    assert (said["type"], said["status"]) == ("Synced", "False")
-    assert "another claim" in said["message"]
+    (condition,) = office.claim("thief")["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("Synced", "False")
+    assert "another claim" in condition["message"]
     office.cluster.delete(CLAIMS, "thief", namespace="shop")
     office.look("thief")
     assert office.composite() == theirs

@@ -45,9 +45,9 @@ class Rollout:
         self.publish("green", "alpha")
 
     def publish(self, colour: str, channel: str) -> None:
-        said = composition(colour, channel=channel)
-        said["metadata"]["name"] = self.name
-        self._say(said)
+        obj = composition(colour, channel=channel)
+        obj["metadata"]["name"] = self.name
+        self._say(obj)
         known = set(self._revisions.values())
 
         def new() -> list[str]:
@@ -68,17 +68,17 @@ class Rollout:
 
     def claim(self, **spec: Any) -> None:
         """Write the claim as its author does, with all that they say and nothing else."""
-        said = claim(**spec, compositionRef={"name": self.name})
-        said["metadata"]["namespace"] = self.namespace
-        self._say(said)
+        obj = claim(**spec, compositionRef={"name": self.name})
+        obj["metadata"]["namespace"] = self.namespace
+        self._say(obj)
 
-    def adopt(self, spec: dict[str, Any], said: dict[str, Any]) -> None:
+    def adopt(self, spec: dict[str, Any], claim_spec: dict[str, Any]) -> None:
         """Make a composite resource first, and then a claim that takes it on."""
         made = {"apiVersion": API, "kind": "XDatabase", "metadata": {"name": self.name}}
         self._say({**made, "spec": {"region": "eu", "compositionRef": {"name": self.name}, **spec}})
         self.until(lambda: bool(_held(self.cluster.get(COMPOSITES, self.name))))
         reference = {"apiVersion": API, "kind": "XDatabase", "name": self.name}
-        self.claim(**said, resourceRef=reference)
+        self.claim(**claim_spec, resourceRef=reference)
 
     def edit(self, **spec: Any) -> None:
         """Change the composite resource behind the claim's back; None removes."""
@@ -133,7 +133,7 @@ class RolloutInMemory(Rollout):
         world.writes.clear()
         threading.Event().wait(REST_SECONDS)
         assert world.writes == []
-        assert not [each for each in world.told if "RewrittenInTurn" in each]
+        assert not [each for each in world.events if "RewrittenInTurn" in each]
 
 
 @pytest.fixture
@@ -166,9 +166,13 @@ def _edit(holds: str, ref: str = "", **spec: Any) -> Step:
     return Step(lambda rollout: rollout.edit(**spec, **rollout.ref(ref)), holds)
 
 
-def _adopt(holds: str, ref: str = "", said: dict[str, Any] | None = None, **spec: Any) -> Step:
-    """`said` is what the claim says that takes on a composite resource with a spec."""
-    return Step(lambda rollout: rollout.adopt({**spec, **rollout.ref(ref)}, said or {}), holds)
+def _adopt(
+    holds: str, ref: str = "", claim_spec: dict[str, Any] | None = None, **spec: Any
+) -> Step:
+    """`claim_spec` is what the claim says that takes on a composite resource with a spec."""
+    return Step(
+        lambda rollout: rollout.adopt({**spec, **rollout.ref(ref)}, claim_spec or {}), holds
+    )
 
 
 def _selector(selector: dict[str, Any] | None) -> dict[str, Any]:
@@ -232,7 +236,9 @@ ROWS = [
         id="claim, selector, take back",
     ),
     # The policy of the composite resource: the claim's counts
-    pytest.param([_adopt("green", said=MANUAL, **MANUAL)], "green", id="composite, policy, create"),
+    pytest.param(
+        [_adopt("green", claim_spec=MANUAL, **MANUAL)], "green", id="composite, policy, create"
+    ),
     pytest.param([_adopt("green", **MANUAL)], "blue", id="composite, policy, claim follows"),
     pytest.param([_claim("green"), _edit("green", **MANUAL)], "blue", id="composite, policy"),
     pytest.param(

@@ -71,7 +71,7 @@ def one(world: World) -> KubeObject:
     return world.cluster.get(claims.COMPOSITES, "one")
 
 
-def said(world: World) -> str:
+def synced_message(world: World) -> str:
     found = (one(world).get("status") or {}).get("conditions") or ()
     return next((str(each.get("message", "")) for each in found if each["type"] == "Synced"), "")
 
@@ -128,5 +128,5 @@ def test_a_secret_of_somebody_else_is_left_alone_and_told_of(world: World) -> No
     }
     world.cluster.load([theirs])
     world.say(database())
-    world.until(lambda: "login" in said(world))
+    world.until(lambda: "login" in synced_message(world))
     assert secret(world)["data"] == theirs["data"]

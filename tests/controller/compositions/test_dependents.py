@@ -23,7 +23,9 @@ def tracker() -> Tracker[str]:
     return Tracker()
 
 
-def test_whoever_names_an_object_hears_of_it_and_nobody_else(tracker: Tracker[str]) -> None:
+def test_a_dependent_that_names_an_object_hears_of_it_and_nobody_else(
+    tracker: Tracker[str],
+) -> None:
     tracker.track("ann", [SETTINGS])
     tracker.track("bob", [(CONFIG_MAPS, ObjectKey("shop", "other"))])
     assert tracker.who_depends_on(*SETTINGS) == {"ann"}
@@ -43,7 +45,7 @@ def test_whoever_names_an_object_hears_of_it_and_nobody_else(tracker: Tracker[st
         pytest.param(wanted("other"), [None], False, id="in another namespace"),
     ],
 )
-def test_whoever_asks_by_labels_hears_of_what_has_or_had_them(
+def test_a_dependent_that_asks_by_labels_hears_of_what_has_or_had_them(
     tracker: Tracker[str], asked: Wanted, labels: list[dict[str, str] | None], hears: bool
 ) -> None:
     tracker.track("ann", [], [asked])

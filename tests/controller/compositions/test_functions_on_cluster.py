@@ -98,8 +98,8 @@ def test_a_function_that_comes_with_us_serves_as_the_cluster_names_it(world: Wor
     world.until(world.is_ready)
     assert used(world) == names["v0.1.0"]
     found = world.cluster.get(FUNCTIONS, "templates")
-    told = {each["type"]: each["status"] for each in found["status"]["conditions"]}
-    assert told == {"Installed": "True", "Healthy": "True"}
+    conditions = {each["type"]: each["status"] for each in found["status"]["conditions"]}
+    assert conditions == {"Installed": "True", "Healthy": "True"}
     world.until_rest()
     (revision,) = world.cluster.list(COMPOSITION_REVISIONS).items
     (step,) = revision["status"]["composedWith"]
@@ -179,7 +179,7 @@ def test_where_none_can_be_called_the_resource_says_what_there_is(world: World) 
     assert "beta" in world.condition("Synced")["message"]
     world.until(
         lambda: any(
-            each.startswith("Warning") and names["v0.1.0"] in each for each in [*world.told]
+            each.startswith("Warning") and names["v0.1.0"] in each for each in [*world.events]
         )
     )
     world.say(function("v0.1.0", labels={"channel": "beta"}, activeRevisionLimit=1))
@@ -233,8 +233,8 @@ def test_a_revision_that_is_pinned_and_leaves_the_active_ones_is_told_at_once(
     world.until_rest()
     began = time.monotonic()
     world.say(function("v0.2.0", labels={"channel": "alpha"}, activeRevisionLimit=1))
-    told = f"{pinned} (revision 1) is inactive"
-    world.until(lambda: told in world.condition("Synced").get("message", ""))
+    refusal = f"{pinned} (revision 1) is inactive"
+    world.until(lambda: refusal in world.condition("Synced").get("message", ""))
     assert time.monotonic() - began < 30.0
     assert world.condition("Synced")["status"] == "False"
     message = world.condition("Synced")["message"]
@@ -274,17 +274,17 @@ def test_a_deprecated_version_is_told_once_for_a_resource_and_not_at_every_pass(
     ageing.say(bucket())
     ageing.until(ageing.is_ready)
     ageing.until_rest()
-    said = "function-go-templating v0.2.0 is deprecated since release 0.3.0"
+    warning = "function-go-templating v0.2.0 is deprecated since release 0.3.0"
     condition = ageing.condition("DeprecatedFunctions")
     assert (condition["status"], condition["reason"]) == ("True", "FunctionVersionDeprecated")
-    assert said in condition["message"]
+    assert warning in condition["message"]
     found = ageing.bucket()
     found["spec"]["names"] = ["a"]
     ageing.cluster.replace(found)
     ageing.until(lambda: set(ageing.composed()) == {"a"})
     ageing.until_rest()
-    assert len([each for each in ageing.told if said in each]) == 1
-    logged = [each.getMessage() for each in caplog.records if said in each.getMessage()]
+    assert len([each for each in ageing.events if warning in each]) == 1
+    logged = [each.getMessage() for each in caplog.records if warning in each.getMessage()]
     assert len(logged) == 1
     assert logged[0].startswith("XBucket default/mine: ")
     labels = ("function-go-templating", "v0.2.0", "0.5.0")
@@ -316,11 +316,13 @@ def test_a_tag_that_no_version_answers_leaves_the_revision_before_it_in_force(
     names = install(ageing, "v0.1.0", limit=1)
     ageing.say(function("v9.9.9", activeRevisionLimit=1))
 
-    def is_told() -> bool:
-        told = ageing.cluster.get(FUNCTIONS, "templates")["status"]["conditions"]
-        return any("has no version that answers v9.9.9" in each.get("message", "") for each in told)
+    def is_refused() -> bool:
+        conditions = ageing.cluster.get(FUNCTIONS, "templates")["status"]["conditions"]
+        return any(
+            "has no version that answers v9.9.9" in each.get("message", "") for each in conditions
+        )
 
-    ageing.until(is_told)
+    ageing.until(is_refused)
     ageing.say(using())
     ageing.say(bucket())
     ageing.until(ageing.is_ready)
@@ -345,8 +347,8 @@ def test_a_revision_of_a_composition_says_what_its_versions_are_worth(
 
     def condition() -> dict[str, Any]:
         (revision,) = ageing.cluster.list(COMPOSITION_REVISIONS).items
-        told = (revision.get("status") or {}).get("conditions") or ()
-        return next((each for each in told if each["type"] == "ValidPipeline"), {})
+        conditions = (revision.get("status") or {}).get("conditions") or ()
+        return next((each for each in conditions if each["type"] == "ValidPipeline"), {})
 
     ageing.until(lambda: bool(ageing.cluster.list(COMPOSITION_REVISIONS).items and condition()))
     assert (condition()["status"], condition()["reason"]) == (status, reason)
@@ -371,7 +373,7 @@ def serving_tags(world: World) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("tag", "is_strict", "is_healthy", "said"),
+    ("tag", "is_strict", "is_healthy", "complaint"),
     [
         pytest.param("v0.12.3", True, True, "", id="a release that a version stands for"),
         pytest.param("v0.3.0", False, True, "not for v0.3.0", id="another one, and it is said"),
@@ -379,7 +381,7 @@ def serving_tags(world: World) -> list[str]:
     ],
 )
 def test_releases_of_others_run_here_if_a_version_stands_for_them(
-    tag: str, is_strict: bool, is_healthy: bool, said: str
+    tag: str, is_strict: bool, is_healthy: bool, complaint: str
 ) -> None:
     settings = SETTINGS._replace(default_runtime=Runtime.IN_PROCESS, is_strict=is_strict)
     world = World(settings)
@@ -391,21 +393,21 @@ def test_releases_of_others_run_here_if_a_version_stands_for_them(
         theirs["metadata"]["annotations"] = {}
         theirs["spec"]["package"] = package
         world.say(theirs)
-        world.until(lambda: any("RuntimeHealthy" in _told(each) for each in revisions(world)))
+        world.until(lambda: any("RuntimeHealthy" in _conditions(each) for each in revisions(world)))
         (revision,) = revisions(world)
-        health, message = _told(revision)["RuntimeHealthy"]
-        assert (health, said in message) == (str(is_healthy), True)
+        health, message = _conditions(revision)["RuntimeHealthy"]
+        assert (health, complaint in message) == (str(is_healthy), True)
         world.say(using())
         world.say(bucket())
         if is_healthy:
             world.until(world.is_ready)
         else:
             world.until(lambda: "is not healthy" in world.condition("Synced").get("message", ""))
-            assert said in world.condition("Synced")["message"]
+            assert complaint in world.condition("Synced")["message"]
     finally:
         world.close()
 
 
-def _told(obj: KubeObject) -> dict[str, tuple[str, str]]:
+def _conditions(obj: KubeObject) -> dict[str, tuple[str, str]]:
     found = (obj.get("status") or {}).get("conditions") or ()
     return {each["type"]: (each["status"], each.get("message", "")) for each in found}

@@ -199,7 +199,7 @@ class World:
         self.clock = clock or SystemClock()
         self.cluster = cluster or cluster_with_kinds()
         self.writes: list[str] = []
-        self.told: list[str] = []
+        self.events: list[str] = []
         entries = entries or read_functions().registry
         self.runner = calling(function_runner(entries))
         self.alarms = Alarms(self.clock)
@@ -224,7 +224,7 @@ class World:
         self.compositions = Compositions(part, tools, settings)
 
     def _tell(self, _subject: Subject, kind: str, reason: str, message: str) -> None:
-        self.told.append(f"{kind} {reason}: {message}")
+        self.events.append(f"{kind} {reason}: {message}")
 
     def start(self) -> None:
         self.compositions.start()
@@ -259,7 +259,7 @@ class World:
             except NotFound:
                 pass
             pause.wait(0.01)
-        pytest.fail(f"it never came to be: {what or is_so}; told: {self.told[-8:]}")
+        pytest.fail(f"it never came to be: {what or is_so}; told: {self.events[-8:]}")
 
     def until_rest(self) -> None:
         """Wait until nobody has anything to do any more, for a while."""
@@ -279,7 +279,7 @@ class World:
             return True
         with self.alarms._changed:
             first = self.alarms._alarms[0].due if self.alarms._alarms else None
-        return first is None or self.clock.somebody_waits_until(first)
+        return first is None or self.clock.has_waiter_until(first)
 
     def _has_news(self) -> bool:
         """Whether there is something that a watch has not told yet: its thread had no turn."""
@@ -547,7 +547,7 @@ def test_a_paused_resource_is_left_alone_until_it_is_not(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("machinery", "said"),
+    ("machinery", "message"),
     [
         pytest.param({"compositionRef": {"name": "none"}}, "none", id="a composition not there"),
         pytest.param(
@@ -556,11 +556,11 @@ def test_a_paused_resource_is_left_alone_until_it_is_not(world: World) -> None:
     ],
 )
 def test_a_resource_that_cannot_be_composed_says_why(
-    world: World, machinery: dict[str, Any], said: str
+    world: World, machinery: dict[str, Any], message: str
 ) -> None:
     world.say(composition())
     world.say(bucket(**machinery))
-    world.until(lambda: said in world.condition("Synced").get("message", ""))
+    world.until(lambda: message in world.condition("Synced").get("message", ""))
     assert world.condition("Synced")["status"] == "False"
     assert world.composed() == {}
 
@@ -580,27 +580,27 @@ def test_a_change_of_a_composition_costs_a_resource_one_status(world: World) -> 
     # Of the two objects and the status, which is of the generation that the choice has made.
     assert world.writes.count("apply") == 3
     found = world.cluster.get(BUCKETS, "one", namespace="default")
-    told = {each["observedGeneration"] for each in found["status"]["conditions"]}
-    assert told == {found["metadata"]["generation"]}
+    generations = {each["observedGeneration"] for each in found["status"]["conditions"]}
+    assert generations == {found["metadata"]["generation"]}
 
 
 def test_what_keeps_a_resource_from_being_composed_is_logged_once_and_so_is_its_end(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def said(what: str) -> list[str]:
+    def messages(what: str) -> list[str]:
         found = [record.getMessage() for record in caplog.records[:]]
         return [each for each in found if each.startswith(f"XBucket default/mine is {what}")]
 
     caplog.set_level(logging.INFO, "kanister_py")
     world.say(bucket())
-    world.until(lambda: bool(said("not in order: ")))
+    world.until(lambda: bool(messages("not in order: ")))
     asked = bucket()
     asked["metadata"]["annotations"] = {"crossplane.io/reconcile-requested-at": "now"}
     world.say(asked)
     world.until(lambda: world.bucket()["status"].get("lastHandledReconcileAt") == "now")
     world.say(composition())
-    world.until(lambda: bool(said("in order again")))
-    assert len(said("not in order")) == 1
+    world.until(lambda: bool(messages("in order again")))
+    assert len(messages("not in order")) == 1
 
 
 def test_a_resource_keeps_the_composition_that_was_chosen_for_it_though_it_fails(
@@ -628,7 +628,7 @@ def test_a_function_that_is_not_there_says_what_is(world: World) -> None:
     world.say(wrong)
     world.say(bucket())
     world.until(lambda: "function-go-templates" in world.condition("Synced").get("message", ""))
-    world.until(lambda: any("function-go-templates" in each for each in [*world.told]))
+    world.until(lambda: any("function-go-templates" in each for each in [*world.events]))
 
 
 class _RefusesKinds:
@@ -654,14 +654,14 @@ def test_a_definition_whose_schema_the_cluster_refuses_says_so() -> None:
     world.start()
     try:
         world.say(definition())
-        world.until(lambda: any("ApplyCRD" in each for each in world.told), "an event")
+        world.until(lambda: any("ApplyCRD" in each for each in world.events), "an event")
         world.until_rest()
     finally:
         world.close()
-    (said,) = cluster.get(DEFINITIONS, "xbuckets.example.org")["status"]["conditions"]
-    assert (said["type"], said["status"]) == ("Established", "False")
-    assert said["reason"] == "InvalidDefinition"
-    assert "Unsupported value: 'nonsense'" in said["message"]
+    (condition,) = cluster.get(DEFINITIONS, "xbuckets.example.org")["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("Established", "False")
+    assert condition["reason"] == "InvalidDefinition"
+    assert "Unsupported value: 'nonsense'" in condition["message"]
 
 
 def test_a_poll_interval_that_cannot_be_read_is_told_by_the_name_of_its_annotation(
@@ -672,10 +672,10 @@ def test_a_poll_interval_that_cannot_be_read_is_told_by_the_name_of_its_annotati
     made["metadata"]["annotations"] = {"crossplane.io/poll-interval": "banana"}
     world.say(made)
     world.until(world.is_ready)
-    world.until(lambda: any("PollInterval" in each for each in world.told), "a warning")
-    (told, *_) = (each for each in world.told if "PollInterval" in each)
-    assert "metadata.annotations[crossplane.io/poll-interval]" in told
-    assert "banana" in told
+    world.until(lambda: any("PollInterval" in each for each in world.events), "a warning")
+    (warning, *_) = (each for each in world.events if "PollInterval" in each)
+    assert "metadata.annotations[crossplane.io/poll-interval]" in warning
+    assert "banana" in warning
 
 
 def test_a_name_that_is_somebody_elses_leaves_theirs_alone(world: World) -> None:

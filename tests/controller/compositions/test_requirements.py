@@ -379,12 +379,12 @@ def test_a_stored_reference_names_one_place_and_a_digest() -> None:
         "one of configMapRef and ociRef is required": {},
         "should match '@sha256:": {"ociRef": {"package": "r.example.org/team/in:v1"}},
     }
-    for said, ref in wrong.items():
+    for message, ref in wrong.items():
         made = composition()
         (step,) = made["spec"]["pipeline"]
         del step["input"]
         step["inputRef"] = ref
-        with pytest.raises(Invalid, match=said):
+        with pytest.raises(Invalid, match=message):
             cluster.create(made)
 
 

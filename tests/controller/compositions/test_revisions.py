@@ -49,14 +49,14 @@ def cluster() -> MemoryCluster:
 
 
 @pytest.fixture
-def told() -> list[str]:
+def events() -> list[str]:
     return []
 
 
 @pytest.fixture
-def tell(told: list[str]) -> Any:
+def tell(events: list[str]) -> Any:
     def note(_subject: Subject, _kind: str, reason: str, message: str) -> None:
-        told.append(f"{reason}: {message}")
+        events.append(f"{reason}: {message}")
 
     return note
 
@@ -75,7 +75,7 @@ def _numbers(cluster: MemoryCluster) -> dict[int, int]:
 
 
 def test_a_change_makes_a_revision_and_going_back_raises_the_old_one(
-    cluster: MemoryCluster, tell: Any, told: list[str]
+    cluster: MemoryCluster, tell: Any, events: list[str]
 ) -> None:
     names = []
     for size in (1, 2, 1):
@@ -83,7 +83,7 @@ def test_a_change_makes_a_revision_and_going_back_raises_the_old_one(
         names.append(reconcile_composition(cluster, "bucket", tell))
     assert _numbers(cluster) == {1: 3, 2: 2}
     assert names[0] == names[2] != names[1]
-    assert [each.partition(":")[0] for each in told] == [
+    assert [each.partition(":")[0] for each in events] == [
         "CreateRevision",
         "CreateRevision",
         "UpdateRevision",
@@ -178,7 +178,7 @@ def test_revisions_restored_from_a_backup_get_their_owner_again(
 
 
 def test_a_revision_that_somebody_else_controls_is_left_alone_and_told(
-    cluster: MemoryCluster, tell: Any, told: list[str]
+    cluster: MemoryCluster, tell: Any, events: list[str]
 ) -> None:
     _say(cluster, _composition())
     name = reconcile_composition(cluster, "bucket", tell)
@@ -190,7 +190,7 @@ def test_a_revision_that_somebody_else_controls_is_left_alone_and_told(
     # Its name is the one that ours would get.
     assert reconcile_composition(cluster, "bucket", tell).startswith(name)
     assert cluster.get(COMPOSITION_REVISIONS, name) == before
-    assert any("controlled by ConfigMap x" in each for each in told)
+    assert any("controlled by ConfigMap x" in each for each in events)
 
 
 @pytest.mark.parametrize("size", [1, 2])

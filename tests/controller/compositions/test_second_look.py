@@ -58,7 +58,7 @@ def until_composed_with(world: World) -> None:
     world.until(lambda: world.is_ready("first"))
     world.until_rest()
     world.writes.clear()
-    world.told.clear()
+    world.events.clear()
 
 
 @pytest.fixture
@@ -77,7 +77,7 @@ def test_what_is_ready_as_soon_as_it_is_there_takes_three_writes(world: World) -
     world.until_rest()
     # What it refers to, the object, and a status that says that it is ready.
     assert sorted(world.writes) == ["apply", "apply", "patch"]
-    assert [each for each in world.told if "not yet ready" in each] == []
+    assert [each for each in world.events if "not yet ready" in each] == []
     (made,) = world.composed().values()
     assert world.bucket()["status"]["address"] == made["metadata"]["name"]
 
@@ -145,7 +145,7 @@ def test_a_second_look_that_fails_is_told_by_the_next_pass(
     world.until(world.is_ready)
     world.until_rest()
     assert world.runner.refused == 1
-    assert [each for each in world.told if "too large" in each] == []
+    assert [each for each in world.events if "too large" in each] == []
     assert world.condition("Synced")["status"] == "True"
 
 

@@ -187,7 +187,7 @@ def test_a_composite_resource_hears_of_one_that_it_composes_elsewhere(
     for name in NAMES:
         composing.say(store(name))
     until(lambda: len(composing.addresses()) == len(NAMES))
-    # What follows is made by whoever composes the outer one, which sees the inner one whole.
+    # What follows is made by the replica of the outer one, which sees the inner one whole.
     inner = composing.cluster.list(BUCKETS).items
     for each in inner:
         composing.cluster.patch(
@@ -197,12 +197,12 @@ def test_a_composite_resource_hears_of_one_that_it_composes_elsewhere(
 
 
 def test_a_kind_that_is_asked_for_by_labels_is_kept_whole() -> None:
-    cluster, told = MemoryCluster(clock=SystemClock()), []
+    cluster, changes = MemoryCluster(clock=SystemClock()), []
 
     def keep(_resource: GroupVersionResource, obj: KubeObject) -> KubeObject | None:
         return obj if obj["metadata"]["labels"]["of"] == "us" else None
 
-    seen = Seen(cluster, SystemClock(), lambda *change: told.append(change), keep=keep)
+    seen = Seen(cluster, SystemClock(), lambda *change: changes.append(change), keep=keep)
     try:
         for name, of in (("ours", "us"), ("theirs", "them")):
             cluster.create(settings(name, of))
@@ -214,21 +214,21 @@ def test_a_kind_that_is_asked_for_by_labels_is_kept_whole() -> None:
         until(lambda: seen.has_synced(CONFIG_MAPS))
         assert whole(seen, CONFIG_MAPS) == {"ours", "theirs"}
         cluster.delete(CONFIG_MAPS, "theirs", namespace="default")
-        until(lambda: any(change[3] is None for change in told))
+        until(lambda: any(change[3] is None for change in changes))
         assert not seen.list(CONFIG_MAPS, "default", {"of": "them"})
     finally:
         seen.close()
 
 
 def test_what_is_kept_already_is_no_news_when_its_kind_is_listed_anew() -> None:
-    cluster, told = MemoryCluster(clock=SystemClock()), []
+    cluster, names = MemoryCluster(clock=SystemClock()), []
     kept = {"us"}
 
     def keep(_resource: GroupVersionResource, obj: KubeObject) -> KubeObject | None:
         return obj if obj["metadata"]["labels"]["of"] in kept else None
 
     def hear(*change: Any) -> None:
-        told.append(name_of(change[3]))
+        names.append(name_of(change[3]))
 
     seen = Seen(cluster, SystemClock(), hear, keep=keep)
     try:
@@ -236,11 +236,11 @@ def test_what_is_kept_already_is_no_news_when_its_kind_is_listed_anew() -> None:
             cluster.create(settings(name, of))
         seen.watch(CONFIG_MAPS)
         until(lambda: seen.has_synced(CONFIG_MAPS))
-        assert told == ["ours"]
+        assert names == ["ours"]
         kept.add("them")
         seen.list_anew(CONFIG_MAPS)
         until(lambda: seen.has_synced(CONFIG_MAPS))
-        assert told == ["ours", "theirs"]
+        assert names == ["ours", "theirs"]
     finally:
         seen.close()
 
@@ -249,14 +249,14 @@ def test_what_is_kept_already_is_no_news_when_its_kind_is_listed_anew() -> None:
 def test_who_came_to_depend_on_what_another_replica_composes_hears_of_its_end(
     is_claimed: bool,
 ) -> None:
-    told: list[str] = []
+    names: list[str] = []
 
     class Heard:
         kind = None
         claim_resource = claims.CLAIMS
 
         def tell_dependents(self, _resource: Any, key: Any, *_states: Any) -> None:
-            told.append(key.name)
+            names.append(key.name)
 
         def __getattr__(self, _name: str) -> Any:
             return lambda *_arguments: False
@@ -271,9 +271,9 @@ def test_who_came_to_depend_on_what_another_replica_composes_hears_of_its_end(
     key = ObjectKey("", "theirs")
     changes.take(claims.COMPOSITES, key, None, kept)
     changes.take(claims.COMPOSITES, key, kept, kept)
-    assert not told
+    assert not names
     changes.take(claims.COMPOSITES, key, kept, None)
-    assert told == ["theirs"]
+    assert names == ["theirs"]
 
 
 def settings(name: str, of: str) -> dict[str, Any]:

@@ -107,14 +107,14 @@ def upgrade(world: World) -> None:
     world.say(functions.function("v0.2.0", activeRevisionLimit=1, revisionHistoryLimit=1))
 
 
-def is_ready(told: dict[str, Any], count: int, address: str) -> bool:
-    found = [each["conditions"].get("Ready", "").partition(" ")[0] for each in told["composites"]]
-    addresses = {each["address"] for each in told["composites"]}
+def is_ready(result: dict[str, Any], count: int, address: str) -> bool:
+    found = [each["conditions"].get("Ready", "").partition(" ")[0] for each in result["composites"]]
+    addresses = {each["address"] for each in result["composites"]}
     return found == ["True"] * count and addresses == {address}
 
 
-def names_made(told: dict[str, Any], colour: str) -> list[str]:
-    return [name for name, found, _owners in told["made"] if found == colour]
+def names_made(result: dict[str, Any], colour: str) -> list[str]:
+    return [name for name, found, _owners in result["made"] if found == colour]
 
 
 STORIES = {
@@ -122,44 +122,49 @@ STORIES = {
         nothing,
         compose_first,
         10,
-        lambda told: is_ready(told, 1, "red") and names_made(told, "red") == ["a", "b"],
+        lambda result: is_ready(result, 1, "red") and names_made(result, "red") == ["a", "b"],
     ),
     "change": Story(
         have_composed,
         change_everything,
         13,
-        lambda told: is_ready(told, 1, "green") and names_made(told, "green") == ["b", "c", "d"],
+        lambda result: (
+            is_ready(result, 1, "green") and names_made(result, "green") == ["b", "c", "d"]
+        ),
     ),
     "repair": Story(
         have_composed,
         go_back,
         1,
-        lambda told: is_ready(told, 1, "red") and names_made(told, "red") == ["a", "b"],
+        lambda result: is_ready(result, 1, "red") and names_made(result, "red") == ["a", "b"],
     ),
-    "delete": Story(have_composed, delete, 1, lambda told: not told["composites"]),
+    "delete": Story(have_composed, delete, 1, lambda result: not result["composites"]),
     "delete the kind": Story(
-        have_composed, delete_the_kind, 3, lambda told: not told["definitions"]
+        have_composed, delete_the_kind, 3, lambda result: not result["definitions"]
     ),
     "claim": Story(
         nothing,
         claim_first,
         19,
-        lambda told: is_ready(told, 2, "red") and len(told["secrets"]) == 2,
+        lambda result: is_ready(result, 2, "red") and len(result["secrets"]) == 2,
     ),
     "give up the kind of a claim": Story(
-        have_claimed, give_up_kinds, 5, lambda told: not told["definitions"]
+        have_claimed, give_up_kinds, 5, lambda result: not result["definitions"]
     ),
     "give up a claim": Story(
-        have_claimed, give_up_claim, 3, lambda told: not told["composites"] and not told["made"]
+        have_claimed,
+        give_up_claim,
+        3,
+        lambda result: not result["composites"] and not result["made"],
     ),
     "upgrade a function": Story(
         have_installed,
         upgrade,
         9,
-        lambda told: (
-            told["functions"] == [(2, "Active", ["composition"])]
-            and told["installed"][0]["Healthy"].startswith("True")
-            and told["installed"][0]["current"].endswith("v0.2.0")
+        lambda result: (
+            result["functions"] == [(2, "Active", ["composition"])]
+            and result["installed"][0]["Healthy"].startswith("True")
+            and result["installed"][0]["current"].endswith("v0.2.0")
         ),
     ),
 }
@@ -168,7 +173,7 @@ STORIES = {
 def outcome(world: World) -> dict[str, Any]:
     """Say all that counts in the end, without what differs from cluster to cluster."""
     cluster = world.cluster
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "definitions": [
             (each["metadata"]["name"], conditions_of(each))
             for each in cluster.list(DEFINITIONS).items
@@ -201,7 +206,7 @@ def outcome(world: World) -> dict[str, Any]:
         ),
     }
     made = [each for each in cluster.list(CONFIG_MAPS).items if "colour" in each.get("data", {})]
-    told["made"] = sorted(
+    result["made"] = sorted(
         (
             each["metadata"]["annotations"]["crossplane.io/composition-resource-name"],
             each["data"]["colour"],
@@ -215,11 +220,11 @@ def outcome(world: World) -> dict[str, Any]:
             composites += cluster.list(resource).items
         except NotFound:
             continue
-    told["composites"] = sorted((_told(each) for each in composites), key=str)
+    result["composites"] = sorted((_summary(each) for each in composites), key=str)
     names = {each["metadata"]["name"] for each in made}
     refs = [each["name"] for obj in composites for each in _machinery(obj).get("resourceRefs", ())]
-    told["refs are what was made"] = sorted(refs) == sorted(names)
-    return told
+    result["refs are what was made"] = sorted(refs) == sorted(names)
+    return result
 
 
 def _machinery(obj: dict[str, Any]) -> dict[str, Any]:
@@ -228,7 +233,7 @@ def _machinery(obj: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _told(obj: dict[str, Any]) -> dict[str, Any]:
+def _summary(obj: dict[str, Any]) -> dict[str, Any]:
     status = obj.get("status") or {}
     applied = (status.get("crossplane") or {}).get("applied") or {}
     return {

@@ -71,7 +71,7 @@ def hanging() -> dict[str, Any]:
     made = composition(name="hanging")
     made["spec"]["compositeTypeRef"]["kind"] = "XVault"
     (step,) = made["spec"]["pipeline"]
-    # Whoever calls a function that hangs waits with it, so it is not the one of the others.
+    # A caller of a function that hangs waits with it, so it is not the one of the others.
     made["spec"]["pipeline"] = [
         {**step, "step": "hangs", "functionRef": {"name": "function-auto-ready"}}
     ]
@@ -98,10 +98,10 @@ def test_nobody_says_that_all_is_well_who_could_not_be_judged(world: World) -> N
     moody(world).is_away = True
     world.say(bucket("new", ("a",)))
     world.until(lambda: world.condition("Synced", "new").get("status") == "Unknown")
-    said = world.condition("Synced", "new")
-    assert said["reason"] == "FunctionUnavailable"
-    assert "it is away" in said["message"]
-    since = said["lastTransitionTime"]
+    condition = world.condition("Synced", "new")
+    assert condition["reason"] == "FunctionUnavailable"
+    assert "it is away" in condition["message"]
+    since = condition["lastTransitionTime"]
     # One that was well is given the time that a pod takes to come back.
     world.say({**bucket(names=("a", "b"))})
     world.until(lambda: world.condition("Synced").get("status") == "Unknown")

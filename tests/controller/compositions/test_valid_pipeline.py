@@ -94,7 +94,7 @@ def revision(world: World) -> KubeObject:
     return found
 
 
-def said(world: World, kind: str = "ValidPipeline") -> dict[str, Any]:
+def revision_condition(world: World, kind: str = "ValidPipeline") -> dict[str, Any]:
     for obj in world.cluster.list(COMPOSITION_REVISIONS).items:
         for each in (obj.get("status") or {}).get("conditions") or ():
             if each["type"] == kind:
@@ -103,11 +103,11 @@ def said(world: World, kind: str = "ValidPipeline") -> dict[str, Any]:
 
 
 def is_valid(world: World) -> bool:
-    return said(world).get("status") == "True"
+    return revision_condition(world).get("status") == "True"
 
 
 def is_invalid(world: World) -> bool:
-    return said(world).get("status") == "False"
+    return revision_condition(world).get("status") == "False"
 
 
 def is_refused(world: World) -> bool:
@@ -115,7 +115,7 @@ def is_refused(world: World) -> bool:
 
 
 def complaints(world: World) -> list[str]:
-    return [each for each in world.told if "CheckCapabilities" in each]
+    return [each for each in world.events if "CheckCapabilities" in each]
 
 
 def test_a_revision_whose_functions_can_compose_says_so_and_nobody_is_warned(
@@ -126,9 +126,12 @@ def test_a_revision_whose_functions_can_compose_says_so_and_nobody_is_warned(
     world.say(using())
     world.until(lambda: is_valid(world) and world.is_ready())
     found = revision(world)
-    assert said(world)["reason"] == "ValidPipeline"
-    assert said(world)["observedGeneration"] == found["metadata"]["generation"]
-    assert (said(world, "Synced")["status"], said(world, "Synced")["reason"]) == (
+    assert revision_condition(world)["reason"] == "ValidPipeline"
+    assert revision_condition(world)["observedGeneration"] == found["metadata"]["generation"]
+    assert (
+        revision_condition(world, "Synced")["status"],
+        revision_condition(world, "Synced")["reason"],
+    ) == (
         "True",
         "ReconcileSuccess",
     )
@@ -143,15 +146,17 @@ def test_a_function_that_cannot_compose_is_refused_with_what_would_do(world: Wor
     world.say(using())
     world.say(bucket())
     world.until(lambda: is_invalid(world) and is_refused(world))
-    assert said(world)["reason"] == "MissingCapabilities"
-    assert said(world, "Synced")["status"] == "True"
-    for message in (said(world)["message"], world.condition("Synced")["message"]):
+    assert revision_condition(world)["reason"] == "MissingCapabilities"
+    assert revision_condition(world, "Synced")["status"] == "True"
+    for message in (revision_condition(world)["message"], world.condition("Synced")["message"]):
         for word in ('step "template"', "templates-1", "operation", "spec.capabilities"):
             assert word in message
     assert world.condition("Synced")["status"] == "False"
     assert world.composed() == {}
     world.until_rest()
-    assert complaints(world) == [f"Warning CheckCapabilities: {said(world)['message']}"]
+    assert complaints(world) == [
+        f"Warning CheckCapabilities: {revision_condition(world)['message']}"
+    ]
 
 
 def test_a_composition_itself_is_held_to_the_same_where_there_are_no_revisions() -> None:
@@ -178,7 +183,7 @@ def test_what_a_function_learns_or_forgets_reaches_everybody_who_calls_it(world:
     world.until(lambda: is_invalid(world) and is_refused(world))
     say_capabilities(world, "templates-1", "operation", "Composition")
     world.until(lambda: is_valid(world) and world.is_ready())
-    assert "message" not in said(world)
+    assert "message" not in revision_condition(world)
     say_capabilities(world, "templates-1", "operation")
     world.until(lambda: is_invalid(world) and is_refused(world))
     assert set(world.composed()) == {"a", "b"}
@@ -192,7 +197,7 @@ def test_which_revision_serves_decides_whether_a_pipeline_is_valid(world: World)
     world.until(lambda: is_valid(world) and world.is_ready())
     say_state(world, "templates-2", "Active")
     world.until(lambda: is_invalid(world) and is_refused(world))
-    assert "name templates-1 in functionRevisionRef" in said(world)["message"]
+    assert "name templates-1 in functionRevisionRef" in revision_condition(world)["message"]
     say_state(world, "templates-2", "Inactive")
     world.until(lambda: is_valid(world) and world.condition("Synced")["status"] == "True")
 
@@ -260,16 +265,16 @@ def test_a_composition_without_a_pipeline_is_held_to_the_function_that_it_stands
 
 def test_a_revision_that_cannot_be_read_says_why(world: World) -> None:
     world.say(using(functionRef={"name": "templates", "version": "newest"}))
-    world.until(lambda: said(world, "Synced").get("status") == "False")
-    assert said(world, "Synced")["reason"] == "ReconcileError"
-    assert "newest" in said(world, "Synced")["message"]
-    assert said(world) == {}
+    world.until(lambda: revision_condition(world, "Synced").get("status") == "False")
+    assert revision_condition(world, "Synced")["reason"] == "ReconcileError"
+    assert "newest" in revision_condition(world, "Synced")["message"]
+    assert revision_condition(world) == {}
 
 
 def test_going_back_to_a_revision_is_seen_in_what_it_says(world: World) -> None:
     install(world)
 
-    def generations_told() -> dict[int, list[bool]]:
+    def current_conditions() -> dict[int, list[bool]]:
         """Say by the number of each revision whether its conditions are of what it says now."""
         return {
             obj["spec"]["revision"]: [
@@ -280,14 +285,14 @@ def test_going_back_to_a_revision_is_seen_in_what_it_says(world: World) -> None:
         }
 
     world.say(using("red"))
-    world.until(lambda: generations_told() == {1: [True, True]})
+    world.until(lambda: current_conditions() == {1: [True, True]})
     world.say(using("green"))
-    world.until(lambda: generations_told() == {1: [True, True], 2: [True, True]})
+    world.until(lambda: current_conditions() == {1: [True, True], 2: [True, True]})
     world.say(using("red"))
-    world.until(lambda: generations_told() == {2: [True, True], 3: [True, True]})
+    world.until(lambda: current_conditions() == {2: [True, True], 3: [True, True]})
 
 
-def test_what_somebody_takes_away_is_said_again(world: World) -> None:
+def test_conditions_that_are_taken_away_are_written_again(world: World) -> None:
     install(world)
     world.say(using())
     world.until(lambda: is_valid(world))

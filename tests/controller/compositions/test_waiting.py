@@ -197,7 +197,7 @@ def test_one_that_cannot_be_composed_is_tried_later_and_later(world: World) -> N
     until_it_failed(world)
 
     def failures() -> int:
-        return sum("ComposeResources" in each for each in world.told)
+        return sum("ComposeResources" in each for each in world.events)
 
     (tried,) = {failures()}
     for pause in (0.5, 1.0, 2.0, 4.0):

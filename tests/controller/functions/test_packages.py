@@ -46,7 +46,7 @@ class World(NamedTuple):
     cluster: MemoryCluster
     registry: RunningRegistry
     reconciler: FunctionReconciler
-    told: list[str]
+    events: list[str]
     used: dict[str, tuple[str, ...]]
 
     def push(
@@ -128,11 +128,11 @@ def world(registry: RunningRegistry, tmp_path: Path) -> World:
             "data": {".dockerconfigjson": encoded},
         }
     )
-    told: list[str] = []
+    events: list[str] = []
     used: dict[str, tuple[str, ...]] = {}
 
     def tell(_subject: Subject, _kind: str, reason: str, message: str) -> None:
-        told.append(f"{reason}: {message}")
+        events.append(f"{reason}: {message}")
 
     def users(_name: str, facts: Sequence[FunctionRevision]) -> dict[str, tuple[str, ...]]:
         return {each.name: used[str(each.version)] for each in facts if str(each.version) in used}
@@ -140,7 +140,7 @@ def world(registry: RunningRegistry, tmp_path: Path) -> World:
     tools = function_tools(ENTRIES, OciPackages(tmp_path / "cache"))
     part = part_tools(cluster, clock, tell)
     reconciler = FunctionReconciler(part, tools, CompositionSettings(SYSTEM), users)
-    return World(cluster, registry, reconciler, told, used)
+    return World(cluster, registry, reconciler, events, used)
 
 
 def test_a_function_gets_a_revision_that_is_its_package_for_ever(world: World) -> None:
@@ -243,7 +243,7 @@ def test_what_is_used_is_kept_beyond_the_history(world: World) -> None:
         world.come_up(number)
         world.reconcile()
     assert list(world.states()) == ["v1.0.0", "v3.0.0", "v4.0.0"]
-    assert any("GarbageCollect" in each for each in world.told)
+    assert any("GarbageCollect" in each for each in world.events)
 
 
 def test_settings_that_are_no_content_reach_the_revision_in_force(world: World) -> None:
@@ -311,14 +311,14 @@ def test_what_runs_keeps_running_while_the_registry_is_down(world: World, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("package", "reason", "said"),
+    ("package", "reason", "message"),
     [
         pytest.param("nothing", "UnpackingPackage", "no reference to a package", id="no place"),
         pytest.param("{registry}/none:v1", "UnpackingPackage", "does not have it", id="not there"),
     ],
 )
 def test_a_package_that_cannot_be_had_says_so(
-    world: World, package: str, reason: str, said: str
+    world: World, package: str, reason: str, message: str
 ) -> None:
     world.function("v1.0.0")
     found = world.cluster.get(FUNCTIONS, "function-x")
@@ -328,7 +328,7 @@ def test_a_package_that_cannot_be_had_says_so(
     installed = world.condition("Installed")
     assert installed["status"] == "False"
     assert installed["reason"] == reason
-    assert said in installed["message"]
+    assert message in installed["message"]
 
 
 def test_a_paused_function_is_left_alone(world: World) -> None:
@@ -486,10 +486,10 @@ def test_what_a_package_needs_is_installed_in_the_highest_version_that_does(worl
     assert installed(world)["needed"] == package
     made = world.cluster.get(FUNCTIONS, "needed")
     assert made["spec"]["packagePullSecrets"] == [{"name": "pull"}]
-    assert any("Installed Function needed" in each for each in world.told)
-    world.told.clear()
+    assert any("Installed Function needed" in each for each in world.events)
+    world.events.clear()
     world.reconcile()
-    assert not [each for each in world.told if "ResolveDependencies" in each]
+    assert not [each for each in world.events if "ResolveDependencies" in each]
     assert len(installed(world)) == 2
 
 
@@ -506,15 +506,15 @@ def test_a_function_that_is_there_is_left_as_it_is(world: World) -> None:
     assert set(installed(world)) == {"theirs", "function-x"}
     needing(world, "there", ">=v2.0.0", tag="v1.1.0")
     assert set(installed(world)) == {"theirs", "function-x"}
-    assert any("and Function theirs is" in each for each in world.told)
+    assert any("and Function theirs is" in each for each in world.events)
 
 
 def test_what_cannot_be_had_is_said_and_the_function_serves_all_the_same(world: World) -> None:
     world.push("v1.0.0", repository="old")
     needing(world, "old", ">=v3.0.0")
-    assert any("has no such version; the newest are v1.0.0" in each for each in world.told)
+    assert any("has no such version; the newest are v1.0.0" in each for each in world.events)
     needing(world, "provider", "v1.0.0", kind="provider")
-    assert any("needs the Provider" in each for each in world.told)
+    assert any("needs the Provider" in each for each in world.events)
     assert set(installed(world)) == {"function-x"}
     assert "Active" in world.states().values()
 

@@ -17,9 +17,9 @@ def encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def logins(said: Any, key: str = ".dockerconfigjson") -> list[tuple[str, str, str]]:
+def logins(content: Any, key: str = ".dockerconfigjson") -> list[tuple[str, str, str]]:
     cluster = MemoryCluster(clock=SystemClock())
-    text = said if isinstance(said, str) else json.dumps(said)
+    text = content if isinstance(content, str) else json.dumps(content)
     secret = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -37,7 +37,7 @@ ANN = {"auth": encoded("ann:s3:cret")}
 
 
 @pytest.mark.parametrize(
-    ("said", "key"),
+    ("content", "key"),
     [
         pytest.param({"auths": {"example.org": ANN}}, ".dockerconfigjson", id="a pair"),
         pytest.param({"auths": {"https://example.org/v2/": ANN}}, ".dockerconfigjson", id="an URL"),
@@ -54,13 +54,13 @@ ANN = {"auth": encoded("ann:s3:cret")}
         ),
     ],
 )
-def test_logins_are_read_in_every_form(said: Any, key: str) -> None:
-    assert logins(said, key) == [("example.org", "ann", "s3:cret")]
+def test_logins_are_read_in_every_form(content: Any, key: str) -> None:
+    assert logins(content, key) == [("example.org", "ann", "s3:cret")]
 
 
-@pytest.mark.parametrize("said", ["no JSON", "[]", '{"auths": [1]}', "7"])
-def test_a_secret_that_says_nothing_logs_in_nowhere(said: str) -> None:
-    assert logins(said) == []
+@pytest.mark.parametrize("content", ["no JSON", "[]", '{"auths": [1]}', "7"])
+def test_a_secret_that_says_nothing_logs_in_nowhere(content: str) -> None:
+    assert logins(content) == []
 
 
 def test_a_login_shows_no_password() -> None:

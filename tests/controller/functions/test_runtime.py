@@ -298,7 +298,7 @@ def test_a_deployment_that_somebody_changed_is_put_right(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("image", "tag", "endpoint", "said"),
+    ("image", "tag", "endpoint", "detail"),
     [
         pytest.param(
             "function-auto-ready", "", "v0.3.0", "Runs function-auto-ready v0.3.0, the stable",
@@ -331,7 +331,7 @@ def test_a_deployment_that_somebody_changed_is_put_right(world: World) -> None:
     ],
 )  # fmt: skip
 def test_a_function_in_this_process_runs_exactly_the_version_that_its_tag_names(
-    world: World, image: str, tag: str, endpoint: str, said: str
+    world: World, image: str, tag: str, endpoint: str, detail: str
 ) -> None:
     annotations = {"kanister-py.io/runtime": "InProcess"}
     if tag:
@@ -340,7 +340,7 @@ def test_a_function_in_this_process_runs_exactly_the_version_that_its_tag_names(
     world.runtime.reconcile(NAME)
     status, message = world.health()
     assert status == ("True" if endpoint else "False")
-    assert said in message
+    assert detail in message
     found = revision_of(world.found()).endpoint
     assert found == (f"builtin:{image}@{endpoint}" if endpoint else "")
     assert world.cluster.list(DEPLOYMENTS).items == []

@@ -29,7 +29,7 @@ def poster(cluster: MemoryCluster) -> Iterator[EventPoster]:
     made.close()
 
 
-def told(cluster: MemoryCluster) -> list[dict[str, Any]]:
+def events_in(cluster: MemoryCluster) -> list[dict[str, Any]]:
     return cluster.list(EVENTS, namespace="default").items
 
 
@@ -40,7 +40,7 @@ def test_what_happens_again_is_counted_not_told_again(
         for _ in range(3):
             poster.post(SUBJECT, NORMAL, "Started Phase", "Executing phase x")
             assert next(watch).object["reason"] == "Started Phase"
-    (event,) = told(cluster)
+    (event,) = events_in(cluster)
     assert event["count"] == 3
     assert event["source"] == {"component": "Kanister Controller", "host": "here"}
 
@@ -109,7 +109,7 @@ def test_events_of_one_object_are_posted_in_order_and_all_of_them_at_a_stop(
     for number in range(200):
         poster.post(SUBJECT, NORMAL, "Started Phase", f"Executing phase {number}")
     poster.close(60.0)
-    made = sorted(told(cluster), key=lambda each: int(each["metadata"]["resourceVersion"]))
+    made = sorted(events_in(cluster), key=lambda each: int(each["metadata"]["resourceVersion"]))
     assert [each["message"] for each in made] == [f"Executing phase {n}" for n in range(200)]
     assert not dropped
 

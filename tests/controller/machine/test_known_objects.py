@@ -28,7 +28,7 @@ class Watched:
         self.is_open = threading.Event()
         self.is_open.set()
         self.watched: list[GroupVersionResource] = []
-        self.told: list[tuple[str, str]] = []
+        self.changes: list[tuple[str, str]] = []
         self.own: list[bool] = []
         self._changed = threading.Condition()
         self.seen = Seen(self._holding(), SystemClock(), self._on_change)
@@ -59,13 +59,13 @@ class Watched:
         known = self.seen.known(resource, key)
         is_own = new is not None and self.seen.is_own_write(resource, new)
         with self._changed:
-            self.told.append((key.name, colour_of(known)))
+            self.changes.append((key.name, colour_of(known)))
             self.own.append(is_own)
             self._changed.notify_all()
 
     def until(self, is_so: Callable[[], bool]) -> None:
         with self._changed:
-            assert self._changed.wait_for(is_so, LIMIT_SECONDS), self.told
+            assert self._changed.wait_for(is_so, LIMIT_SECONDS), self.changes
 
     def write(self, colour: str) -> KubeObject:
         return self.cluster.apply(settings(colour), field_manager="people", force=True)
@@ -119,7 +119,7 @@ def colour_seen(there: Watched) -> str:
 def test_what_others_write_is_seen_by_the_watch(there: Watched) -> None:
     there.seen.watch(CONFIG_MAPS)
     there.write("red")
-    there.until(lambda: ("settings", "red") in there.told)
+    there.until(lambda: ("settings", "red") in there.changes)
     assert colour_seen(there) == "red"
     assert there.own == [False]
 
@@ -136,13 +136,13 @@ def test_what_we_write_is_known_at_once(there: Watched) -> None:
 def test_older_news_does_not_undo_what_we_wrote(there: Watched) -> None:
     there.seen.watch(CONFIG_MAPS)
     there.write("red")
-    there.until(lambda: ("settings", "red") in there.told)
+    there.until(lambda: ("settings", "red") in there.changes)
     there.is_open.clear()
     there.write("green")
     there.seen.remember(there.write("blue"))
     there.is_open.set()
-    there.until(lambda: len(there.told) == 3)
-    assert [each for _name, each in there.told] == ["red", "blue", "blue"]
+    there.until(lambda: len(there.changes) == 3)
+    assert [each for _name, each in there.changes] == ["red", "blue", "blue"]
     assert there.own == [False, False, True]
 
 
@@ -153,7 +153,7 @@ def test_newer_news_replaces_what_we_wrote(there: Watched) -> None:
     there.seen.remember(there.write("red"))
     there.write("green")
     there.is_open.set()
-    there.until(lambda: ("settings", "green") in there.told)
+    there.until(lambda: ("settings", "green") in there.changes)
     assert colour_seen(there) == "green"
 
 
@@ -164,7 +164,7 @@ def test_what_we_wrote_and_somebody_deleted_is_gone(there: Watched) -> None:
     there.seen.remember(there.write("red"))
     there.cluster.delete(CONFIG_MAPS, "settings", namespace="default")
     there.is_open.set()
-    there.until(lambda: ("settings", "") in there.told)
+    there.until(lambda: ("settings", "") in there.changes)
     assert there.seen.known(CONFIG_MAPS, KEY) is None
     assert there.seen.get(CONFIG_MAPS, KEY) is None
 
@@ -173,7 +173,7 @@ def test_news_of_an_end_that_overtake_our_own_answer_count(there: Watched) -> No
     there.seen.watch(CONFIG_MAPS)
     written = there.write("red")
     there.cluster.delete(CONFIG_MAPS, "settings", namespace="default")
-    there.until(lambda: len(there.told) == 2)
+    there.until(lambda: len(there.changes) == 2)
     there.seen.remember(written)
     assert there.seen.known(CONFIG_MAPS, KEY) is None
     # One that is made anew under the same name is another one.
@@ -188,8 +188,8 @@ def test_what_was_deleted_before_anybody_watched_is_gone(there: Watched) -> None
     there.cluster.delete(CONFIG_MAPS, "settings", namespace="default")
     there.seen.watch(CONFIG_MAPS)
     there.cluster.apply(settings("x", "other"), field_manager="people", force=True)
-    # Whoever depends on it hears of that.
-    there.until(lambda: {("settings", ""), ("other", "x")} <= set(there.told))
+    # Its dependents hear of that.
+    there.until(lambda: {("settings", ""), ("other", "x")} <= set(there.changes))
     assert there.seen.known(CONFIG_MAPS, KEY) is None
     assert there.seen.get(CONFIG_MAPS, KEY) is None
 
@@ -198,7 +198,7 @@ def test_lists_hold_what_we_wrote_and_only_what_is_asked_for(there: Watched) -> 
     for name, labels in (("a", {"tier": "db"}), ("b", {"tier": "web"}), ("c", {"tier": "db"})):
         there.cluster.apply(settings("red", name, **labels), field_manager="people", force=True)
     there.seen.watch(CONFIG_MAPS)
-    there.until(lambda: len(there.told) == 3)
+    there.until(lambda: len(there.changes) == 3)
     there.is_open.clear()
     changed = copy_json(settings("blue", "c", tier="db"))
     there.seen.remember(there.cluster.apply(changed, field_manager="people", force=True))

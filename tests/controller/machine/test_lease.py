@@ -194,10 +194,10 @@ def test_who_does_not_stand_by_is_refused_by_one_that_renews(
     first.start()
     second.start(is_patient=False)
     pass_time(10, first, second)
-    (said,) = second.refused
-    assert said.startswith("Another kanister-py controller (first) acts on the same objects; ")
-    assert "--leader-elect" in said
-    assert "one for other namespaces needs a --home of its own" in said
+    (refusal,) = second.refused
+    assert refusal.startswith("Another kanister-py controller (first) acts on the same objects; ")
+    assert "--leader-elect" in refusal
+    assert "one for other namespaces needs a --home of its own" in refusal
 
 
 def test_who_does_not_stand_by_still_follows_one_that_is_dead(

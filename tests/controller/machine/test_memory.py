@@ -44,8 +44,8 @@ def test_new_work_is_refused_from_85_percent_until_75(caplog: pytest.LogCaptureF
         *(True, True, True),
         *(False, False),
     ]
-    (told,) = [each.message for each in caplog.records if each.levelname == "WARNING"]
-    assert told.startswith("Memory is short: 860 MiB of 1000 MiB are in use")
+    (warning,) = [each.message for each in caplog.records if each.levelname == "WARNING"]
+    assert warning.startswith("Memory is short: 860 MiB of 1000 MiB are in use")
 
 
 def test_memory_that_is_only_kept_is_given_back_first() -> None:

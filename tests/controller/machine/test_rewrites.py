@@ -19,13 +19,13 @@ class Desk:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.said: list[str] = []
+        self.events: list[str] = []
         self.metrics = ControllerMetrics()
         self.cluster = MemoryCluster(clock=self.clock)
         self.guard = RewriteGuard(self.cluster, self.clock, self._tell, self.metrics)
 
     def _tell(self, subject: Subject, kind: str, reason: str, message: str) -> None:
-        self.said.append(f"{kind} {subject.name} {reason}: {message}")
+        self.events.append(f"{kind} {subject.name} {reason}: {message}")
 
     def write(self, loop: str, **data: str) -> None:
         obj: dict[str, Any] = {
@@ -58,8 +58,8 @@ def test_a_loop_whose_writes_another_one_takes_back_is_stopped(
 ) -> None:
     desk.write("CompositeResource", colour="g")
     fight(desk, 5)
-    (said,) = desk.said
-    assert said.startswith("Warning shared RewrittenInTurn: ConfigMap shared: data.colour is ")
+    (event,) = desk.events
+    assert event.startswith("Warning shared RewrittenInTurn: ConfigMap shared: data.colour is ")
     assert [each.levelname for each in caplog.records] == ["ERROR"]
     assert desk.count() == 1
     with pytest.raises(RewrittenInTurn, match="leaves it alone for 60s"):
@@ -80,17 +80,17 @@ def test_two_loops_that_write_different_fields_in_turn_are_left_alone(desk: Desk
     for turn in range(20):
         desk.write("Claim", region="eu" if turn % 2 else "us", status=str(turn))
         desk.write("CompositeResource", region="eu" if turn % 2 else "us", status=str(turn + 1))
-    assert desk.said == []
+    assert desk.events == []
 
 
 def test_one_loop_that_changes_its_mind_is_left_alone(desk: Desk) -> None:
     for turn in range(20):
         desk.write("Claim", colour="rg"[turn % 2])
-    assert desk.said == []
+    assert desk.events == []
 
 
 def test_turns_with_long_pauses_are_no_fight(desk: Desk) -> None:
     for turn in range(12):
         desk.write("CompositeResource" if turn % 2 else "Claim", colour="rg"[turn % 2])
         desk.clock.advance(11)
-    assert desk.said == []
+    assert desk.events == []

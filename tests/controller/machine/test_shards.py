@@ -223,7 +223,7 @@ def test_one_that_thaws_does_nothing_more_and_ends(three: list[Replica]) -> None
 def test_one_that_is_cut_off_stops_before_others_begin(three: list[Replica]) -> None:
     cut, *others = three
     cut.way.is_open = False
-    # That nobody acts on one key with anybody else is looked at in each step.
+    # That no two replicas act on one key is looked at in each step.
     pass_time(20, *three)
     assert cut.lost.is_set()
     assert all_is_owned(*others)

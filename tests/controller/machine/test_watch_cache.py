@@ -212,19 +212,19 @@ class InOrder:
     """Hears of what there is from the oldest on."""
 
     def __init__(self, cluster: Any, *namespaces: str) -> None:
-        self.told: Queue[str] = Queue()
+        self.keys: Queue[str] = Queue()
         self.store: Store[Aged] = Store(
             cast("Cluster", cluster),
             SystemClock(),
             CONFIG_MAPS,
             lambda obj: Aged(datetime.fromisoformat(obj["metadata"]["creationTimestamp"])),
-            lambda key, _old, _new: self.told.put(str(key)),
+            lambda key, _old, _new: self.keys.put(str(key)),
             namespaces=namespaces or ("",),
         )
         self.store.tell_by_age(lambda aged: aged.created_at)
 
     def next(self, count: int) -> list[str]:
-        return [self.told.get(timeout=180) for _ in range(count)]
+        return [self.keys.get(timeout=180) for _ in range(count)]
 
 
 class Slow:
@@ -283,14 +283,14 @@ def test_of_the_same_age_the_name_decides() -> None:
 
 
 @pytest.mark.parametrize(
-    ("is_forbidden", "told"),
+    ("is_forbidden", "keys"),
     [
         pytest.param(False, ["late/a", "soon/b", "late/c"], id="once all have answered"),
         pytest.param(True, ["soon/b"], id="though one may not be read"),
     ],
 )
 def test_what_several_namespaces_hold_is_told_by_age_over_all_of_them(
-    is_forbidden: bool, told: list[str]
+    is_forbidden: bool, keys: list[str]
 ) -> None:
     slow = Slow(
         created_one_after_the_other(
@@ -306,6 +306,6 @@ def test_what_several_namespaces_hold_is_told_by_age_over_all_of_them(
     assert slow.asked.wait(180)
     assert slow.others_answered.wait(180)
     slow.may_answer.set()
-    assert seen.next(len(told)) == told
-    assert seen.told.empty()
+    assert seen.next(len(keys)) == keys
+    assert seen.keys.empty()
     seen.store.close()

@@ -161,7 +161,7 @@ def listening() -> Any:
 
 
 def shown(address: tuple[str, int]) -> str:
-    """Say which certificate a server shows to somebody who comes now."""
+    """Say which certificate a server shows to a new client."""
     return ssl.get_server_certificate(address, timeout=60)
 
 

@@ -58,11 +58,11 @@ def test_what_others_wrote_into_an_actionset_breaks_no_row(obj: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "told", ["5", "[]", '"x"', '{"warnings": 3}', '{"conditions": 7}', "[" * 200_000]
+    "annotation", ["5", "[]", '"x"', '{"warnings": 3}', '{"conditions": 7}', "[" * 200_000]
 )
-def test_what_others_wrote_into_its_annotation_hides_no_row_either(told: str) -> None:
+def test_what_others_wrote_into_its_annotation_hides_no_row_either(annotation: str) -> None:
     obj = actionset({"state": "failed"})
-    obj["metadata"]["annotations"] = {"kanister-py.io/status": told}
+    obj["metadata"]["annotations"] = {"kanister-py.io/status": annotation}
     assert row_of(obj).state == "failed"
     assert timeline_of(obj, BEGAN).row.state == "failed"
 

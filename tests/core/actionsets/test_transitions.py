@@ -311,13 +311,13 @@ def test_a_failure_that_is_not_tried_again_though_tries_are_left_says_why() -> N
     only_named = RetryRule(limit=3, on=frozenset({"Slow", "Away"}))
     why = "not tried again, since retry.on lists Away, Slow, not Broken"
     status = failed_under(only_named, BROKEN)
-    assert told_by(status) == (
+    assert messages_of(status) == (
         f"it broke; {why}",
         f"Phase p0 of action go failed at attempt 1 of 4: it broke; {why} (Broken)",
     )
     assert status.error is not None
     assert status.error.reason == "Broken"
-    unnamed, _ = told_by(failed_under(RetryRule(limit=1), BROKEN))
+    unnamed, _ = messages_of(failed_under(RetryRule(limit=1), BROKEN))
     assert unnamed == (
         "it broke; not tried again, since without retry.on only what may pass by itself is, "
         "and Broken does not"
@@ -340,8 +340,8 @@ def test_a_failure_that_is_not_tried_again_though_tries_are_left_says_why() -> N
 def test_a_failure_that_could_not_be_tried_again_says_nothing_of_it(
     rule: RetryRule | None, error: PhaseError
 ) -> None:
-    phase_told, _ = told_by(failed_under(rule, error))
-    assert phase_told == error.message
+    phase_message, _ = messages_of(failed_under(rule, error))
+    assert phase_message == error.message
 
 
 def test_a_failure_after_the_last_try_says_nothing_of_reasons() -> None:
@@ -354,7 +354,7 @@ def test_a_failure_after_the_last_try_says_nothing_of_reasons() -> None:
         PhaseFailed(NOW, FIRST, BROKEN),
     )
     assert status.state is State.FAILED
-    assert told_by(status)[0] == "it broke"
+    assert messages_of(status)[0] == "it broke"
 
 
 def failed_under(rule: RetryRule | None, error: PhaseError) -> Status:
@@ -364,7 +364,7 @@ def failed_under(rule: RetryRule | None, error: PhaseError) -> Status:
     return status
 
 
-def told_by(status: Status) -> tuple[str, str]:
+def messages_of(status: Status) -> tuple[str, str]:
     """Give what the first phase and the whole say of a failure."""
     phase = status.actions[0].phases[0]
     assert phase.error is not None
@@ -493,8 +493,8 @@ def test_what_a_phase_has_moved_is_told_for_it_and_for_all() -> None:
     assert want.items() <= data["actions"][0]["phases"][0]["progress"].items()
     assert want.items() <= data["progress"].items()
     assert parse_status(data).as_dict() == data
-    told = PhaseProgressed(NOW, FIRST, 25, Moved(260, 1000, 2, 9))
-    assert parse_outcome(outcome_as_dict(told)) == told
+    outcome = PhaseProgressed(NOW, FIRST, 25, Moved(260, 1000, 2, 9))
+    assert parse_outcome(outcome_as_dict(outcome)) == outcome
 
 
 def test_a_retry_keeps_what_was_completed_before_the_phase() -> None:

@@ -148,7 +148,7 @@ def test_a_blueprint_of_a_misspelt_version_is_refused_with_the_right_one() -> No
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "message"),
     [
         ("cr.kanister.io", "cr.kanster.io", "a Blueprint of 'cr.kanster.io/v1alpha1'"),
         ("actions:", "action:", "The Blueprint has no actions; is action meant for them?"),
@@ -158,9 +158,9 @@ def test_a_blueprint_of_a_misspelt_version_is_refused_with_the_right_one() -> No
         ("maxBackoff: 1m", "maxBackoff: 1.5", "write 1.5s"),
     ],
 )
-def test_a_slip_is_named_with_what_would_work(before: str, after: str, told: str) -> None:
+def test_a_slip_is_named_with_what_would_work(before: str, after: str, message: str) -> None:
     with pytest.raises(InvalidDocument) as refused:
         only_blueprint(parse_documents(WHOLE.replace(before, after), "b.yaml"), "b.yaml")
     (problem,) = refused.value.problems
-    assert told in problem.message
+    assert message in problem.message
     assert problem.file == "b.yaml"

@@ -76,9 +76,9 @@ def test_functions_have_no_say_in_what_the_engine_says() -> None:
 
 def test_after_a_failure_what_nobody_spoke_of_is_not_known_any_more() -> None:
     conditions = Conditions([condition("Old"), condition("Ready")], NOW)
-    told = [CustomCondition("New", "True", "R")]
-    conditions.set_custom(told)
-    conditions.set_after_failure("cannot compose resources: x", told)
+    custom = [CustomCondition("New", "True", "R")]
+    conditions.set_custom(custom)
+    conditions.set_after_failure("cannot compose resources: x", custom)
     found = {each["type"]: each for each in conditions.as_list()}
     assert (found["Old"]["status"], found["Old"]["reason"]) == ("Unknown", "FatalError")
     assert found["Old"]["message"] == FATAL_MESSAGE

@@ -171,5 +171,5 @@ def test_a_definition_is_owned_and_its_metadata_is_handed_on() -> None:
 )
 def test_what_makes_no_kind_is_named(change: dict[str, Any], path: str) -> None:
     wrong = {**MODERN, "spec": {**MODERN["spec"], **change}}
-    assert [where for where, _said in problems_of_definition(wrong)] == [path]
+    assert [where for where, _message in problems_of_definition(wrong)] == [path]
     assert not list(problems_of_definition(MODERN))

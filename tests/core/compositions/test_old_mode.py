@@ -19,7 +19,7 @@ def patched(**patch: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("transform", "said"),
+    ("transform", "want"),
     [
         pytest.param(
             {"type": "string", "string": {"fmt": "%s-x"}},
@@ -60,8 +60,8 @@ def patched(**patch: Any) -> Any:
         pytest.param({"string": 3}, {"string": 3}, id="nonsense, which the function refuses"),
     ],
 )
-def test_a_transform_says_which_one_it_is(transform: dict[str, Any], said: dict[str, Any]) -> None:
-    assert patched(transforms=[transform]) == {"fromFieldPath": "a", "transforms": [said]}
+def test_a_transform_says_which_one_it_is(transform: dict[str, Any], want: dict[str, Any]) -> None:
+    assert patched(transforms=[transform]) == {"fromFieldPath": "a", "transforms": [want]}
 
 
 @pytest.mark.parametrize(

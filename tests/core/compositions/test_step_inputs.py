@@ -34,7 +34,7 @@ def test_an_input_is_read_as_yaml(ref: InputRef, found: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ref", "namespace", "found", "said"),
+    ("ref", "namespace", "found", "message"),
     [
         pytest.param(
             InputRef("c"), "shop", None, "inputRef names ConfigMap shop/c, and there is none",
@@ -58,11 +58,11 @@ def test_an_input_is_read_as_yaml(ref: InputRef, found: dict[str, Any]) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_input_is_said_with_its_place(
-    ref: InputRef, namespace: str, found: dict[str, Any] | None, said: str
+    ref: InputRef, namespace: str, found: dict[str, Any] | None, message: str
 ) -> None:
     with pytest.raises(StepInputUnusable) as caught:
         input_in(ref, namespace, found)
-    assert said in caught.value.message
+    assert message in caught.value.message
 
 
 def composition(**step: Any) -> Document:
@@ -99,7 +99,7 @@ def test_an_input_in_a_registry_is_named_by_its_digest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "said"),
+    ("step", "message"),
     [
         pytest.param(
             {"inputRef": {"ociRef": {"package": "r.example.org/team/templates:v1.0.0"}}},
@@ -122,7 +122,7 @@ def test_an_input_in_a_registry_is_named_by_its_digest() -> None:
         pytest.param({"inputRef": {}}, "configMapRef.name: Must be given", id="nothing named"),
     ],
 )
-def test_a_reference_that_is_none_is_refused(step: dict[str, Any], said: str) -> None:
+def test_a_reference_that_is_none_is_refused(step: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidDocument) as caught:
         parse_composition(composition(**step))
-    assert said in caught.value.message
+    assert message in caught.value.message

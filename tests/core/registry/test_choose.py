@@ -288,7 +288,7 @@ class TestChoosing:
             assert answer(known, with_v) == answer(known, without)
 
     @given(families())
-    def test_whoever_gets_a_deprecated_version_is_told(
+    def test_a_caller_that_gets_a_deprecated_version_is_told(
         self, drawn: tuple[list[FunctionEntry], str]
     ) -> None:
         known, asked = drawn

@@ -68,13 +68,13 @@ def test_a_changed_default_is_told_whatever_the_argument_is_called(
 
 
 @pytest.mark.parametrize(
-    ("default", "told"), [(3, "3"), (False, "false"), ("é", '"é"')], ids=["3", "no", "text"]
+    ("default", "text"), [(3, "3"), (False, "false"), ("é", '"é"')], ids=["3", "no", "text"]
 )
 def test_the_default_of_a_new_argument_is_told_in_the_words_of_a_blueprint(
-    default: Any, told: str
+    default: Any, text: str
 ) -> None:
     (change,) = differences(reference("v1.0.0"), reference("v2.0.0", tries=default))
-    assert change["message"] == f"Argument tries is new; left out, it is {told}"
+    assert change["message"] == f"Argument tries is new; left out, it is {text}"
 
 
 @pytest.mark.parametrize(

@@ -113,4 +113,4 @@ def test_limits_that_cannot_be_kept_are_named(
     active: int | None, history: int | None, is_function: bool, wrong: list[str]
 ) -> None:
     found = problems_of_limits(active, history, is_function=is_function)
-    assert [field for field, _said in found] == wrong
+    assert [field for field, _message in found] == wrong

@@ -122,15 +122,15 @@ def test_the_revision_in_force_has_the_highest_number(
 
 @given(st.lists(st.sampled_from("abcd"), max_size=30))
 def test_however_often_people_go_back_and_forth_each_content_has_one_revision(
-    said: list[str],
+    contents: list[str],
 ) -> None:
     revisions: dict[str, Numbered] = {}
     highest = 0
-    for content in said:
+    for content in contents:
         plan = number_revision(content, list(revisions.values()))
         assert plan.number >= highest
         highest = plan.number
         revisions[content] = Numbered(content, plan.number, content)
         again = number_revision(content, list(revisions.values()))
         assert again.change is Change.NONE
-    assert len(revisions) == len(set(said))
+    assert len(revisions) == len(set(contents))

@@ -207,14 +207,14 @@ def test_a_new_revision_reaches_only_those_that_follow_it(
 
 
 def test_both_layouts_say_the_same() -> None:
-    said = {
+    spec = {
         "compositionRef": {"name": "blue"},
         "compositionSelector": {"matchLabels": {"colour": "blue"}},
         "compositionRevisionRef": {"name": "blue-1"},
         "compositionRevisionSelector": STABLE,
         "compositionUpdatePolicy": "Manual",
     }
-    assert wishes_of(said) == Wishes(
+    assert wishes_of(spec) == Wishes(
         "blue", {"matchLabels": {"colour": "blue"}}, "blue-1", STABLE, "Manual"
     )
     assert wishes_of({}) == Wishes()

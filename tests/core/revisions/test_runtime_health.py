@@ -31,5 +31,5 @@ def deployment(available: str, replicas: int = 0, *, observed: int = 1) -> dict[
 def test_a_revision_takes_calls_while_any_of_its_pods_answers(
     found: Any, addresses: int, why: str
 ) -> None:
-    told = why_not_well(found, addresses)
-    assert (why in told) if why else told == ""
+    reason = why_not_well(found, addresses)
+    assert (why in reason) if why else reason == ""

@@ -78,7 +78,7 @@ class Api:
                     given = self._renderer.args(args, params)
                 decoded = decode_args(function.Args, given, function.name)
                 called.ended.append(function().exec(ctx, params, decoded))
-            except BaseException as error:  # noqa: BLE001 # told to whoever asks for the result
+            except BaseException as error:  # noqa: BLE001 # `result` raises it
                 called.failed.append(error)
 
         called = Called(threading.Thread(target=run, daemon=True), stop)

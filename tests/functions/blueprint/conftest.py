@@ -110,7 +110,7 @@ class World:
         def run() -> None:
             try:
                 called.ended.append(function().exec(ctx, params, decoded))
-            except BaseException as error:  # noqa: BLE001 # told to whoever asks for the result
+            except BaseException as error:  # noqa: BLE001 # `result` raises it
                 called.failed.append(error)
             for clean in ctx.take_cleanups() if is_written_down else ():
                 clean()

@@ -43,9 +43,9 @@ def claim(world: World, name: str) -> None:
 
 def in_pod(world: World, pod: str, script: str) -> bytes:
     with world.cluster.exec(pod, ["sh", "-c", script], namespace="default") as session:
-        said = b"".join(chunk.data for chunk in session)
-        assert session.exit_code == 0, said
-    return said
+        output = b"".join(chunk.data for chunk in session)
+        assert session.exit_code == 0, output
+    return output
 
 
 def mounted(world: World, script: str) -> bytes:

@@ -126,14 +126,14 @@ CONDITIONS = {"anyOf": [{"condition": "", "objectReference": {**CLAIM, "namespac
 def test_a_function_says_which_rights_it_takes(
     function: type[Func], args: dict[str, Any], want: list[str] | None
 ) -> None:
-    told = function.access(args)
-    found = None if told is None else sorted(str(each) for each in merged(told))
+    accesses = function.access(args)
+    found = None if accesses is None else sorted(str(each) for each in merged(accesses))
     assert found == (None if want is None else sorted(want))
 
 
 def test_a_scale_is_a_right_of_its_own() -> None:
-    told = ScaleWorkloadV010.access({"kind": "StatefulSet", **WHERE})
-    resources = {each.resource: each.verbs for each in told or ()}
+    accesses = ScaleWorkloadV010.access({"kind": "StatefulSet", **WHERE})
+    resources = {each.resource: each.verbs for each in accesses or ()}
     assert "update" not in resources["statefulsets"]
     assert resources["statefulsets/scale"] == ("get", "update", "patch")
     assert "deployments" not in resources

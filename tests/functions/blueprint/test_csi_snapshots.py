@@ -253,7 +253,7 @@ def test_a_claim_that_exists_fails_unless_this_phase_made_it(api: Api) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "refusal"),
     [
         pytest.param(
             {"accessModes": ["ReadWriteOncePod"]},
@@ -265,10 +265,10 @@ def test_a_claim_that_exists_fails_unless_this_phase_made_it(api: Api) -> None:
         pytest.param({"restoreSize": "<nil>"}, "'<nil>' is not a quantity", id="no quantity"),
     ],
 )
-def test_what_cannot_be_restored_is_refused(api: Api, args: dict[str, Any], told: str) -> None:
+def test_what_cannot_be_restored_is_refused(api: Api, args: dict[str, Any], refusal: str) -> None:
     with pytest.raises(InvalidArgs) as caught:
         api.call(RestoreCSISnapshot, {**RESTORE, **args})
-    assert told in caught.value.message
+    assert refusal in caught.value.message
 
 
 # Delete

@@ -518,7 +518,7 @@ def test_secrets_are_masked_in_the_log(api: Api, server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "error", "told"),
+    ("args", "error", "refusal"),
     [
         pytest.param({}, InvalidArgs, "Required arg missing: url", id="no url"),
         pytest.param({"url": "ftp://x/"}, InvalidRequest, "URL wants http or https", id="ftp"),
@@ -535,12 +535,12 @@ def test_secrets_are_masked_in_the_log(api: Api, server: Server) -> None:
     ],
 )
 def test_what_cannot_be_sent_is_refused(
-    api: Api, args: dict[str, Any], error: type[Exception], told: str
+    api: Api, args: dict[str, Any], error: type[Exception], refusal: str
 ) -> None:
     given = {"url": "http://127.0.0.1/", **args} if args else {}
     with pytest.raises(error) as caught:
         api.call(HTTPRequest, given)
-    assert told in str(caught.value)
+    assert refusal in str(caught.value)
 
 
 def test_a_header_cannot_smuggle_in_another(api: Api, server: Server) -> None:

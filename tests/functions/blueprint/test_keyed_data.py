@@ -368,9 +368,9 @@ def test_the_key_is_nowhere_to_be_seen(app: World, tmp_path: Path) -> None:
         wrong = {**BACKUP, "encryptionKey": other}
         refusal = failure(lambda: app.call(BackupDataV010, wrong, facts=facts, uid="other"))
     assert any(b"restic" in each for each in seen)
-    told = json.dumps([app.log, app.pods(), refusal.message]).encode() + b"".join(seen)
+    texts = json.dumps([app.log, app.pods(), refusal.message]).encode() + b"".join(seen)
     for each in (key, other, secret):
-        assert each.encode() not in told
+        assert each.encode() not in texts
 
 
 @pytest.mark.parametrize(

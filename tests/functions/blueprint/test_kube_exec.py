@@ -60,8 +60,10 @@ def test_a_command_that_fails_says_its_exit_code_and_its_last_words(
     error = failure(lambda: db.call(function, inside(text)))
     assert isinstance(error, CommandFailed)
     assert error.exit_code == 7
-    told, stdout, stderr = error.message.partition("stdout:")[0], *error.message.split("stderr:")
-    assert told.strip() == ("Failed to exec command in pod: command terminated with exit code 7.")
+    message, stdout, stderr = error.message.partition("stdout:")[0], *error.message.split("stderr:")
+    assert message.strip() == (
+        "Failed to exec command in pod: command terminated with exit code 7."
+    )
     assert stdout.endswith("stdout: " + "\n".join(str(each) for each in range(3, 13)) + "\n")
     assert stderr.strip() == "no such table"
 

@@ -280,7 +280,7 @@ def test_the_first_version_looks_for_a_patched_object_only_where_the_reference_s
 
 @BOTH
 @pytest.mark.parametrize(
-    ("args", "error", "told"),
+    ("args", "error", "message"),
     [
         pytest.param(
             {"operation": "smash", "spec": "a: b"},
@@ -321,8 +321,8 @@ def test_the_first_version_looks_for_a_patched_object_only_where_the_reference_s
     ],
 )
 def test_what_cannot_be_done_is_refused(
-    kube_ops: type[Func], args: dict[str, Any], error: type[Exception], told: str
+    kube_ops: type[Func], args: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error) as caught:
         Api().call(kube_ops, args)
-    assert told in str(caught.value)
+    assert message in str(caught.value)

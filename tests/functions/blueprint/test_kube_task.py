@@ -213,7 +213,7 @@ def test_where_nothing_runs_pods_the_phase_fails_at_once(paper: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "path"),
     [
         pytest.param({"command": ["true"]}, "image", id="no image"),
         pytest.param({"image": "busybox"}, "command", id="no command"),
@@ -221,11 +221,11 @@ def test_where_nothing_runs_pods_the_phase_fails_at_once(paper: World) -> None:
     ],
 )
 def test_args_that_are_missing_or_not_known_are_refused(
-    paper: World, args: dict[str, Any], told: str
+    paper: World, args: dict[str, Any], path: str
 ) -> None:
     with pytest.raises(InvalidArgs) as caught:
         paper.call(KubeTask, args)
-    assert [problem.path for problem in caught.value.problems] == [told]
+    assert [problem.path for problem in caught.value.problems] == [path]
 
 
 def test_a_command_of_one_word_needs_no_brackets(world: World) -> None:

@@ -112,8 +112,8 @@ def test_containers_at_the_same_time_do_not_mix_up_their_commands(world: World) 
     }
 
 
-def named(name: str, **said: Any) -> dict[str, Any]:
-    return {"name": name, **said}
+def named(name: str, **fields: Any) -> dict[str, Any]:
+    return {"name": name, **fields}
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def begun(world: World, function: type[Func] = KubeTask) -> Called:
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "problem"),
     [
         pytest.param(
             {
@@ -154,14 +154,14 @@ def begun(world: World, function: type[Func] = KubeTask) -> Called:
     ],
 )
 def test_a_pod_that_cannot_start_is_told_at_once_where_that_is_promised(
-    status: dict[str, Any], told: str
+    status: dict[str, Any], problem: str
 ) -> None:
     world, _ = scripted()
     called = begun(world, KubeTaskV010)
     tell(world, **status)
     error = failure(called.result)
     assert isinstance(error, PodNotReady)
-    assert error.message == f"Failed while waiting for Pod to be ready: {told}"
+    assert error.message == f"Failed while waiting for Pod to be ready: {problem}"
     assert world.pods() == []
 
 
@@ -180,12 +180,12 @@ def test_what_a_pod_waits_for_is_told_once_while_it_waits() -> None:
     lacks = {"reason": "ContainerCreating", "message": 'persistentvolumeclaim "nope" not found'}
     tell(world, phase="Pending", containerStatuses=container(waiting=lacks))
     name = world.seen_pod()["metadata"]["name"]
-    told = f"Pod default/{name}: container container waits: ContainerCreating: {lacks['message']}"
-    world.wait_for_line(told)
+    line = f"Pod default/{name}: container container waits: ContainerCreating: {lacks['message']}"
+    world.wait_for_line(line)
     tell(world, phase="Pending", containerStatuses=container(waiting=lacks), hostIP="127.0.0.1")
     tell(world, **SUCCEEDED)
     called.result()
-    assert world.log == [told, "came after all"]
+    assert world.log == [line, "came after all"]
 
 
 @pytest.mark.parametrize("reason", ["OutOfmemory", "OutOfcpu"])
@@ -199,7 +199,7 @@ def test_a_node_without_room_is_told_at_once(reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "conditions", "told"),
+    ("spec", "conditions", "message"),
     [
         pytest.param({"unschedulable": True}, [], "Node one is unschedulable", id="cordoned"),
         pytest.param(
@@ -208,7 +208,7 @@ def test_a_node_without_room_is_told_at_once(reason: str) -> None:
     ],
 )
 def test_a_node_that_takes_nothing_is_told_at_once(
-    spec: dict[str, Any], conditions: list[Any], told: str
+    spec: dict[str, Any], conditions: list[Any], message: str
 ) -> None:
     world, _ = scripted()
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}, "spec": spec}
@@ -217,7 +217,7 @@ def test_a_node_that_takes_nothing_is_told_at_once(
     override = {"podOverride": {"nodeName": "one"}}
     error = failure(lambda: world.call(KubeTask, {**ARGS, **override}))
     assert isinstance(error, PodNotReady)
-    assert told in error.message
+    assert message in error.message
 
 
 _WRONG_OVERRIDES = [
@@ -228,23 +228,23 @@ _WRONG_OVERRIDES = [
 ]
 
 
-@pytest.mark.parametrize(("override", "told"), _WRONG_OVERRIDES)
+@pytest.mark.parametrize(("override", "message"), _WRONG_OVERRIDES)
 def test_a_wrong_pod_override_is_refused_with_its_path_before_anything_acts(
-    override: dict[str, Any], told: str
+    override: dict[str, Any], message: str
 ) -> None:
     (problem,) = problems_of_args(KubeTask.Args, {**ARGS, "podOverride": override})
-    assert (problem.path, told in problem.message) == ("podOverride", True)
+    assert (problem.path, message in problem.message) == ("podOverride", True)
 
 
-@pytest.mark.parametrize(("override", "told"), _WRONG_OVERRIDES)
+@pytest.mark.parametrize(("override", "message"), _WRONG_OVERRIDES)
 def test_a_wrong_pod_override_of_an_actionset_is_the_users_mistake(
-    override: dict[str, Any], told: str
+    override: dict[str, Any], message: str
 ) -> None:
     world, _ = scripted()
     facts = ActionFacts(time="2026-01-01T00:00:00Z", pod_override=override)
     error = failure(lambda: world.call(KubeTask, ARGS, facts=facts))
     assert isinstance(error, InvalidPatch)
-    assert f"podOverride.{told}" in error.message
+    assert f"podOverride.{message}" in error.message
 
 
 def test_a_field_of_a_pod_that_is_misspelt_or_newer_than_we_are_is_left_to_the_api_server() -> None:
@@ -324,7 +324,7 @@ def ready(status: str, **more: str) -> list[dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("stranded", "said"),
+    ("stranded", "detail"),
     [
         pytest.param({"conditions": ready("False")}, "", id="it is marked as not ready"),
         pytest.param({"conditions": ready("Unknown")}, "", id="nobody knows"),
@@ -336,23 +336,23 @@ def ready(status: str, **more: str) -> list[dict[str, str]]:
     ],
 )
 def test_a_pod_on_a_node_that_does_not_answer_says_why_nothing_moves(
-    stranded: dict[str, Any], said: str
+    stranded: dict[str, Any], detail: str
 ) -> None:
     world, _ = scripted((b"the end\n",))
     called = world.start(KubeTask, {**ARGS, "podOverride": {"nodeName": "one"}})
     name = world.seen_pod()["metadata"]["name"]
     tell(world, phase="Running", **stranded)
-    told = (
-        f"Pod default/{name} is on node one, which does not answer{said}: the phase goes on when "
+    line = (
+        f"Pod default/{name} is on node one, which does not answer{detail}: the phase goes on when "
         "the node is back, and fails when the pod is gone or the phase's time is over"
     )
-    world.wait_for_line(told)
+    world.wait_for_line(line)
     tell(world, phase="Running", conditions=ready("True"))
     back = f"Pod default/{name} is on node one, which answers again"
     world.wait_for_line(back)
     tell(world, **SUCCEEDED)
     assert called.result() == {}
-    assert world.log == [told, back, "the end"]
+    assert world.log == [line, back, "the end"]
 
 
 def test_a_pod_that_is_not_ready_for_a_reason_of_its_own_says_nothing_of_its_node() -> None:
@@ -425,7 +425,7 @@ def test_a_pod_that_failed_and_whose_log_is_gone_says_how_it_ended() -> None:
     assert error.message.endswith("ended with exit code 255: its process is gone")
 
 
-# Pods that are somebody else's
+# Pods of others
 
 
 def test_a_pod_of_somebody_else_is_left_alone(paper: World) -> None:

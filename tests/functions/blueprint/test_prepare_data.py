@@ -78,7 +78,7 @@ def test_a_volume_that_is_not_there_is_named(paper: World, function: type[Func])
 
 
 @pytest.mark.parametrize(
-    ("facts", "told"),
+    ("facts", "message"),
     [
         pytest.param(
             ActionFacts(time="2026-01-01T00:00:00Z"), "Failed to get volumes", id="no workload"
@@ -86,10 +86,10 @@ def test_a_volume_that_is_not_there_is_named(paper: World, function: type[Func])
         pytest.param(about(), "No volumes found", id="a workload without volumes"),
     ],
 )
-def test_without_any_volume_it_says_so(paper: World, facts: ActionFacts, told: str) -> None:
+def test_without_any_volume_it_says_so(paper: World, facts: ActionFacts, message: str) -> None:
     error = failure(lambda: paper.call(PrepareData, prepare("true"), facts=facts))
     assert isinstance(error, VolumesNotFound)
-    assert error.message.startswith(told)
+    assert error.message.startswith(message)
 
 
 def test_the_pod_is_made_as_users_know_it(world: World) -> None:

@@ -50,7 +50,7 @@ SPEC = {"selector": {"matchLabels": {"app": "db"}}, "template": TEMPLATE}
 
 
 class Kubelet:
-    """Somebody who would run pods, so that waiting for them makes sense."""
+    """What would run pods, so that waiting for them makes sense."""
 
     def read_log(self, *args: Any, **options: Any) -> LogStream:
         raise ClusterUnavailable("there is no log here")
@@ -195,7 +195,7 @@ def test_a_workload_remembers_its_last_scalings_only(api: Api, scale: type[Func]
 
 
 class Contested(MemoryCluster):
-    """A cluster in which somebody else is faster, twice."""
+    """A cluster in which others are faster, twice."""
 
     meddlings = 0
 
@@ -312,7 +312,7 @@ def test_where_pods_are_only_written_down_nobody_waits_for_them(scale: type[Func
 
 @BOTH
 @pytest.mark.parametrize(
-    ("args", "error", "told"),
+    ("args", "error", "message"),
     [
         pytest.param(
             {"replicas": 1},
@@ -341,11 +341,11 @@ def test_where_pods_are_only_written_down_nobody_waits_for_them(scale: type[Func
     ],
 )
 def test_what_cannot_be_scaled_is_refused(
-    api: Api, scale: type[Func], args: dict[str, Any], error: type[Exception], told: str
+    api: Api, scale: type[Func], args: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error) as caught:
         api.call(scale, args)
-    assert told in str(caught.value)
+    assert message in str(caught.value)
 
 
 # With pods that run

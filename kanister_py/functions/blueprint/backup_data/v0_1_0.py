@@ -72,7 +72,7 @@ def back_up_pod(
     """Back a folder of one pod up; `below` is the folder of its repository below the prefix."""
     place = place_of(ctx, params, args.backup_artifact_prefix)
     if below:
-        place = place._replace(path=f"{place.path}/{below}")
+        place = place.below(below)
     volumes = volumes_below(ctx, args.namespace, pod, args.include_path)
     helper = HelperPod(
         args.namespace, volumes.claims, is_read_only=True, node=volumes.node, part=below

@@ -24,7 +24,7 @@ class InvalidRequest(UsageError):
 
 
 class ResponseTooLarge(UsageError):
-    """An answer holds more than anybody wants to keep in memory."""
+    """An answer holds more than is kept in memory."""
 
     reason = "ResponseTooLarge"
 
@@ -80,7 +80,7 @@ class Address(NamedTuple):
         return f"{self.scheme}://{self.authority}"
 
     def __str__(self) -> str:
-        """Name it where anybody may read it: a query often holds a token."""
+        """Name it for logs and messages, without its query, which often holds a token."""
         return f"{self.origin}{self.target.partition('?')[0]}"
 
 

@@ -81,7 +81,7 @@ _OUTPUT: Final = re.compile(r"[A-Za-z0-9_]+")
 _STATUS_OUTPUT: Final = "statusCode"
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-# What may be said to a host that the blueprint did not write the headers for.
+# Headers that go even to a host for which the blueprint did not write them.
 _HARMLESS: Final = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 _MOST_REDIRECTS: Final = 10
 _FIRST_DELAY_SECONDS: Final = 1.0
