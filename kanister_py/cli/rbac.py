@@ -18,6 +18,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import (
     add_connection,
     connected,
@@ -87,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
     for access in needs.accesses:
         place = access.namespace or ("" if access.is_cluster_wide else where)
         say(f"missing: {access._replace(namespace=place)}")
-    return 1
+    return exit_codes.FAILED
 
 
 def _needs(args: argparse.Namespace, cluster: Cluster | None) -> tuple[str, Needs]:

@@ -24,7 +24,7 @@ REASONS: Final = (
     *("PodFailed", "PodGone", "PodNotReady", "PodsNotRun", "StreamLost"),
     *("NotFound", "AlreadyExists", "Conflict", "Forbidden", "Unauthorized", "Invalid"),
     *("BadRequest", "NoKindMatch", "Timeout", "TooManyRequests", "ServiceUnavailable"),
-    *("InternalError", "AddressUnavailable", "OutputTooLarge", "OutputUnreadable"),
+    *("InternalError", "OutputTooLarge", "OutputUnreadable"),
     *("RequestFailed", "RequestInDoubt", "UnexpectedStatus", "ResponseTooLarge"),
     *("StoreUnavailable", "StoreRefused", "BucketNotFound", "ObjectMissing", "ObjectDamaged"),
     *(

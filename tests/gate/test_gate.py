@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ import pytest
 pytestmark = pytest.mark.gate
 
 
-def passes(repository: Path, *command: str) -> None:
+def passes(repository: Path, *command: str) -> str:
+    program, *words = command
     done = subprocess.run(
-        [sys.executable, "-m", *command],
+        [Path(sys.executable).with_name(program), *words],
         cwd=repository,
         capture_output=True,
         text=True,
@@ -24,6 +26,7 @@ def passes(repository: Path, *command: str) -> None:
     assert done.returncode == 0, (
         f"{' '.join(command)}\n{done.stdout[-6000:]}\n{done.stderr[-2000:]}"
     )
+    return done.stdout
 
 
 def test_types_hold_everywhere(repository: Path) -> None:
@@ -39,10 +42,9 @@ def test_every_file_is_formatted(repository: Path) -> None:
 
 
 def test_imports_point_down(repository: Path) -> None:
-    passes(
-        repository,
-        "importlinter.cli",
-        "lint",
-        "--cache-dir",
-        str(repository / ".import_linter_cache"),
+    rules = tomllib.loads((repository / "pyproject.toml").read_text())["tool"]["importlinter"]
+    output = passes(
+        repository, "lint-imports", "--cache-dir", str(repository / ".import_linter_cache")
     )
+    # A command that does nothing passes, too.
+    assert f"Contracts: {len(rules['contracts'])} kept, 0 broken." in output

@@ -167,25 +167,6 @@ class _Reader(ResourceReader):
         return None if data.get(key) is None else self.texts(data, key, path)
 
 
-def why_without_actions(actionset: Mapping[str, Any]) -> str:
-    """Say what an ActionSet that names no actions has instead; nothing if it names some.
-
-    To a controller that is no mistake: it completes such an ActionSet at once.
-    """
-    spec = actionset.get("spec")
-    if isinstance(spec, Mapping):
-        wanted, path, there = "actions", "spec.actions", [*spec]
-    else:
-        wanted, path = "spec", "spec"
-        there = [key for key in actionset if key not in {"apiVersion", "kind", "metadata"}]
-    if isinstance(spec, Mapping) and spec.get("actions"):
-        return ""
-    if wanted in there:
-        return f"{path} is empty"
-    found = f"; there is {', '.join(map(str, there))}" if there else ""
-    return f"{path} is missing{found}"
-
-
 def reference_as_dict(reference: ObjectReference) -> dict[str, str]:
     """Write a reference as clients of the original do: every field, but an empty namespace."""
     data = reference.as_dict()

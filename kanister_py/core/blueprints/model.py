@@ -205,6 +205,25 @@ def actions_of(found: Found) -> Iterator[tuple[int, Mapping[str, Any]]]:
             yield index, given
 
 
+def why_without_actions(actionset: Mapping[str, Any]) -> str:
+    """Say what an ActionSet that names no actions has instead; nothing if it names some.
+
+    To a controller that is no mistake: it completes such an ActionSet at once.
+    """
+    spec = actionset.get("spec")
+    if isinstance(spec, Mapping):
+        wanted, path, there = "actions", "spec.actions", [*spec]
+    else:
+        wanted, path = "spec", "spec"
+        there = [key for key in actionset if key not in {"apiVersion", "kind", "metadata"}]
+    if isinstance(spec, Mapping) and spec.get("actions"):
+        return ""
+    if wanted in there:
+        return f"{path} is empty"
+    found = f"; there is {', '.join(map(str, there))}" if there else ""
+    return f"{path} is missing{found}"
+
+
 def parse_blueprint(found: Found) -> LocatedBlueprint:
     """Read a found object as a Blueprint, or refuse it with every problem in it."""
     located, problems = read_what_can_be_read(found)

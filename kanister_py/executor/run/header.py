@@ -10,12 +10,17 @@ from random import SystemRandom
 from typing import Any, Final
 
 from kanister_py.core.actionsets.course import Course, course_of, first_status
-from kanister_py.core.actionsets.model import ActionSpec, parse_actionset, why_without_actions
+from kanister_py.core.actionsets.model import ActionSpec, parse_actionset
 from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.references import parse_object_reference
 from kanister_py.core.actionsets.status import Status, parse_status
 from kanister_py.core.actionsets.transitions import record, status_for_retry
-from kanister_py.core.blueprints.model import LocatedBlueprint, ObjectReference, only_blueprint
+from kanister_py.core.blueprints.model import (
+    LocatedBlueprint,
+    ObjectReference,
+    only_blueprint,
+    why_without_actions,
+)
 from kanister_py.core.errors import NothingToRetry, UsageError, did_you_mean
 from kanister_py.core.objects.digests import uuid_of
 from kanister_py.core.objects.documents import nearest, parse_document, parse_documents

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from kanister_py.core.actionsets.model import why_without_actions
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
 from kanister_py.core.blueprints.lint.structure import check_form
 from kanister_py.core.blueprints.lint.versions import FALLBACK, INVALID, REMOVED, check_version
-from kanister_py.core.blueprints.model import Action, Blueprint, Found, actions_of
+from kanister_py.core.blueprints.model import (
+    Action,
+    Blueprint,
+    Found,
+    actions_of,
+    why_without_actions,
+)
 from kanister_py.core.errors import FunctionVersionRemoved, InvalidVersion, KanisterError
 from kanister_py.core.objects.documents import text_of_path
 from kanister_py.core.registry.choose import Asked, asked_version, choose_version
