@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from kanister_py.values import NamedTuple
 
@@ -118,11 +118,26 @@ class InvalidVersion(UsageError, reason="InvalidVersion"):
         self.suggestion = suggestion
 
 
+_GONE_FROM_KANISTER: Final = {
+    "BackupDataUsingKopiaServer": "BackupData",
+    "RestoreDataUsingKopiaServer": "RestoreData",
+    "DeleteDataUsingKopiaServer": "DeleteData",
+    "CreateVolumeSnapshot": "CreateCSISnapshot",
+    "WaitForSnapshotCompletion": "CreateCSISnapshot",
+    "CreateVolumeFromSnapshot": "RestoreCSISnapshot",
+    "DeleteVolumeSnapshot": "DeleteCSISnapshot",
+}
+"""What takes the place of functions that blueprints still call, and Kanister has removed."""
+
+
 class FunctionNotRegistered(UsageError, reason="FunctionNotRegistered"):
     """No function of this name is registered."""
 
     def __init__(self, function: str, near: Sequence[str] = ()) -> None:
         meant = did_you_mean(near)
+        if successor := _GONE_FROM_KANISTER.get(function):
+            near = [successor]
+            meant = f"; Kanister has removed it, too: {successor} takes its place"
         # Kanister's own sentence: it is what people search for.
         super().__init__(f"Requested function {{{function}}} has not been registered{meant}")
         self.function = function

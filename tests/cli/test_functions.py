@@ -112,6 +112,9 @@ def test_diff_of_what_does_not_differ_says_so(kanister: CommandLine) -> None:
     [
         pytest.param(["describe", "Gret"], "{Gret} has not been registered; did you mean Greet?",
                      id="a near name"),
+        pytest.param(["describe", "CreateVolumeSnapshot"],
+                     "Kanister has removed it, too: CreateCSISnapshot takes its place",
+                     id="a function that went from Kanister"),
         pytest.param(["describe", "Notify@v9.9.9"], "Notify has no version that answers v9.9.9",
                      id="an unknown version"),
         pytest.param(["describe", "Notify@1"], "write v1.0.0 or the range ~1", id="half a version"),
