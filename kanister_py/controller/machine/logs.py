@@ -87,8 +87,11 @@ class _Behind(logging.Handler):
         self._left_out = 0
         Thread(target=self._write, name="log", daemon=True).start()
 
-    def createLock(self) -> None:  # noqa: N802 # the library's name
-        self.lock = None
+    def handle(self, record: logging.LogRecord) -> bool:
+        # As the library does it, but for its lock.
+        if is_wanted := bool(self.filter(record)):
+            self.emit(record)
+        return is_wanted
 
     def emit(self, record: logging.LogRecord) -> None:
         if self._waiting.qsize() >= _MOST_WAITING and record.levelno < logging.WARNING:

@@ -6,7 +6,7 @@ import io
 import json
 import logging
 from collections.abc import Iterator
-from threading import Event
+from threading import Event, Thread
 
 import pytest
 
@@ -91,3 +91,14 @@ def test_a_traceback_is_written_with_its_line() -> None:
         LOG.exception("it fell over")
     flush()
     assert "ValueError: no luck" in stream.getvalue()
+
+
+def test_who_logs_meets_nobody_at_a_lock() -> None:
+    set_up_logging("text", io.StringIO())
+    (handler,) = logging.getLogger().handlers
+    assert handler.lock is not None
+    with handler.lock:
+        logs = Thread(target=LOG.info, args=("past it",), daemon=True)
+        logs.start()
+        logs.join(30)
+        assert not logs.is_alive()
