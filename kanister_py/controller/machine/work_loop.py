@@ -47,6 +47,9 @@ class WorkQueue(Generic[Key]):
         self._waiting: dict[Key, float] = {}
         """All that wait, in line or behind their group, and since when."""
         self._parked: dict[Hashable, deque[Key]] = defaultdict(deque)
+        self._groups: dict[Key, Groups] = {}
+        """Groups of those that wait, as found when their turn came first. They stay: a key that
+        is let up for a place in a group, and does not take it, would let nobody else up."""
         self._in_hand: dict[Key, Groups] = {}
         self._busy: dict[Hashable, int] = defaultdict(int)
         self._failures: dict[Key, int] = {}
@@ -108,14 +111,17 @@ class WorkQueue(Generic[Key]):
             while not self._is_closed:
                 while self._line:
                     key = self._line.popleft()
-                    groups = () if self._groups_of is None else self._groups_of(key)
-                    if groups and self._park(key, groups):
+                    groups = self._groups.get(key)
+                    if groups is None:
+                        groups = () if self._groups_of is None else self._groups_of(key)
+                        self._groups[key] = groups
+                    if self._park(key, groups):
                         # Its other groups may have room that it came back for.
                         for group, most in groups:
                             self._let_up(group, most)
                         continue
                     del self._waiting[key]
-                    self._in_hand[key] = groups
+                    self._in_hand[key] = self._groups.pop(key)
                     for group, _ in groups:
                         self._busy[group] += 1
                     return key
@@ -147,9 +153,9 @@ class WorkQueue(Generic[Key]):
         if self._busy.get(group, 0) >= most:
             return
         parked = self._parked.pop(group, None)
-        while parked and self._groups_of is not None:
+        while parked:
             key = parked.popleft()
-            others = [each for each in self._groups_of(key) if each[0] != group]
+            others = [each for each in self._groups[key] if each[0] != group]
             if not self._park(key, others):
                 self._line.appendleft(key)
                 self._changed.notify()

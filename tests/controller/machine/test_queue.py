@@ -66,6 +66,24 @@ def test_a_group_that_is_busy_keeps_only_its_own_waiting() -> None:
     assert taken(queue) == [hung[2]]
 
 
+def test_one_that_leaves_its_group_while_it_waits_keeps_nobody_behind_it_waiting() -> None:
+    clock = FakeClock()
+    one, two, three = keys = [("one", "a", number) for number in range(3)]
+    calls = dict.fromkeys(keys, (("function", 1),))
+    queue: WorkQueue[Key] = WorkQueue(
+        clock, Alarms(clock), groups_of=lambda key: calls.get(key, ())
+    )
+    for key in keys:
+        queue.add(key)
+    assert taken(queue) == [one]
+    del calls[two]
+    for key in keys[:2]:
+        queue.done(key)
+        assert len(taken(queue)) == 1
+    queue.done(three)
+    assert queue.is_idle
+
+
 def test_the_age_of_the_oldest_is_that_of_who_waits_for_longest() -> None:
     clock = FakeClock()
     queue = queue_of(1, clock)
