@@ -263,7 +263,7 @@ class WorkLoop(Generic[Key]):
                 self.queue.add_failed(key)
                 level = logging.INFO if isinstance(error, TransientError) else logging.WARNING
                 _LOG.log(level, "%s %s is looked at again: %s", kind, key, error.message)
-            except Exception:  # noqa: BLE001 # one object that nobody can look at must not keep others waiting
+            except BaseException:  # noqa: BLE001 # one object that nobody can look at, or whose function calls sys.exit, must not keep others waiting
                 outcome = "Fault"
                 self.queue.add_failed(key)
                 _LOG.exception("Looking at %s %s fell over", kind, key)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from threading import Event
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.controller.machine.work_loop import WorkQueue
+from kanister_py.controller.machine.work_loop import DONE, Look, WorkLoop, WorkQueue
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.alarms import Alarms
+from tests.controller.part_tools import part_tools
 from tests.fake_clock import FakeClock
 
 Key = tuple[str, str, int]
@@ -82,6 +85,26 @@ def test_one_that_leaves_its_group_while_it_waits_keeps_nobody_behind_it_waiting
         assert len(taken(queue)) == 1
     queue.done(three)
     assert queue.is_idle
+
+
+def test_a_function_that_exits_ends_no_thread_that_looks() -> None:
+    clock, seen = FakeClock(), Event()
+    loop: WorkLoop[str] = WorkLoop("Resource", part_tools(MemoryCluster(clock=clock), clock))
+
+    def look(key: str) -> Look:
+        if key == "exits":
+            raise SystemExit(3)
+        seen.set()
+        return DONE
+
+    loop.queue.add("exits")
+    loop.queue.add("well")
+    loop.start(look)
+    assert seen.wait(30)
+    # It is looked at again, as after any mistake.
+    assert clock.wait_for_sleepers(1)
+    assert clock.has_waiter_until(0.5)
+    loop.close()
 
 
 def test_the_age_of_the_oldest_is_that_of_who_waits_for_longest() -> None:
