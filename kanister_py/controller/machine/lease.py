@@ -172,10 +172,7 @@ class Leadership:
 
     def check(self) -> None:
         """Raise unless this process may act. Every request asks: it is over at once if so."""
-        if (
-            not (self._is_held and self._clock.monotonic() < self._acts_until)
-            and not self.is_leader
-        ):
+        if not self.is_leader:
             raise LeadershipLost
 
     # Coming to hold it
@@ -232,6 +229,9 @@ class Leadership:
         is_guarded = divides and not self._is_held
         if is_guarded and not self._may_begin():
             return False
+        if self._is_closed:
+            # It may be free for the reason alone that it was given back.
+            return False
         try:
             if found is None:
                 written = self._cluster.create(self._lease_of(None))
@@ -254,12 +254,17 @@ class Leadership:
             self._on_time(server_time)
 
     def _hold(self, asked: float) -> bool:
-        if self._is_lost or (self._is_held and not self.is_leader):
-            # Others here have heard that it is over: it must not seem otherwise.
-            return False
-        self._acts_until = asked + self._terms.acts_for_seconds
-        self._is_held = True
-        return True
+        with self._changed:
+            if self._is_lost or (self._is_held and not self.is_leader):
+                # Others here have heard that it is over: it must not seem otherwise.
+                return False
+            if not self._is_closed:
+                self._acts_until = asked + self._terms.acts_for_seconds
+                self._is_held = True
+                return True
+        # It was closed while this was written.
+        self._give_back()
+        return False
 
     # Keeping it
 
@@ -300,19 +305,26 @@ class Leadership:
     def abandon(self) -> None:
         """Stop acting without a word to other replicas, as a process does that is killed."""
         with self._changed:
-            self._is_closed = True
+            self._is_closed = self._is_lost = True
             self._is_held = False
             self._changed.notify_all()
 
     def _give_back(self) -> None:
         try:
-            found = self._cluster.get(LEASES, self._name, namespace=self._namespace)
-            spec = spec_of(found)
-            if spec.get("holderIdentity") == self._identity:
-                found["spec"] = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}
-                self._cluster.replace(found)
+            try:
+                self._write_free()
+            except Conflict:
+                # A renewal was under way; none follows it.
+                self._write_free()
         except KanisterError as error:
             _LOG.info("The lease %s could not be given back: %s", self._name, error.message)
+
+    def _write_free(self) -> None:
+        found = self._cluster.get(LEASES, self._name, namespace=self._namespace)
+        spec = spec_of(found)
+        if spec.get("holderIdentity") == self._identity:
+            found["spec"] = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}
+            self._cluster.replace(found)
 
     def _lease_of(self, found: KubeObject | None) -> KubeObject:
         now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

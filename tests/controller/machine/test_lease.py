@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from threading import Event, Thread
 from typing import Any
 
@@ -301,3 +302,84 @@ def test_what_a_leader_that_was_would_delete_has_changed_meanwhile() -> None:
     with pytest.raises(Conflict):
         delete_as_seen(cluster, CONFIG_MAPS, made)
     assert cluster.get(CONFIG_MAPS, "x", namespace="default")["data"] == {"is": "wanted again"}
+
+
+# What happens while a Lease is being taken
+
+
+class Between:
+    """A cluster in the midst of whose next calls something else happens."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+        self.happens: list[tuple[str, Callable[[Callable[[], Any]], Any]]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        def call(*args: Any, **options: Any) -> Any:
+            act = partial(getattr(self._cluster, name), *args, **options)
+            if self.happens and self.happens[0][0] == name:
+                return self.happens.pop(0)[1](act)
+            return act()
+
+        return call
+
+
+class Closing:
+    """A replica that gives its Lease back while a thread of it takes or renews it."""
+
+    def __init__(self) -> None:
+        self.cluster = MemoryCluster(clock=FakeClock())
+        self.way = Between(self.cluster)
+        who = Candidate(self.way, FakeClock(), "one", "default", TERMS)
+        self.leadership = Leadership(who, "lease")
+
+    def before(self, act: Callable[[], Any]) -> Any:
+        self.leadership.close()
+        return act()
+
+    def after(self, act: Callable[[], Any]) -> Any:
+        done = act()
+        self.leadership.close()
+        return done
+
+    def amid(self, act: Callable[[], Any]) -> Any:
+        """Write after the Lease was read in order to be given back, and before that is written."""
+        done: list[Any] = []
+
+        def late(give_back: Callable[[], Any]) -> Any:
+            done.append(act())
+            return give_back()
+
+        self.way.happens.append(("replace", late))
+        self.leadership.close()
+        return done[0]
+
+
+@pytest.mark.parametrize(
+    ("call", "when"),
+    [
+        pytest.param("get", Closing.before, id="before it is read"),
+        pytest.param("replace", Closing.before, id="before it is written"),
+        pytest.param("replace", Closing.amid, id="as it is written"),
+        pytest.param("replace", Closing.after, id="after it was written"),
+    ],
+)
+def test_a_lease_that_is_given_back_while_it_is_renewed_is_free(
+    call: str, when: Callable[[Closing, Callable[[], Any]], Any]
+) -> None:
+    closing = Closing()
+    assert closing.leadership.take()
+    closing.way.happens.append((call, partial(when, closing)))
+    assert not closing.leadership.take()
+    assert not closing.leadership.is_leader
+    lease = closing.cluster.get(LEASES, "lease", namespace="default")
+    assert lease["spec"]["holderIdentity"] == ""
+
+
+def test_who_is_closed_while_it_takes_a_lease_gives_it_back() -> None:
+    closing = Closing()
+    closing.way.happens.append(("create", closing.after))
+    assert not closing.leadership.acquire()
+    assert not closing.leadership.is_leader
+    lease = closing.cluster.get(LEASES, "lease", namespace="default")
+    assert lease["spec"]["holderIdentity"] == ""
