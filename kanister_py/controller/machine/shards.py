@@ -75,6 +75,8 @@ class Shards(HeldShards):
         super().__init__(self.count, own)
         self._tried: dict[int, Leadership] = {}
         self._stays: dict[int, float] = {}
+        self._is_forgotten = True
+        """Whether nothing of what was given away is kept any more."""
         self._on_lost: Callable[[], None] = lambda: None
         self._is_lost = False
         self._logged = ""
@@ -114,12 +116,17 @@ class Shards(HeldShards):
             Thread(target=self._follow, args=(hooks,), name="shards", daemon=True).start()
 
     def _follow(self, hooks: Hooks) -> None:
+        taken_up = {*self._held} - {*self._leaving}
         while not self._is_closed:
-            before = {each for each in self._held if each not in self._leaving}
-            self._look()
-            self._go_on_leaving(hooks)
-            if {*self._held} - {*self._leaving} - before:
-                hooks.take_up()
+            try:
+                self._look()
+                self._go_on_leaving(hooks)
+                owned = {*self._held} - {*self._leaving}
+                if owned - taken_up:
+                    hooks.take_up()
+                taken_up = owned
+            except Exception:  # noqa: BLE001 # no other thread takes shards, or gives them away
+                _LOG.exception("A look at the shards fell over")
             self._sleep(self._who.terms.renews_every_seconds)
 
     def _look(self) -> bool:
@@ -182,21 +189,24 @@ class Shards(HeldShards):
         return self._leases.is_first_held_of(self.count)
 
     def _go_on_leaving(self, hooks: Hooks) -> None:
-        if not self._leaving:
-            return
         now = self._clock.monotonic()
-        if hooks.put_down():
-            for shard in tuple(self._leaving):
-                held = self._held.pop(shard)
-                del self._leaving[shard]
-                held.close()
+        is_put_down = False
+        try:
+            is_put_down = bool(self._leaving) and hooks.put_down()
+        finally:
+            for shard, until in tuple(self._leaving.items()):
+                if is_put_down:
+                    self._is_forgotten = False
+                    held = self._held.pop(shard)
+                    del self._leaving[shard]
+                    held.close()
+                elif now >= until:
+                    # What nobody could take up goes on for longer than anything new should wait.
+                    del self._leaving[shard]
+                    self._stays[shard] = now + _STAYS_SECONDS
+        if not self._is_forgotten:
             hooks.forget()
-            return
-        for shard, until in tuple(self._leaving.items()):
-            if now >= until:
-                # What nobody could take up goes on for longer than anything new should wait.
-                del self._leaving[shard]
-                self._stays[shard] = now + _STAYS_SECONDS
+            self._is_forgotten = True
 
     def _lose(self) -> None:
         self._is_lost = True

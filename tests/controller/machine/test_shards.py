@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from threading import Event, Thread
 from typing import Any
@@ -42,6 +43,8 @@ class Replica:
         self.clock = FakeClock()
         self.way = Way(cluster)
         self.joined, self.lost = Event(), Event()
+        self.faults: Counter[str] = Counter()
+        """How often each hook falls over before it does what it is for."""
         self.is_frozen = self.is_gone = False
         self.may_leave = True
         self.taken_up = self.forgotten = 0
@@ -56,14 +59,25 @@ class Replica:
     def _run(self) -> None:
         if self.shards.join(is_patient=True):
             self.shards.keep(self.lost.set)
-            self.shards.follow(Hooks(self._take_up, lambda: self.may_leave, self._forget))
+            self.shards.follow(Hooks(self._take_up, self._put_down, self._forget))
             self.joined.set()
 
+    def _put_down(self) -> bool:
+        self._fall_over("put_down")
+        return self.may_leave
+
     def _forget(self) -> None:
+        self._fall_over("forget")
         self.forgotten += 1
 
     def _take_up(self) -> None:
+        self._fall_over("take_up")
         self.taken_up += 1
+
+    def _fall_over(self, hook: str) -> None:
+        if self.faults[hook]:
+            self.faults[hook] -= 1
+            raise ValueError(f"a mistake in {hook}")
 
     @property
     def _threads(self) -> int:
@@ -249,6 +263,33 @@ def test_a_shard_whose_work_cannot_be_put_down_stays_for_a_while_and_goes_later(
     one.may_leave = True
     pass_time(65, one, two)
     assert list(map(len, shares(one, two))) == [1, 1]
+
+
+@pytest.mark.parametrize("hook", ["put_down", "forget", "take_up"])
+def test_a_share_moves_though_a_mistake_comes_in_between(
+    start: Callable[..., Replica], hook: str
+) -> None:
+    one = start("one", count=2)
+    pass_time(3, one)
+    one.faults[hook] = 1
+    two = start("two", count=2)
+    two.faults[hook] = 1
+    pass_time(9, one, two)
+    assert list(map(len, shares(one, two))) == [1, 1]
+    assert all_is_owned(one, two)
+    assert (one.forgotten, two.taken_up) == (1, 1)
+
+
+def test_a_shard_whose_work_is_never_put_down_for_a_mistake_goes_on_where_it_is(
+    start: Callable[..., Replica],
+) -> None:
+    one = start("one", count=2)
+    pass_time(3, one)
+    one.faults["put_down"] = 1000
+    two = start("two", count=2)
+    pass_time(25, one, two)
+    assert shares(one, two) == [(0, 1), ()]
+    assert all_is_owned(one, two)
 
 
 def test_a_shard_that_comes_back_is_not_for_what_was_begun_before(
