@@ -175,12 +175,17 @@ class Shards(HeldShards):
             may_begin = self._is_free if shard == 0 else self._is_begun
             name = self._leases.name_of_shard(shard)
             tried = self._tried[shard] = self._leadership(name, may_begin)
-        if tried.take():
-            del self._tried[shard]
-            self._held[shard] = tried
+        if not tried.take():
+            return
+        del self._tried[shard]
+        with self._changed:
+            if not self._is_closed:
+                self._held[shard] = tried
+        if shard in self._held:
             tried.keep(self._lose)
-            if self._is_closed:
-                tried.close()
+        else:
+            # What is still under way here is of other shards: the end of this one is not theirs.
+            tried.close()
 
     def _is_free(self) -> bool:
         return self._leases.is_first_free_for(self.count)

@@ -14,7 +14,7 @@ import pytest
 from kanister_py.controller.machine.lease import Candidate, Leadership
 from kanister_py.controller.machine.shards import LEASE_NAME, Hooks, Shards, ShardTerms
 from kanister_py.core.errors import ClusterUnavailable, LeadershipLost
-from kanister_py.core.objects.parts import name_of
+from kanister_py.core.objects.parts import name_of, spec_of
 from kanister_py.core.objects.resources import LEASES
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.fake_clock import FakeClock
@@ -290,6 +290,27 @@ def test_a_shard_whose_work_is_never_put_down_for_a_mistake_goes_on_where_it_is(
     pass_time(25, one, two)
     assert shares(one, two) == [(0, 1), ()]
     assert all_is_owned(one, two)
+
+
+def test_what_is_under_way_is_not_cut_off_by_a_shard_that_comes_too_late(
+    cluster: MemoryCluster,
+) -> None:
+    late = f"{LEASE_NAME}-shard-1"
+
+    class StoppedMeanwhile(Way):
+        def create(self, lease: Any) -> Any:
+            if name_of(lease) == late:
+                shards.withdraw()
+            return cluster.create(lease)
+
+    way: Any = StoppedMeanwhile(cluster)
+    shards: Shards = Shards(Candidate(way, FakeClock(), "one", "default"), ShardTerms(2))
+    assert shards.join(is_patient=True)
+    shards.check()
+    assert shards.is_leader
+    assert shards.held == (0,)
+    assert spec_of(cluster.get(LEASES, late, namespace="default"))["holderIdentity"] == ""
+    shards.close()
 
 
 def test_a_shard_that_comes_back_is_not_for_what_was_begun_before(
