@@ -60,9 +60,8 @@ class HeldShards:
 
     def check(self) -> None:
         """Raise unless this process may act: all that it holds must be in force."""
-        self._own.check()
-        for each in tuple(self._held.values()):
-            each.check()
+        if not self.is_leader:
+            raise LeadershipLost
 
     def check_of(self, key: str) -> Callable[[], None]:
         """Give what raises once a key is not this replica's any more, from now on for ever.
@@ -77,7 +76,16 @@ class HeldShards:
     @property
     def is_leader(self) -> bool:
         """Whether this process may act."""
-        return self._own.is_leader and all(each.is_leader for each in tuple(self._held.values()))
+        return self._own.is_leader and self._lapsed is None
+
+    @property
+    def _lapsed(self) -> Leadership | None:
+        """What is held, and not in force any more."""
+        for shard, each in tuple(self._held.items()):
+            # One that is given away is taken out first, and closed after that.
+            if not each.is_leader and self._held.get(shard) is each:
+                return each
+        return None
 
     @property
     def seconds_left(self) -> float:
@@ -86,8 +94,7 @@ class HeldShards:
 
     @property
     def why_lost(self) -> str:
-        lost = (each for each in tuple(self._held.values()) if not each.is_leader)
-        return next(lost, self._own).why_lost
+        return (self._lapsed or self._own).why_lost
 
     @property
     def why_never(self) -> str:

@@ -313,6 +313,28 @@ def test_what_is_under_way_is_not_cut_off_by_a_shard_that_comes_too_late(
     shards.close()
 
 
+def test_what_is_under_way_is_not_cut_off_by_a_shard_that_is_given_away_at_that_moment(
+    three: list[Replica],
+) -> None:
+    held: dict[int, Any] = three[0].shards._held
+
+    class GivenAway:
+        """Ends, as it is asked, in the order in which a shard is given away."""
+
+        @property
+        def is_leader(self) -> bool:
+            del held[7]
+            return False
+
+        def check(self) -> None:
+            if not self.is_leader:
+                raise LeadershipLost
+
+    for ask in (three[0].shards.check, lambda: three[0].shards.is_leader):
+        held[7] = GivenAway()
+        assert ask() is not False
+
+
 def test_a_shard_that_comes_back_is_not_for_what_was_begun_before(
     start: Callable[..., Replica],
 ) -> None:
