@@ -72,6 +72,8 @@ class Store(Generic[T]):
         self.resource = resource
         self._lock = RLock()
         self._kept: dict[ObjectKey, T] = {}
+        self._sifted = 0
+        """How often it was judged anew what is to be kept."""
         self._namespaces = tuple(namespaces)
         self._age_of: Callable[[T], datetime] | None = None
         self._turn = RLock()
@@ -114,6 +116,7 @@ class Store(Generic[T]):
     def drop(self, is_meant: Callable[[ObjectKey], bool]) -> None:
         """Keep no longer what is not to be kept any more."""
         with self._lock:
+            self._sifted += 1
             dropped = [(key, self._kept.pop(key)) for key in list(self._kept) if is_meant(key)]
         self._tell([_Change(key, old, None) for key, old in dropped])
         for feed in self._feeds:
@@ -122,6 +125,8 @@ class Store(Generic[T]):
 
     def sift(self, judge: Callable[[T], T | None]) -> None:
         """Replace what is kept by what is to be kept of it from now on; no change is reported."""
+        with self._lock:
+            self._sifted += 1
         for key, kept in self.items():
             left = judge(kept)
             with self._lock:
@@ -164,12 +169,17 @@ class Store(Generic[T]):
 
     def _put(self, kind: EventType, obj: KubeObject) -> _Change[T]:
         key = key_of(obj)
-        new = None if kind is EventType.DELETED else self._keep(obj)
-        with self._lock:
-            old = self._kept.pop(key, None)
-            if new is not None:
-                self._kept[key] = new
-        return _Change(key, old, new)
+        while True:
+            sifted = self._sifted
+            new = None if kind is EventType.DELETED else self._keep(obj)
+            with self._lock:
+                if sifted != self._sifted:
+                    # It may have to go, too; of what is left out no watch tells when it ends.
+                    continue
+                old = self._kept.pop(key, None)
+                if new is not None:
+                    self._kept[key] = new
+            return _Change(key, old, new)
 
     def _replace_all(self, namespace: str, pages: Iterator[ObjectList]) -> str:
         """Take in a whole list, page by page, and forget what is not in it; say its version."""

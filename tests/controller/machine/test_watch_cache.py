@@ -201,6 +201,36 @@ def test_what_was_to_be_listed_anew_is_seen_though_the_cluster_did_not_answer_at
     store.close()
 
 
+@pytest.mark.parametrize(
+    "let_go",
+    [
+        pytest.param(lambda store: store.drop(lambda _key: True), id="dropped"),
+        pytest.param(lambda store: store.sift(lambda _kept: None), id="sifted"),
+    ],
+)
+def test_what_is_let_go_of_while_it_is_judged_does_not_stay(
+    cluster: MemoryCluster, let_go: Callable[[Store[str]], None]
+) -> None:
+    is_held = True
+
+    def keep(obj: KubeObject) -> str | None:
+        nonlocal is_held
+        kept = str(obj["data"]["c"]) if is_held else None
+        if is_held:
+            is_held = False
+            let_go(store)
+        return kept
+
+    store: Store[str] = Store(
+        cluster, SystemClock(), CONFIG_MAPS, keep, lambda _key, _old, _new: None
+    )
+    cluster.create(config_map("a"))
+    store.start()
+    until(lambda: store.has_synced)
+    assert store.items() == []
+    store.close()
+
+
 # In which order it is told
 
 
