@@ -321,6 +321,7 @@ class _Feed:
                     self._version = self._take_all(self.selection.namespace, pages)
                     with self._changed:
                         self.has_listed = not self._is_stale
+                    self._failures = 0
                 if rests:
                     self._rest()
                 else:
@@ -376,6 +377,7 @@ class _Feed:
                 return
             self.is_watching = True
             self.trouble = ""
+            opened_at = self._clock.monotonic()
             try:
                 for event in watch:
                     self._failures = 0
@@ -385,6 +387,9 @@ class _Feed:
                     self._version = version or self._version
             finally:
                 self.is_watching = False
+                if self._clock.monotonic() - opened_at >= _LONGEST_PAUSE_SECONDS:
+                    # It was well, though perhaps nothing happened.
+                    self._failures = 0
 
     def _pause(self, error: KanisterError | None) -> None:
         self._failures += 1
@@ -405,4 +410,4 @@ class _Feed:
         if isinstance(error, ApiError) and not isinstance(error, TransientError):
             # A right has to be granted first.
             seconds = max(seconds, 5.0)
-        pause(self._clock, self._changed, seconds, lambda: self._is_closed)
+        pause(self._clock, self._changed, seconds, lambda: self._is_closed or self._is_stale)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from queue import Queue
 from threading import Event
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, Self, cast
 
 import pytest
 
@@ -16,7 +16,7 @@ from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.errors import ClusterUnavailable, Forbidden
 from kanister_py.core.objects.resources import CONFIG_MAPS, GroupVersionResource
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList
+from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList, WatchEvent
 from tests.fake_clock import FakeClock
 
 
@@ -199,6 +199,115 @@ def test_what_was_to_be_listed_anew_is_seen_though_the_cluster_did_not_answer_at
     assert [kept for _, kept in store.items()] == ["a", "b"]
     assert store.has_synced
     store.close()
+
+
+class Ailing:
+    """A cluster that gives no answer while it is down, and whose watches break on request."""
+
+    def __init__(self) -> None:
+        self.is_down = False
+        self._breaks = Event()
+
+    def _answer(self) -> None:
+        if self.is_down:
+            raise ClusterUnavailable("The API server is down")
+
+    def list(self, *_args: Any, **_options: Any) -> ObjectList:
+        self._answer()
+        return ObjectList([], "5", "")
+
+    def watch(self, *_args: Any, **_options: Any) -> Self:
+        self._answer()
+        self._breaks.clear()
+        return self
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        return None
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> WatchEvent:
+        self._breaks.wait(180)
+        raise ClusterUnavailable("The connection broke")
+
+    def close(self) -> None:
+        self._breaks.set()
+
+
+@pytest.fixture
+def ailing() -> Iterator[tuple[Ailing, FakeClock, Store[KubeObject]]]:
+    cluster, clock = Ailing(), FakeClock()
+    store: Store[KubeObject] = Store(
+        *(cast("Cluster", cluster), clock, CONFIG_MAPS),
+        lambda obj: obj,
+        lambda _key, _old, _new: None,
+    )
+    yield cluster, clock, store
+    store.close()
+
+
+def _wait_out(clock: FakeClock, *pauses: float) -> None:
+    for seconds in pauses:
+        until(lambda: clock.has_waiter_until(clock.monotonic() + seconds))  # noqa: B023 # called at once
+        clock.advance(seconds)
+
+
+@pytest.mark.parametrize(
+    "had_listed",
+    [
+        pytest.param(False, id="with a list"),
+        pytest.param(True, id="with a watch that has held for a while"),
+    ],
+)
+def test_after_an_outage_that_is_over_the_next_pause_is_the_first_again(
+    ailing: tuple[Ailing, FakeClock, Store[KubeObject]], had_listed: bool
+) -> None:
+    cluster, clock, store = ailing
+    cluster.is_down = not had_listed
+    store.start()
+    if had_listed:
+        until(lambda: store.open_watches == 1)
+        cluster.is_down = True
+        cluster.close()
+    _wait_out(clock, 0.5, 1, 2, 4)
+    until(lambda: clock.has_waiter_until(clock.monotonic() + 8))
+    cluster.is_down = False
+    clock.advance(8)
+    until(lambda: store.open_watches == 1)
+    if had_listed:
+        clock.advance(30)
+    cluster.close()
+    assert clock.wait_for_sleepers(1)
+    assert clock.has_waiter_until(clock.monotonic() + 0.5)
+
+
+def test_watches_that_break_at_once_are_opened_ever_more_seldom(
+    ailing: tuple[Ailing, FakeClock, Store[KubeObject]],
+) -> None:
+    cluster, clock, store = ailing
+    store.start()
+    for seconds in (0.5, 1, 2):
+        until(lambda: store.open_watches == 1)
+        cluster.close()
+        _wait_out(clock, seconds)
+
+
+def test_what_is_to_be_listed_anew_waits_for_no_pause(
+    ailing: tuple[Ailing, FakeClock, Store[KubeObject]],
+) -> None:
+    cluster, clock, store = ailing
+    cluster.is_down = True
+    store.start()
+    _wait_out(clock, 0.5, 1, 2)
+    until(lambda: clock.has_waiter_until(clock.monotonic() + 4))
+    cluster.is_down = False
+    store.list_anew()
+    until(lambda: store.has_synced)
+    assert clock.monotonic() == 3.5
 
 
 @pytest.mark.parametrize(
