@@ -46,7 +46,7 @@ class MemoryRunner:
             raise FunctionUnavailable(*where, error.message) from error
         except KanisterError as error:
             raise FunctionCallFailed(*where, error.message) from error
-        except Exception as error:  # whatever a function may raise
+        except (Exception, SystemExit) as error:  # whatever a function may raise
             kind = FunctionFault if function.is_ours else FunctionCallFailed
             raise kind(*where, f"{type(error).__name__}: {error}") from error
 
@@ -66,12 +66,12 @@ class MemoryRunner:
 
 
 def _on_thread(work: Callable[[], FunctionResponse], seconds: float) -> FunctionResponse:
-    ended: list[FunctionResponse | Exception] = []
+    ended: list[FunctionResponse | BaseException] = []
 
     def run() -> None:
         try:
             ended.append(work())
-        except Exception as error:  # noqa: BLE001 - raised again, on the thread that waits
+        except BaseException as error:  # noqa: BLE001 - raised again, on the thread that waits
             ended.append(error)
 
     thread = threading.Thread(target=run, name="composition function", daemon=True)
@@ -79,6 +79,6 @@ def _on_thread(work: Callable[[], FunctionResponse], seconds: float) -> Function
     thread.join(seconds)
     if not ended:
         raise TimeoutError
-    if isinstance(ended[0], Exception):
+    if isinstance(ended[0], BaseException):
         raise ended[0]
     return ended[0]

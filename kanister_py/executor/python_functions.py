@@ -128,7 +128,7 @@ class LoopThread:
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(
-                target=self._loop.run_forever, name="composition functions", daemon=True
+                target=_run, args=(self._loop,), name="composition functions", daemon=True
             )
             self._thread.start()
         return self._loop
@@ -141,6 +141,19 @@ class LoopThread:
                 self._thread.join()
                 self._loop.close()
                 self._loop = self._thread = None
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Run a loop until it is stopped.
+
+    An exit of a coroutine leaves the loop as well as going to who waits for the coroutine.
+    """
+    while True:
+        try:
+            loop.run_forever()
+        except (SystemExit, KeyboardInterrupt):
+            continue
+        return
 
 
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:

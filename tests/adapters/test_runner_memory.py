@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
 from typing import Any
 
 import pytest
 
 from kanister_py.adapters.runner_memory import MemoryRunner
 from kanister_py.core.compositions.authoring import Response
+from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.errors import TransientError, UsageError
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.executor.python_functions import PythonFunction
@@ -44,7 +47,7 @@ def answering(answer: Any, *, is_ours: bool = False) -> Running:
         name = "function-answering"
 
         def run(self, request: Mapping[str, Any]) -> Any:
-            if isinstance(answer, Exception):
+            if isinstance(answer, BaseException):
                 raise answer
             return answer(request) if callable(answer) else answer
 
@@ -119,6 +122,53 @@ def test_what_a_foreign_function_raises_keeps_its_group(
 ) -> None:
     with pytest.raises(kind):
         answering(raised)(request_with())
+
+
+class Exiting(CompositionFunction):
+    name = "function-exiting"
+
+    def run(self, request: Mapping[str, Any]) -> Any:
+        sys.exit(3)
+
+
+class ExitingLater(CompositionFunction):
+    name = "function-exiting-later"
+
+    async def run(self, request: Mapping[str, Any]) -> Any:
+        await asyncio.create_task(self.exit())
+
+    async def exit(self) -> None:
+        sys.exit(3)
+
+
+def outcome_of(running: Running, seconds: float = 0.0) -> FunctionResponse | BaseException:
+    """Call a function from a thread that keeps nobody from ending if it hangs."""
+    ended: SimpleQueue[FunctionResponse | BaseException] = SimpleQueue()
+
+    def call() -> None:
+        try:
+            ended.put(running(request_with(), seconds))
+        except BaseException as error:  # noqa: BLE001 # it is what came of the call
+            ended.put(error)
+
+    threading.Thread(target=call, daemon=True).start()
+    return ended.get(timeout=PATIENCE_SECONDS)
+
+
+@pytest.mark.parametrize("seconds", [0.0, PATIENCE_SECONDS], ids=["no limit", "a limit"])
+@pytest.mark.parametrize("exiting", [Exiting, ExitingLater], ids=["at once", "in a coroutine"])
+def test_a_function_that_exits_fails_and_takes_no_other_along(
+    exiting: type[CompositionFunction], seconds: float
+) -> None:
+    found = {"exiting": exiting, "later": FUNCTIONS["function-later"]}
+    runner = MemoryRunner(lambda revision: PythonFunction(found[revision.function]))
+    ends, goes_on = (Running(runner, FunctionRevision(name, name, 1)) for name in found)
+    failed = outcome_of(ends, seconds)
+    assert isinstance(failed, FunctionCallFailed)
+    assert failed.message.endswith("SystemExit: 3")
+    # The thread on which all coroutines run is still there.
+    assert isinstance(outcome_of(goes_on), FunctionResponse)
+    runner.close()
 
 
 def test_a_defect_of_ours_is_a_fault() -> None:
