@@ -339,9 +339,7 @@ class CompositeReconciler:
         run.conditions.set_outcome(unsynced, composed.unready, composed.composite_ready)
         self._write_status(run, composed.status)
         self._world.note_composed(chosen.revision, composed.outcomes)
-        return Outcome(
-            self._again(run, composed), bool(unsynced), composed.requirements, run.changed
-        )
+        return Outcome(self._again(run), bool(unsynced), composed.requirements, run.changed)
 
     def _tell_results(self, run: Pass, composed: Composed) -> None:
         """Report the results of functions, each one once in a pass."""
@@ -504,7 +502,7 @@ class CompositeReconciler:
         run.take(written)
         self._world.seen.remember(written)
 
-    def _again(self, run: Pass, composed: Composed) -> float | None:
+    def _again(self, run: Pass) -> float | None:
         interval = (run.metadata.get("annotations") or {}).get(POLL_INTERVAL)
         seconds = self._poll_seconds
         if interval:
@@ -514,8 +512,6 @@ class CompositeReconciler:
                 what = f"metadata.annotations[{POLL_INTERVAL}]"
                 message = f"{what} counts for nothing: {error.message}"
                 self._tell(run.subject, WARNING, "PollInterval", message)
-        if self._poll_seconds and composed.unready:
-            seconds = min(seconds, _LEAST_POLL_SECONDS)
         return seconds or None
 
     def _patch(self, xr: KubeObject, patch: Mapping[str, Any]) -> KubeObject:

@@ -190,6 +190,33 @@ def with_auto_ready() -> KubeObject:
     return made
 
 
+@pytest.mark.parametrize("ready", ["True", "False"], ids=["ready", "not ready"])
+def test_a_poll_looks_at_its_interval_and_not_before(ready: str) -> None:
+    world = begun(REVISIONS._replace(poll_seconds=60.0))
+    clock = world.clock
+    assert isinstance(clock, FakeClock)
+    given = composition()
+    inline = given["spec"]["pipeline"][0]["input"]["inline"]
+    inline["template"] = inline["template"].replace('ready: "True"', f'ready: "{ready}"')
+    world.say(given)
+    world.say(bucket())
+
+    def looks() -> float:
+        return float(world.metrics.passes.labels("CompositeResource", "done")._value.get())
+
+    try:
+        world.until(lambda: world.condition("Ready").get("status") == ready)
+        world.until_rest()
+        before = looks()
+        clock.advance(59.0)
+        world.until_rest()
+        assert looks() == before
+        clock.advance(1.0)
+        world.until(lambda: looks() > before)
+    finally:
+        world.close()
+
+
 def test_one_that_cannot_be_composed_is_tried_later_and_later(world: World) -> None:
     clock = world.clock
     assert isinstance(clock, FakeClock)
