@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
-from kanister_py.controller.compositions.served_kinds import ServedKinds
+from kanister_py.controller.compositions.served_kinds import Served
 from kanister_py.controller.compositions.world import World, revision_facts
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey
@@ -27,18 +27,29 @@ from kanister_py.ports.cluster import Cluster
 _LOG: Final = logging.getLogger(__name__)
 
 
-def collect_revisions(cluster: Cluster, world: World, kinds: ServedKinds, limit: int) -> list[str]:
+def collect_revisions(
+    cluster: Cluster,
+    world: World,
+    kinds: Iterable[Served],
+    limit: int,
+    may_go_on: Callable[[], bool],
+) -> list[str]:
     """Delete revisions of Compositions beyond `limit` that nobody uses; name them."""
     seen = world.seen
-    if not limit or not all(seen.has_synced(each) for each in seen.watched):
+    # Of a kind that is served from now on, not all resources are seen.
+    served = tuple(kinds)
+    needed = {*seen.watched, *(each.resource for each in served)}
+    if not limit or not may_go_on() or not all(map(seen.has_synced, needed)):
         # Who has not seen everybody cannot say that nobody uses it.
         return []
     removed: list[str] = []
     for composition in world.known_compositions:
-        if not _is_kind_served(composition, seen, kinds):
+        if not may_go_on():
+            break
+        if not _is_kind_served(composition, seen, served):
             continue
         facts = world.revisions(composition)
-        users = _users_of(composition, facts, seen, kinds)
+        users = _users_of(composition, facts, seen, served)
         revisions = [Revision(each.name, each.number, users.get(each.name, ())) for each in facts]
         for name in plan_collection(revisions, limit).removed:
             found = seen.known(COMPOSITION_REVISIONS, ObjectKey("", name))
@@ -50,7 +61,7 @@ def collect_revisions(cluster: Cluster, world: World, kinds: ServedKinds, limit:
 
 
 def _users_of(
-    composition: str, revisions: Sequence[RevisionFacts], seen: Seen, kinds: ServedKinds
+    composition: str, revisions: Sequence[RevisionFacts], seen: Seen, kinds: Sequence[Served]
 ) -> Mapping[str, tuple[str, ...]]:
     holders = [
         Holder(
@@ -65,7 +76,7 @@ def _users_of(
     return {name: words_for_uses(found) for name, found in users.items()}
 
 
-def _is_kind_served(composition: str, seen: Seen, kinds: ServedKinds) -> bool:
+def _is_kind_served(composition: str, seen: Seen, kinds: Sequence[Served]) -> bool:
     """Say whether all resources that a composition is for are seen."""
     found = seen.known(COMPOSITIONS, ObjectKey("", composition))
     if found is None:

@@ -7,6 +7,7 @@ remembered only for as long as the process lives.
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any, Final
 
 from kanister_py.controller.compositions.changes import Changes
@@ -93,6 +94,8 @@ class Compositions:
         )
         self._collects = False
         """Whether enough is kept here of all resources to say that nobody uses a revision."""
+        self._collecting = Lock()
+        """Held while revisions are deleted: for as long, the first shard does not go."""
         self._certificate: Repeating | None = None
         self._collection = Repeating(
             clock,
@@ -169,6 +172,8 @@ class Compositions:
         self._collects = self._part.shards.owns_whole
 
     def put_down(self) -> bool:
+        if self._collecting.locked() and not self._part.shards.owns_whole:
+            return False
         return not self.queue.has_in_hand(self._is_foreign)
 
     def forget(self) -> None:
@@ -261,11 +266,12 @@ class Compositions:
         return DONE
 
     def _collect(self) -> None:
-        if self._collects and self._part.shards.owns_whole:
-            self.collect_revisions()
+        self.collect_revisions()
 
     def collect_revisions(self) -> list[str]:
         """Delete revisions of Compositions beyond the newest that nobody uses; name them."""
-        return collect_revisions(
-            self._part.cluster, self.world, self._kinds, self._settings.keeps_revisions
-        )
+        with self._collecting:
+            return collect_revisions(
+                *(self._part.cluster, self.world, self._kinds, self._settings.keeps_revisions),
+                lambda: self._collects and self._part.shards.owns_whole,
+            )

@@ -194,6 +194,7 @@ class World:
         calling: Callable[[FunctionRunner], FunctionRunner] = lambda runner: runner,
         entries: Registry[FunctionEntry] | None = None,
         memory: MemoryGate | None = None,
+        shards: Shards | None = None,
     ) -> None:
         """`through` is how the controller sees the cluster, `calling` how it calls functions."""
         self.clock = clock or SystemClock()
@@ -218,7 +219,7 @@ class World:
             lambda _error: None,
             self.metrics,
             memory or MemoryGate(self.clock),
-            Shards(Candidate(self.cluster, self.clock, "one", "default")),
+            shards or Shards(Candidate(self.cluster, self.clock, "one", "default")),
             LastPasses(self.clock),
         )
         self.compositions = Compositions(part, tools, settings)

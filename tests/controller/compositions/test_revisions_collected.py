@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from math import inf
+from threading import Event
+from typing import Any
 
 import pytest
 
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.controller.compositions.collection import collect_revisions
 from kanister_py.controller.functions.settings import CompositionSettings
-from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
-from tests.controller.compositions.test_kinds import World, bucket, composition, definition
+from kanister_py.controller.machine.lease import Candidate
+from kanister_py.controller.machine.shards import Shards, ShardTerms
+from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, DEFINITIONS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.ports.cluster import Propagation
+from tests.controller.compositions.test_kinds import (
+    BUCKETS,
+    LIMIT_SECONDS,
+    World,
+    bucket,
+    cluster_with_kinds,
+    composition,
+    definition,
+)
 
 SETTINGS = CompositionSettings("kanister-py", uses_revisions=True, keeps_revisions=1)
 
@@ -21,10 +40,10 @@ def world() -> Iterator[World]:
     made.close()
 
 
-def revise(world: World, *colours: str) -> None:
+def revise(world: World, *colours: str, name: str = "bucket") -> None:
     for colour in colours:
         before = len(world.cluster.list(COMPOSITION_REVISIONS).items)
-        world.say(composition(colour, channel="stable" if colour == "red" else "alpha"))
+        world.say(composition(colour, name, channel="stable" if colour == "red" else "alpha"))
         world.until(lambda: len(world.cluster.list(COMPOSITION_REVISIONS).items) > before)  # noqa: B023 # it is asked for at once
         world.until_rest()
 
@@ -62,3 +81,98 @@ def test_nothing_goes_while_the_resources_cannot_be_seen(world: World) -> None:
     world.define(definition())
     world.until_rest()
     assert len(world.compositions.collect_revisions()) == 1
+
+
+class _Slow:
+    """A cluster that does one thing only once it is let."""
+
+    def __init__(self, cluster: MemoryCluster, verb: str, resource: GroupVersionResource) -> None:
+        self._cluster = cluster
+        self._slow = verb, resource
+        self.is_asked, self.may_go_on = Event(), Event()
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._cluster, name)
+        if name != self._slow[0]:
+            return found
+
+        def call(resource: GroupVersionResource, *args: Any, **options: Any) -> Any:
+            if resource == self._slow[1]:
+                self.is_asked.set()
+                assert self.may_go_on.wait(LIMIT_SECONDS)
+            return found(resource, *args, **options)
+
+        return call
+
+
+def test_the_first_shard_does_not_go_while_its_holder_collects() -> None:
+    cluster = cluster_with_kinds()
+    slow = _Slow(cluster, "delete", COMPOSITION_REVISIONS)
+    shards = Shards(Candidate(cluster, SystemClock(), "one", "default"), ShardTerms(2))
+    shards._held.update({0: shards._own, 1: shards._own})
+    world = World(SETTINGS, cluster, through=slow, shards=shards)
+    compositions = world.compositions
+    world.start()
+    try:
+        world.define(definition())
+        for name in ("one", "other"):
+            revise(world, "red", "green", name=name)
+        with ThreadPoolExecutor(1) as pool:
+            collecting = pool.submit(compositions.collect_revisions)
+            assert slow.is_asked.wait(LIMIT_SECONDS)
+            assert compositions.put_down()
+            shards._leaving[0] = inf
+            assert not compositions.put_down()
+            slow.may_go_on.set()
+            removed = collecting.result(LIMIT_SECONDS)
+        # What was begun is done; all else is for the next holder.
+        assert len(removed) == 1
+        assert len(cluster.list(COMPOSITION_REVISIONS).items) == 3
+        assert compositions.put_down()
+        assert compositions.collect_revisions() == []
+        del shards._leaving[0]
+        assert len(compositions.collect_revisions()) == 1
+    finally:
+        slow.may_go_on.set()
+        world.close()
+
+
+def test_nothing_goes_for_a_kind_that_comes_in_the_middle(world: World) -> None:
+    cluster = world.cluster
+    world.define(definition())
+    revise(world, "red")
+    world.say(bucket(compositionUpdatePolicy="Manual"))
+    world.until(world.is_ready)
+    revise(world, "green")
+    world.close()
+    # Its resources stay, and nothing is known of them at first.
+    undefined = cluster.get(DEFINITIONS, "xbuckets.example.org")
+    undefined["metadata"]["finalizers"] = []
+    cluster.replace(undefined)
+    cluster.delete(DEFINITIONS, "xbuckets.example.org", propagation=Propagation.ORPHAN)
+    slow = _Slow(cluster, "list", BUCKETS)
+    again = World(SETTINGS, cluster, through=slow)
+    again.start()
+    kinds = again.compositions._kinds
+    asked = 0
+
+    def may_go_on() -> bool:
+        nonlocal asked
+        asked += 1
+        if asked == 2:
+            again.say(definition())
+            again.until(lambda: bool(tuple(kinds)))
+        return True
+
+    try:
+        again.until(lambda: len(again.compositions.world.known_compositions) == 1)
+        again.until_rest()
+        assert collect_revisions(cluster, again.compositions.world, kinds, 1, may_go_on) == []
+        assert asked == 2
+        slow.may_go_on.set()
+        again.until_rest()
+        assert again.compositions.collect_revisions() == []
+    finally:
+        slow.may_go_on.set()
+        again.close()
+    assert numbers(again) == [1, 2]
