@@ -7,12 +7,14 @@ remembered only for as long as the process lives.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any, Final
 
 from kanister_py.controller.compositions.changes import Changes
 from kanister_py.controller.compositions.collection import collect_revisions
 from kanister_py.controller.compositions.looks import Looks
+from kanister_py.controller.compositions.readiness import Readiness
 from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.controller.compositions.served_kinds import ServedKinds
 from kanister_py.controller.compositions.share import MACHINERY, Share
@@ -92,6 +94,8 @@ class Compositions:
         self._changes = Changes(
             *(self.world, self._kinds, self._looks, self.queue, breakers, settings, self._share)
         )
+        self._always = self._always_watched()
+        self._readiness = Readiness(self.seen, self._kinds, self._always)
         self._collects = False
         """Whether enough is kept here of all resources to say that nobody uses a revision."""
         self._collecting = Lock()
@@ -141,16 +145,19 @@ class Compositions:
             self._certificate.start(at_once=True)
         if self._settings.uses_revisions and self._settings.keeps_revisions:
             self._collection.start()
-        for resource in self._always():
-            self.seen.watch(resource)
-        if self._settings.runs_functions:
-            for resource in (ENDPOINT_SLICES, DEPLOYMENTS):
-                self.seen.watch(resource, self._settings.namespace)
+        for resource, namespace in self._always.items():
+            self.seen.watch(resource, namespace)
         self._loop.start(self.look)
 
-    def _always(self) -> list[GroupVersionResource]:
-        kinds = [CUSTOM_RESOURCE_DEFINITIONS, DEFINITIONS, *self._composed_with()]
-        return [*kinds, FUNCTIONS] if self._settings.runs_functions else kinds
+    def _always_watched(self) -> Mapping[GroupVersionResource, str]:
+        """Give the kinds that are watched from the start, everywhere or in one namespace."""
+        kinds = dict.fromkeys(
+            (CUSTOM_RESOURCE_DEFINITIONS, DEFINITIONS, *self._composed_with()), ""
+        )
+        if self._settings.runs_functions:
+            home = self._settings.namespace
+            kinds |= {FUNCTIONS: "", ENDPOINT_SLICES: home, DEPLOYMENTS: home}
+        return kinds
 
     def _composed_with(self) -> list[GroupVersionResource]:
         kinds = [COMPOSITIONS, FUNCTION_REVISIONS]
@@ -200,18 +207,20 @@ class Compositions:
 
     @property
     def trouble(self) -> str:
-        if not self._has_seen_all:
-            return self.seen.trouble or "has not seen all Compositions and functions yet"
-        return self.seen.trouble
+        return self._readiness.lack
 
     # Looking
 
     def look(self, task: Task) -> Look:
         """Look at one object."""
-        if self._settings.is_paused:
-            return DONE
-        with self._rewrites.acting(task.role):
-            return self._look(task)
+        try:
+            if self._settings.is_paused:
+                return DONE
+            with self._rewrites.acting(task.role):
+                return self._look(task)
+        finally:
+            if task.role is Role.DEFINITION:
+                self._readiness.note_look(task.key.name)
 
     def _look(self, task: Task) -> Look:
         if not self._share.owns(task):

@@ -210,10 +210,11 @@ class Seen:
         with self._lock:
             return sum(each.open_watches for each in self._stores.values())
 
-    @property
-    def trouble(self) -> str:
+    def trouble_of(self, resource: GroupVersionResource) -> str:
+        """Say what keeps a kind that is watched from being up to date; empty if nothing does."""
         with self._lock:
-            return next((each.trouble for each in self._stores.values() if each.trouble), "")
+            store = self._stores.get(resource)
+        return store.trouble if store is not None else ""
 
     def has_synced(self, resource: GroupVersionResource) -> bool:
         with self._lock:

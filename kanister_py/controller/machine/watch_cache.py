@@ -333,7 +333,8 @@ class _Feed:
                 self._pause(error)
             except Exception:  # noqa: BLE001 # see below
                 # A mistake in what hears of a change must not end the watch.
-                _LOG.exception("A watch on %s fell over", self._resource.group_resource)
+                self.trouble = f"A watch on {self._resource.group_resource} fell over"
+                _LOG.exception("%s", self.trouble)
                 self._version = ""
                 self._pause(None)
 

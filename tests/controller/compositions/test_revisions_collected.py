@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from math import inf
-from threading import Event
-from typing import Any
 
 import pytest
 
@@ -15,9 +13,7 @@ from kanister_py.controller.compositions.collection import collect_revisions
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.lease import Candidate
 from kanister_py.controller.machine.shards import Shards, ShardTerms
-from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, DEFINITIONS
-from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import Propagation
 from tests.controller.compositions.test_kinds import (
     BUCKETS,
@@ -28,6 +24,7 @@ from tests.controller.compositions.test_kinds import (
     composition,
     definition,
 )
+from tests.controller.compositions.test_readiness import Faulty, Gate
 
 SETTINGS = CompositionSettings("kanister-py", uses_revisions=True, keeps_revisions=1)
 
@@ -83,34 +80,13 @@ def test_nothing_goes_while_the_resources_cannot_be_seen(world: World) -> None:
     assert len(world.compositions.collect_revisions()) == 1
 
 
-class _Slow:
-    """A cluster that does one thing only once it is let."""
-
-    def __init__(self, cluster: MemoryCluster, verb: str, resource: GroupVersionResource) -> None:
-        self._cluster = cluster
-        self._slow = verb, resource
-        self.is_asked, self.may_go_on = Event(), Event()
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._cluster, name)
-        if name != self._slow[0]:
-            return found
-
-        def call(resource: GroupVersionResource, *args: Any, **options: Any) -> Any:
-            if resource == self._slow[1]:
-                self.is_asked.set()
-                assert self.may_go_on.wait(LIMIT_SECONDS)
-            return found(resource, *args, **options)
-
-        return call
-
-
 def test_the_first_shard_does_not_go_while_its_holder_collects() -> None:
     cluster = cluster_with_kinds()
-    slow = _Slow(cluster, "delete", COMPOSITION_REVISIONS)
+    faulty, gate = Faulty(cluster), Gate()
+    faulty.answers["delete", COMPOSITION_REVISIONS] = gate
     shards = Shards(Candidate(cluster, SystemClock(), "one", "default"), ShardTerms(2))
     shards._held.update({0: shards._own, 1: shards._own})
-    world = World(SETTINGS, cluster, through=slow, shards=shards)
+    world = World(SETTINGS, cluster, through=faulty, shards=shards)
     compositions = world.compositions
     world.start()
     try:
@@ -119,11 +95,11 @@ def test_the_first_shard_does_not_go_while_its_holder_collects() -> None:
             revise(world, "red", "green", name=name)
         with ThreadPoolExecutor(1) as pool:
             collecting = pool.submit(compositions.collect_revisions)
-            assert slow.is_asked.wait(LIMIT_SECONDS)
+            assert gate.is_asked.wait(LIMIT_SECONDS)
             assert compositions.put_down()
             shards._leaving[0] = inf
             assert not compositions.put_down()
-            slow.may_go_on.set()
+            gate.is_open.set()
             removed = collecting.result(LIMIT_SECONDS)
         # What was begun is done; all else is for the next holder.
         assert len(removed) == 1
@@ -133,7 +109,7 @@ def test_the_first_shard_does_not_go_while_its_holder_collects() -> None:
         del shards._leaving[0]
         assert len(compositions.collect_revisions()) == 1
     finally:
-        slow.may_go_on.set()
+        gate.is_open.set()
         world.close()
 
 
@@ -150,8 +126,9 @@ def test_nothing_goes_for_a_kind_that_comes_in_the_middle(world: World) -> None:
     undefined["metadata"]["finalizers"] = []
     cluster.replace(undefined)
     cluster.delete(DEFINITIONS, "xbuckets.example.org", propagation=Propagation.ORPHAN)
-    slow = _Slow(cluster, "list", BUCKETS)
-    again = World(SETTINGS, cluster, through=slow)
+    faulty, gate = Faulty(cluster), Gate()
+    faulty.answers["list", BUCKETS] = gate
+    again = World(SETTINGS, cluster, through=faulty)
     again.start()
     kinds = again.compositions._kinds
     asked = 0
@@ -169,10 +146,10 @@ def test_nothing_goes_for_a_kind_that_comes_in_the_middle(world: World) -> None:
         again.until_rest()
         assert collect_revisions(cluster, again.compositions.world, kinds, 1, may_go_on) == []
         assert asked == 2
-        slow.may_go_on.set()
+        gate.is_open.set()
         again.until_rest()
         assert again.compositions.collect_revisions() == []
     finally:
-        slow.may_go_on.set()
+        gate.is_open.set()
         again.close()
     assert numbers(again) == [1, 2]
