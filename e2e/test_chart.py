@@ -223,6 +223,38 @@ def test_actionsets_and_compositions_are_two_deployments_with_rights_of_their_ow
 
 
 @pytest.mark.parametrize(
+    ("values", "shards"),
+    [
+        pytest.param({}, [2, 2], id="as it comes"),
+        pytest.param(
+            {"replicas": 3, "compositions": {"replicas": 4}}, [3, 4], id="as many as replicas"
+        ),
+        pytest.param(
+            {"shards": 1, "compositions": {"shards": 1}}, [1, 1], id="one acts, one stands by"
+        ),
+        pytest.param(
+            {"shards": 8, "compositions": {"shards": 9}}, [8, 9], id="replicas that may become more"
+        ),
+        pytest.param(
+            {"replicas": 0, "compositions": {"replicas": 1}}, [1, 1], id="replicas that are no more"
+        ),
+    ],
+)
+def test_all_replicas_act_unless_values_say_how_many(
+    chart: Helm, values: dict[str, Any], shards: list[int]
+) -> None:
+    composing = {"enabled": True, **values.get("compositions", {})}
+    objects = chart.objects({**values, "compositions": composing})
+    assert [shards_of(each) for each in of_kind(objects, "Deployment").values()] == shards
+
+
+def shards_of(deployment: Mapping[str, Any]) -> int:
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    given = [each.removeprefix("--shards=") for each in container["args"] if "--shards" in each]
+    return int(given[0]) if given else 1
+
+
+@pytest.mark.parametrize(
     ("drain", "seconds"), [("20s", 40), ("1m30s", 110), ("0s", 20), ("1.5h", 5420), ("100ms", 21)]
 )
 def test_a_pod_gets_the_time_to_drain(chart: Helm, drain: str, seconds: int) -> None:
@@ -349,10 +381,15 @@ class Installed:
     def uninstall(self) -> None:
         self.helm("uninstall", "kanister-py", "--namespace", HOME)
 
+    def deployment(self, name: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.client.get(
+            f"/apis/apps/v1/namespaces/{HOME}/deployments/{name}"
+        )
+        return found
+
     def start(self, name: str = "kanister-py", replica: int = 0) -> None:
         """Start a pod of a Deployment, as its ServiceAccount."""
-        deployment = self.client.get(f"/apis/apps/v1/namespaces/{HOME}/deployments/{name}")
-        pod = deployment["spec"]["template"]["spec"]
+        pod = self.deployment(name)["spec"]["template"]["spec"]
         request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
         account = f"/api/v1/namespaces/{HOME}/serviceaccounts/{pod['serviceAccountName']}/token"
         token = self.client.post(account, request)["status"]["token"]
@@ -579,7 +616,7 @@ def test_controllers_with_the_rights_of_the_chart_run_and_compose_side_by_side(
 
 
 def test_replicas_with_the_rights_of_the_chart_share_the_work(installed: Installed) -> None:
-    installed.install({**READS_THE_GATE, "shards": 2})
+    installed.install(READS_THE_GATE)
     for replica in range(2):
         installed.start(replica=replica)
     held = "Holds shard"
@@ -660,7 +697,11 @@ def test_the_last_releases_chart_is_upgraded_and_rolled_back_under_runs(
     make_thing(installed)
     until_ready(installed)
 
-    installed.install(together)
+    # Replicas of the last release know of no shards.
+    refusal = installed.install({**together, "shards": 2}, refused=True)
+    assert "replicas of 0.1.0 know of no shards" in refusal
+    assert "all of\nthem act from the next `helm upgrade` on" in installed.install(together)
+    assert shards_of(installed.deployment("kanister-py")) == 1
     # The new composer is there before the old process is gone.
     installed.start("kanister-py-compositions")
     installed.until(lambda: "Composes nothing yet" in installed.log)
@@ -696,6 +737,7 @@ def test_the_last_releases_chart_is_upgraded_and_rolled_back_under_runs(
     assert installed.until_state("left", "running")
 
     installed.install(together)
+    assert shards_of(installed.deployment("kanister-py")) == 2
     installed.start()
     open_gate(installed, "another")
     status = installed.until_state("left", "complete", "failed")

@@ -35,6 +35,12 @@ def set_in(values: Any, names: frozenset[str], at: str = "") -> Iterator[str]:
         yield from set_in(each, names, f"{at}.{name}".lstrip("."))
 
 
+def of_the_base() -> list[dict[str, Any]]:
+    """Give what the chart makes by default, as it stands in the base for Kustomize."""
+    rendered = (REPOSITORY / "deploy/kustomize/controller.yaml").read_text(encoding="utf-8")
+    return list(yaml.safe_load_all(rendered))
+
+
 # A parent chart hands `global` to all of its charts, read or not.
 NAMES = frozenset(names_in(SCHEMA)) - {"global"}
 
@@ -49,11 +55,19 @@ def test_every_value_has_a_default_that_people_see() -> None:
     assert set(set_in(VALUES, NAMES)) == NAMES
 
 
+def test_all_replicas_act_unless_values_say_how_many() -> None:
+    assert VALUES["shards"] == VALUES["compositions"]["shards"] == ""
+    deployments = [each for each in of_the_base() if each["kind"] == "Deployment"]
+    for each in deployments:
+        (container,) = each["spec"]["template"]["spec"]["containers"]
+        assert f"--shards={each['spec']['replicas']}" in container["args"]
+    assert deployments
+
+
 def test_the_controller_may_do_what_its_pages_offer_and_read_what_they_show() -> None:
-    rendered = (REPOSITORY / "deploy/kustomize/controller.yaml").read_text(encoding="utf-8")
     allowed = {
         (resource, verb)
-        for each in yaml.safe_load_all(rendered)
+        for each in of_the_base()
         for rule in each.get("rules") or ()
         for resource in rule.get("resources") or ()
         for verb in rule.get("verbs") or ()
