@@ -16,7 +16,8 @@ import pytest
 
 from kanister_py.core.errors import KanisterError, RunCancelled, TransientError
 from kanister_py.core.objects.weak import InvalidArgs
-from kanister_py.functions.blueprint.http_request.exchange import InvalidRequest, ResponseTooLarge
+from kanister_py.functions.blueprint.http_request.exchange import ResponseTooLarge
+from kanister_py.functions.blueprint.http_request.request import InvalidRequest
 from kanister_py.functions.blueprint.http_request.v0_1_0 import (
     HTTPRequest,
     OutputNotInResponse,

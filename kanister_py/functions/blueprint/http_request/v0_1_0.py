@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from http.client import HTTPException
-from ssl import SSLCertVerificationError
 from threading import Timer
 from typing import Any, ClassVar, Final
 
@@ -14,13 +12,11 @@ from kanister_py.core.errors import TransientError, UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.objects.jsonpath import InvalidJSONPath, parse_jsonpath
-from kanister_py.functions.blueprint.http_request.exchange import (
+from kanister_py.functions.blueprint.http_request.request import (
     Address,
-    Exchange,
     InvalidRequest,
     Request,
     Response,
-    Security,
 )
 from kanister_py.functions.blueprint.pods import Timeout
 from kanister_py.ports.arguments import AnyOutputs, Args, Field, field_validator
@@ -268,6 +264,11 @@ def _send(ctx: PhaseContext, args: HTTPRequestArgs, request: Request) -> Respons
 
 
 def _exchange(ctx: PhaseContext, args: HTTPRequestArgs, request: Request) -> Response:
+    from http.client import HTTPException
+    from ssl import SSLCertVerificationError
+
+    from kanister_py.functions.blueprint.http_request.exchange import Exchange, Security
+
     seconds = parse_seconds(args.timeout or "30s")
     security = Security(
         args.ca_certificate, args.insecure_skip_tls_verify, args.use_environment_proxy

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from kanister_py.core.errors import TransientError, UsageError
-from kanister_py.functions.blueprint.http_request.exchange import Request
+from kanister_py.functions.blueprint.http_request.request import Request
 from kanister_py.functions.blueprint.http_request.v0_1_0 import (
     HTTPRequest,
     RequestFailed,

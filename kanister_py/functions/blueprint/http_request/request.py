@@ -1,0 +1,97 @@
+"""HTTP request and response as data, and the address that a request goes to."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
+
+from kanister_py.core.errors import UsageError
+from kanister_py.values import NamedTuple
+
+_PORTS: Final = {"http": 80, "https": 443}
+# Everything a URL may hold as it is; what is escaped already stays escaped.
+_SAFE: Final = "!#$%&'()*+,/:;=?@[]~"
+
+
+class InvalidRequest(UsageError):
+    """A request cannot be sent, or may not be sent where it should go."""
+
+    reason = "InvalidRequest"
+
+
+class Address(NamedTuple):
+    """A URL, taken apart."""
+
+    scheme: str
+    host: str
+    port: int
+    target: str
+    credentials: str = ""
+
+    @classmethod
+    def of(cls, url: str) -> Address:
+        """Read a URL; only http and https are known."""
+        try:
+            split = urlsplit(url.strip())
+            host, port = split.hostname or "", split.port
+            host = host.encode("idna").decode("ascii") if not host.isascii() else host
+        except ValueError as error:
+            raise InvalidRequest(f"URL cannot be read: {error}") from None
+        if split.scheme not in _PORTS or not host:
+            raise InvalidRequest("URL wants http or https and a host")
+        target = quote(split.path or "/", safe=_SAFE)
+        if split.query:
+            target += f"?{quote(split.query, safe=_SAFE)}"
+        port = _PORTS[split.scheme] if port is None else port
+        return cls(split.scheme, host, port, target, _credentials_of(split))
+
+    def joined(self, location: str) -> Address:
+        """Read where a response sends us."""
+        return Address.of(urljoin(f"{self.origin}{self.target}", location))
+
+    @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        return f"{self.scheme}://{self.authority}"
+
+    def __str__(self) -> str:
+        """Name it for logs and messages, without its query, which often holds a token."""
+        return f"{self.origin}{self.target.partition('?')[0]}"
+
+
+def _credentials_of(split: SplitResult) -> str:
+    if split.username is None:
+        return ""
+    pair = f"{unquote(split.username)}:{unquote(split.password or '')}"
+    return f"Basic {b64encode(pair.encode()).decode('ascii')}"
+
+
+class Request(NamedTuple):
+    """What is sent."""
+
+    method: str
+    address: Address
+    headers: Mapping[str, str]
+    body: bytes | None = None
+
+
+class Response(NamedTuple):
+    """What came back; the names of headers are in small letters."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        _, _, charset = self.headers.get("content-type", "").partition("charset=")
+        try:
+            return self.body.decode(charset.strip(' "') or "utf-8", "replace")
+        except LookupError:
+            return self.body.decode("utf-8", "replace")
