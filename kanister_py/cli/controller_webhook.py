@@ -79,16 +79,10 @@ def webhook_served(
     from kanister_py.core.blueprints.lint.context import Context
     from kanister_py.executor.check_access import own_user
     from kanister_py.executor.loading import load_function
-    from kanister_py.functions.builtin import read_signatures
     from kanister_py.http_api.admission import Judge, admission_app
     from kanister_py.wiring import certificates
 
-    context = Context(
-        functions.registry,
-        is_strict=args.strict_versions,
-        load=load_function,
-        signatures=read_signatures(),
-    )
+    context = Context(functions.registry, is_strict=args.strict_versions, load=load_function)
     judge = Judge(
         cluster,
         context,

@@ -127,7 +127,6 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
     """Give the report, the number of files, and whether a release is beyond all plans."""
     from kanister_py.cli.installed import installed_functions
     from kanister_py.executor.loading import load_function
-    from kanister_py.functions.builtin import read_signatures
 
     functions = installed_functions()
     registry = functions.registry
@@ -144,7 +143,6 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
         at,
         args.strict_versions,
         load_function,
-        read_signatures(),
         {kind: _reader(module) for kind, module in _READERS.items()},
     )
     report = lint_sources(sources, context, args.ignore)

@@ -57,12 +57,11 @@ def run(args: argparse.Namespace) -> int:
         raise CommandLineError("Name files or folders, or - for stdin")
     from kanister_py.cli.installed import installed_functions
     from kanister_py.executor.loading import load_function
-    from kanister_py.functions.builtin import read_signatures
 
     functions = installed_functions()
     registry = functions.registry
     at = releases_at(args.target_release, registry)
-    context = Context(registry, at, load=load_function, signatures=read_signatures())
+    context = Context(registry, at, load=load_function)
     inputs, texts, problems = read_all(args.paths)
     named = {each.name: each for each in inputs}
     sources = [Source(name, text, named[name].is_named) for name, text in texts.items()]

@@ -6,9 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kanister_py.core.actionsets.model import ActionSpec
-from kanister_py.core.blueprints.lint.arguments import wrong_durations
+from kanister_py.core.blueprints.lint.arguments import outputs_of, wrong_durations
 from kanister_py.core.blueprints.lint.findings import Rule, Severity
-from kanister_py.core.blueprints.lint.signatures import outputs_of
 from kanister_py.core.blueprints.lint.templates import (
     PHASE_LATER,
     PHASE_UNKNOWN,

@@ -6,10 +6,7 @@ import json
 import os
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    from kanister_py.core.blueprints.lint.signatures import Signature
+from typing import Any, Final
 
 DISTRIBUTION: Final = "kanister-py"
 
@@ -20,7 +17,9 @@ def read_record() -> Mapping[str, Any]:
 
     The file is made of versions.yaml and held to it by the gate.
     """
-    return _read_json("versions.json")
+    with open(os.path.join(os.path.dirname(__file__), "versions.json"), "rb") as file:
+        found: dict[str, Any] = json.load(file)
+    return found
 
 
 def read_versions_file() -> str:
@@ -35,23 +34,6 @@ def read_versions_file() -> str:
     inside = package / "versions.yaml"
     found = inside if inside.is_file() else package.parent / "versions.yaml"
     return found.read_text(encoding="utf-8")
-
-
-def read_signatures() -> Mapping[tuple[str, str], Signature]:
-    """Give what is known of the arguments of our own functions without loading them."""
-    from kanister_py.core.blueprints.lint.signatures import Signature
-
-    return {
-        (name, version): Signature.of(each)
-        for name, versions in _read_json("signatures.json").items()
-        for version, each in versions.items()
-    }
-
-
-def _read_json(name: str) -> dict[str, Any]:
-    with open(os.path.join(os.path.dirname(__file__), name), "rb") as file:
-        found: dict[str, Any] = json.load(file)
-    return found
 
 
 def _versions(target: str, first: str, *others: str) -> Mapping[str, str]:

@@ -714,3 +714,23 @@ def test_a_misspelt_field_of_a_pod_override_is_a_warning_since_api_servers_pass_
     assert finding["message"].endswith(
         "podOverride.conainers is no field of a pod; did you mean containers?"
     )
+
+
+def test_what_a_phase_would_create_is_read_before_it_has_to_be(kanister: CommandLine) -> None:
+    args = {"operation": "create", "namespace": "shop", "spec": "kind: [ConfigMap"}
+    phase = {"func": "KubeOps", "name": "one", "args": args}
+    text = json.dumps(
+        {
+            "apiVersion": "cr.kanister.io/v1alpha1",
+            "kind": "Blueprint",
+            "metadata": {"name": "b"},
+            "actions": {"go": {"phases": [phase]}},
+        }
+    )
+    done = kanister("lint", "-", "-o", "json", stdin=text)
+    (finding,) = json.loads(done.out)["findings"]
+    assert (done.code, finding["rule"], finding["path"]) == (
+        1,
+        "argument-type",
+        "actions.go.phases[0].args.spec",
+    )

@@ -16,7 +16,7 @@ from kanister_py.core.objects.resources import NAMESPACES, GroupVersionResource
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.find_namespace import NamespaceUnknown
 from kanister_py.executor.install_definitions import read_definitions
-from kanister_py.functions.builtin import read_signatures
+from kanister_py.executor.loading import load_function
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.wiring import read_functions
 from tests.core.schedules.schedules import schedule
@@ -68,7 +68,7 @@ def actionset(cluster: MemoryCluster, name: str, state: str, **action: Any) -> N
 
 
 def found_on(cluster: MemoryCluster, namespace: str = "") -> list[Finding]:
-    context = Context(read_functions().registry, signatures=read_signatures())
+    context = Context(read_functions().registry, load=load_function)
     report = report_on(cluster, namespace, context, ARGS)
     return [each for each in report.findings if each.rule == "version-fallback"]
 
@@ -120,7 +120,7 @@ def test_an_actionset_that_is_over_is_history(cluster: MemoryCluster) -> None:
     blueprint(cluster, "shop")
     actionset(cluster, "over", "complete", preferredVersion="v9.0.0")
     assert found_on(cluster) == []
-    context = Context(read_functions().registry, signatures=read_signatures())
+    context = Context(read_functions().registry, load=load_function)
     actionset(cluster, "works", "running", preferredVersion="v1")
     report = report_on(cluster, "", context, ARGS)
     assert (report.blueprints, report.action_sets) == (1, 1)
@@ -133,7 +133,7 @@ def test_a_schedule_is_judged_beside_the_blueprint_of_its_namespace(
     blueprint(cluster, "shop")
     action = {"name": "acct", "blueprint": "b"}
     cluster.create(schedule(namespace="shop", template={"spec": {"actions": [action]}}))
-    context = Context(read_functions().registry, signatures=read_signatures())
+    context = Context(read_functions().registry, load=load_function)
     report = report_on(cluster, "", context, ARGS)
     found = [each for each in report.findings if each.severity is Severity.ERROR]
     assert [(each.file, each.rule) for each in found] == [

@@ -17,13 +17,12 @@ from kanister_py.core.actionsets.admission import (
 )
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.executor.loading import load_function
-from kanister_py.functions.builtin import read_signatures
 from kanister_py.wiring import read_functions
 
 
 @pytest.fixture(scope="module")
 def context() -> Context:
-    return Context(read_functions().registry, load=load_function, signatures=read_signatures())
+    return Context(read_functions().registry, load=load_function)
 
 
 def blueprint(**phase: Any) -> dict[str, Any]:

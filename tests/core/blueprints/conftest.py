@@ -43,7 +43,10 @@ def entry(
         replacement=parse_version(replacement) if replacement else None,
         renamed_args=renamed_args or {},
     )
-    return FunctionEntry(function, parse_version(version), kind, PACKAGE, None, listing, is_stable)
+    target = f"acme:{function}"
+    return FunctionEntry(
+        function, parse_version(version), kind, PACKAGE, target, listing, is_stable
+    )
 
 
 @pytest.fixture(scope="session")

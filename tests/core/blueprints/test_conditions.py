@@ -17,7 +17,7 @@ from kanister_py.core.blueprints.texts import templates_of, texts_of
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.templates.engines import Engine, choose_engine
 from kanister_py.core.templates.errors import TemplateParseError
-from kanister_py.functions.builtin import read_signatures
+from kanister_py.executor.loading import load_function
 from kanister_py.wiring import read_functions, registry_of
 
 TEXT = """\
@@ -91,7 +91,7 @@ def test_a_condition_is_held_against_the_version_that_will_read_it(
     func: str, version: str, condition: str, is_fine: bool
 ) -> None:
     text = (TEXT % condition).replace("func: WaitV2", f"func: {func}\n      funcVersion: {version}")
-    context = Context(read_functions().registry, signatures=read_signatures())
+    context = Context(read_functions().registry, load=load_function)
     report = lint_sources([Source("b.yaml", text)], context)
     assert ("template-invalid" not in {each.rule for each in report.findings}) is is_fine
 

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.reading import Source
-from kanister_py.core.blueprints.lint.signatures import Signature
 from kanister_py.core.blueprints.upgrade import Upgraded, upgrade_sources
+from kanister_py.core.registry.entries import FunctionEntry
+from kanister_py.executor.loading import PluginBroken
+from kanister_py.ports.arguments import Args, Outputs
 
 HEAD = "apiVersion: cr.kanister.io/v1alpha1\nkind: Blueprint\nmetadata: {name: b}\nactions:\n"
 ACTION_SET = """\
@@ -29,6 +33,15 @@ spec:
       actions:
       - {{name: go, blueprint: b, preferredVersion: {version}}}
 """
+
+
+class Receipt(Outputs):
+    id: str
+
+
+class Notify:
+    Args = Args
+    Outputs = Receipt
 
 
 def upgrade(context: Context, *texts: str) -> list[Upgraded]:
@@ -172,8 +185,12 @@ class TestLeftToTheAuthor:
         assert fine.after == UPGRADED
 
     def test_is_what_the_new_version_breaks_in_other_phases(self, context: Context) -> None:
-        outputs = Signature(frozenset(), {}, frozenset({"id"}))
-        knowing = context._replace(signatures={("Notify", "v0.3.0"): outputs})
+        def load(entry: FunctionEntry) -> type[Any]:
+            if (entry.function, str(entry.version)) == ("Notify", "v0.3.0"):
+                return Notify
+            raise PluginBroken("acme", "it is not here")
+
+        knowing = context._replace(load=load)
         text = (
             f"{HEAD}  go:\n    phases:\n    - {{func: Notify, name: p, funcVersion: v0.1.0}}\n"
             "    - {func: Greet, name: q, args: {x: '{{ .Phases.p.Output.receipt }}'}}\n"

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any, get_origin
 
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, Spot
-from kanister_py.core.blueprints.lint.signatures import (
-    Signature,
-    conditions_of,
-    is_clear,
-    may_be_template,
-    outputs_of,
-)
 from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.errors import UsageError, did_you_mean
 from kanister_py.core.objects.documents import Path
 from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
+from kanister_py.core.objects.weak import known_args, problems_of_args
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.retries import REASONS
 from kanister_py.patterns import pattern_of
@@ -84,18 +79,12 @@ def check_arguments(
     """Hold the args of a phase against the model of the version that it gets."""
     if any(may_be_template(name) for name in phase.args):
         return
-    signature = context.signature(entry)
-    if signature is not None and is_clear(signature, phase.args):
-        return
-    if signature is not None:
-        yield from _commands_as_text(spot, phase, signature)
-        if "podOverride" in signature.args:
-            yield from _fields_of_no_pod(spot, phase.args.get("podOverride"))
     code = context.code(entry)
     if code is None:
         return
-    from kanister_py.core.objects.weak import known_args, problems_of_args
-
+    yield from _commands_as_text(spot, phase, code.Args)
+    if "pod_override" in code.Args.model_fields:
+        yield from _fields_of_no_pod(spot, phase.args.get("podOverride"))
     problems = problems_of_args(code.Args, phase.args, _is_open)
     if not problems:
         for arg, error in getattr(code, "refusals", lambda _: ())(known_args(phase.args, _is_open)):
@@ -109,10 +98,11 @@ def check_arguments(
         yield where.finding(_BY_KIND[problem.kind], problem.message, version=str(entry.version))
 
 
-def _commands_as_text(spot: Spot, phase: Phase, signature: Signature) -> Iterator[Finding]:
-    for name, value in phase.args.items():
-        schema = signature.args.get(name) or {}
-        is_command = schema.get("type") == "array" and name.casefold().endswith("command")
+def _commands_as_text(spot: Spot, phase: Phase, model: Any) -> Iterator[Finding]:
+    for field, info in model.model_fields.items():
+        name = info.alias or field
+        value = phase.args.get(name)
+        is_command = get_origin(info.annotation) is list and name.casefold().endswith("command")
         if is_command and isinstance(value, str) and not _is_open(value) and len(value.split()) > 1:
             message = f"{name} is a text, so {value!r} as a whole is taken for a program's name"
             remedy = "write a list of words"
@@ -132,15 +122,25 @@ def _is_open(value: object) -> bool:
     return isinstance(value, str) and may_be_template(value)
 
 
-def declared_by(entry: FunctionEntry, context: Context) -> Signature | None:
-    """Give what a version declares besides its args: its outputs, and what conditions may call.
+def may_be_template(text: str) -> bool:
+    return "{{" in text or "{%" in text
 
-    None where neither is known.
+
+def outputs_of(function: Any) -> frozenset[str] | None:
+    """Give the outputs that a class declares; None where only the blueprint knows them."""
+    model = getattr(function, "Outputs", None)
+    if model is None or model.model_config.get("extra") == "allow":
+        return None
+    fields: Mapping[str, Any] = model.model_fields
+    return frozenset(field.alias or name for name, field in fields.items())
+
+
+def conditions_of(function: Any) -> tuple[str, ...]:
+    """Say what the conditions of a class may call besides Go's own functions.
+
+    `*` stands for the functions of blueprints.
     """
-    code = None if (known := context.signature(entry)) is not None else context.code(entry)
-    if code is None:
-        return known
-    return Signature(frozenset(), {}, outputs_of(code), conditions=conditions_of(code))
+    return tuple(getattr(function, "condition_functions", ("*",)))
 
 
 def check_retry(spot: Spot, phase: Phase, hints: Hints) -> Iterator[Finding]:

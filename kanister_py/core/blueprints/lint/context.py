@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Any
 
 from kanister_py.core.blueprints.lint.findings import Hints
-from kanister_py.core.blueprints.lint.signatures import Signature
 from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import KanisterError, Problem
 from kanister_py.core.objects.reading import UnknownKey
@@ -24,7 +23,6 @@ class Context(NamedTuple):
 
     `at` names other releases of packages than the installed ones. `load` gives the
     class behind a version of a function; without it, arguments are not looked at.
-    `signatures` has those that are known without loading, by function and version.
     `readers` are by kind (ActionSet, Composition, Schedule): each gives the keys of an
     object that nothing reads, and its problems; without one, the form of objects of that
     kind is not looked at.
@@ -34,12 +32,8 @@ class Context(NamedTuple):
     at: Mapping[str, Version] = MappingProxyType({})
     is_strict: bool = False
     load: Callable[[FunctionEntry], type[Any]] | None = None
-    signatures: Mapping[tuple[str, str], Signature] = MappingProxyType({})
     readers: Mapping[str, FormReader] = MappingProxyType({})
     hints: Hints = Hints(inf)
-
-    def signature(self, entry: FunctionEntry) -> Signature | None:
-        return self.signatures.get((entry.function, str(entry.version)))
 
     def code(self, entry: FunctionEntry) -> Any:
         """Load the code of a version; None if there is none that can be loaded."""

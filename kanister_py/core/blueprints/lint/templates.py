@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kanister_py.core.blueprints.lint.arguments import declared_by
+from kanister_py.core.blueprints.lint.arguments import conditions_of, outputs_of
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, Spot
 from kanister_py.core.blueprints.model import Action, Blueprint, LocatedBlueprint, Phase
@@ -162,9 +162,9 @@ class ActionTexts(NamedTuple):
         outputs = {}
         for path, phase in self.action.every_phase():
             entry = self.entries.get(("actions", self.name, *path))
-            declared = declared_by(entry, self.context) if entry is not None else None
-            if declared is not None and declared.outputs is not None:
-                outputs[self.name, phase.name] = declared.outputs
+            declared = None if entry is None else outputs_of(self.context.code(entry))
+            if declared is not None:
+                outputs[self.name, phase.name] = declared
         engine, hints = self.language.choice.engine, self.context.hints
         return ActionReads(self.name, self.action, self.language.all_phases, outputs, engine, hints)
 
@@ -208,8 +208,8 @@ class ActionTexts(NamedTuple):
         """Say what the conditions of a phase may call, if that is known."""
         size = 3 if spot.path[2] == "deferPhase" else 4
         entry = self.entries.get(spot.path[:size])
-        declared = None if entry is None else declared_by(entry, self.context)
-        return None if declared is None else declared.conditions
+        code = None if entry is None else self.context.code(entry)
+        return None if code is None else conditions_of(code)
 
     def _spot(self, text: Text) -> Spot:
         phase = self._phase(text.phase)

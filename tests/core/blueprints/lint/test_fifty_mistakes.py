@@ -9,7 +9,6 @@ from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.executor.loading import load_function
-from kanister_py.functions.builtin import read_signatures
 from kanister_py.wiring import read_functions
 
 BLUEPRINT = """\
@@ -337,7 +336,6 @@ def context() -> Context:
     return Context(
         read_functions().registry,
         load=load_function,
-        signatures=read_signatures(),
         readers={"ActionSet": read_what_can_be_read},
     )
 

@@ -98,6 +98,10 @@ class TestArguments:
         assert exit_code_of(findings) == (1 if rules else 0)
         assert all(each.line == 9 for each in findings)
 
+    def test_that_are_a_command_are_no_single_text(self, lint: Lint) -> None:
+        text = f"{HEAD}  a:\n    phases: [{{func: Shell, name: s, args: {{command: echo hi}}}}]\n"
+        assert [each.rule for each in lint(text)] == ["command-as-text"]
+
     def test_are_looked_at_in_a_deferred_phase_too(self, lint: Lint) -> None:
         text = (
             f"{HEAD}  a:\n    phases: [{{func: Shell, name: s}}]\n"
