@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import kanister_py
-from kanister_py.core.versions.judge import checked_record
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.functions.builtin import read_record
+from tests.versions_record import checked_record
 
 CHECKED = Path(kanister_py.__file__).parent / "functions" / "versions.json"
 

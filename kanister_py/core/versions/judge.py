@@ -1,31 +1,23 @@
-"""Judgement of a record of versions: what must hold before a release may carry it.
+"""Judgement of a record of versions: what its parts may say, and all that is wrong with them.
 
-Made in the gate for our own record, and at start for the records that plugins bring.
+Made at start for the records that plugins bring, and in the gate for our own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from datetime import date as Date  # noqa: N812 # a field is called date
-from itertools import pairwise
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BaseModel, ConfigDict, Field, GetPydanticSchema, ValidationError
 from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError, core_schema
 
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem, did_you_mean
-from kanister_py.core.objects.documents import Document, Path, nearest, parse_document, shown
-from kanister_py.core.versions.catalogue import TRAP_ANNOTATION, Catalogue, Lifecycle
-from kanister_py.core.versions.deprecation import (
-    STABLE_ANNOTATION,
-    Listing,
-    Read,
-    wrong_listings,
-    wrong_stable,
-)
-from kanister_py.core.versions.semver import Version, parse_request, parse_version
+from kanister_py.core.objects.documents import Document, Path, nearest, shown
+from kanister_py.core.versions.catalogue import Lifecycle
+from kanister_py.core.versions.semver import parse_request, parse_version
 
 # What each part may say
 
@@ -90,18 +82,20 @@ DateText = Annotated[
 ]
 
 
-class _Part(BaseModel):
+class Part(BaseModel):
+    """One part of a record; there is no more in it than it says."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, alias_generator=to_camel)
 
 
-class ReleaseModel(_Part):
+class ReleaseModel(Part):
     """One release, past or planned."""
 
     version: ReleaseText
     date: DateText = ""
 
 
-class ListingModel(_Part):
+class ListingModel(Part):
     """What the record says of one version of a function."""
 
     since: ReleaseText = Field(description="The first release with this version")
@@ -144,59 +138,39 @@ Releases = Annotated[
 ]
 
 
-class FunctionModel(_Part):
-    """One function."""
-
-    kind: Literal["Blueprint", "Composition"]
-    versions: Listings
-
-
-class LifecycleModel(_Part):
+class LifecycleModel(Part):
     """What the author of a plugin says of the versions of one function."""
 
     releases: Releases
     versions: Listings
 
 
-class RecordModel(_Part):
-    """Every version of every function that was ever released, and what it is worth."""
-
-    api_version: Literal["kanister-py.io/v1alpha1"]
-    kind: Literal["FunctionVersions"]
-    releases: Releases
-    functions: dict[str, FunctionModel]
-
-
 # Judging
-
-
-def checked_record(source: str | bytes, file: str, release: Version) -> dict[str, Any]:
-    """Check the record as of `release`, and give it as plain data; else say all that is wrong."""
-    judged = _Judged(RecordModel, parse_document(source, file))
-    for path, message in _wrongs_of(judged, release):
-        judged.refuse(path, message)
-    return judged.checked()
 
 
 def parse_lifecycle(written: Any, title: str) -> Lifecycle:
     """Read what the author of a plugin says of the versions of one function."""
-    return Lifecycle.of(_Judged(LifecycleModel, Document.of(written, title)).checked())
+    return Lifecycle.of(Judged(LifecycleModel, Document.of(written, title)).checked())
 
 
-class _Judged:
+class Judged:
     """A document that was held against a model: what fits, and what does not.
 
     What is wrong is left out and the rest looked at again, so that one mistake does
     not hide what is wrong beside it.
     """
 
-    def __init__(self, model: type[_Part], document: Document) -> None:
+    parts: ClassVar[Mapping[Path, type[Part]]] = {
+        ("releases",): ReleaseModel,
+        ("versions",): ListingModel,
+    }
+    """The models of what stands in lists and maps, by the keys of those."""
+
+    def __init__(self, model: type[Part], document: Document) -> None:
         self._model = model
         self._document = document
         self._problems: dict[Path, Problem] = {}
         self.data: dict[str, Any] = {}
-        self.half_read: set[str] = set()
-        """The functions of which a version could not be read: what they lack is not known."""
         rest = {"": deepcopy(document.value)}
         while "" in rest:
             try:
@@ -228,8 +202,6 @@ class _Judged:
             self._leave_out(rest, path[:-1] if each["type"] == "missing" else path)
 
     def _leave_out(self, rest: Any, path: Path) -> None:
-        if path[:1] == ("functions",) and len(path) <= len(("functions", "name", "versions", "v")):
-            self.half_read.update(str(each) for each in path[1:2])
         *way, last = ("", *path)
         for part in way:
             rest = rest.get(part, {}) if isinstance(rest, dict) else rest[part]
@@ -245,18 +217,13 @@ class _Judged:
         if kind == "too_short":
             return "Must not be empty"
         if kind == "extra_forbidden":
-            return _unknown_key(str(path[-1]), _PARTS.get(path[-3:-2], self._model))
+            return _unknown_key(str(path[-1]), self.parts.get(path[-3:-2], self._model))
         if kind == "literal_error":
             return f"Must be {error['ctx']['expected'].replace(chr(39), '')}, found {shown(found)}"
         wanted = _KINDS.get(kind)
         return f"Must be {wanted}, found {shown(found)}" if wanted else error["msg"]
 
 
-_PARTS: Final[Mapping[Path, type[_Part]]] = {
-    ("releases",): ReleaseModel,
-    ("functions",): FunctionModel,
-    ("versions",): ListingModel,
-}
 _KINDS: Final = {
     "string_type": "text",
     "dict_type": "a map",
@@ -265,67 +232,7 @@ _KINDS: Final = {
 }
 
 
-def _unknown_key(key: str, part: type[_Part]) -> str:
+def _unknown_key(key: str, part: type[Part]) -> str:
     known = [field.alias or name for name, field in part.model_fields.items()]
     meant = did_you_mean(nearest(key, known)) or f"; known here: {', '.join(sorted(known))}"
     return f"Unknown key {key!r}{meant}"
-
-
-_Wrong = tuple[Path, str]
-
-
-def _wrongs_of(judged: _Judged, release: Version) -> Iterator[_Wrong]:
-    """Find what no part says by itself; nothing is called missing that could not be read."""
-    catalogue = Catalogue.of({"releases": [], "functions": {}, **judged.data})
-    yield from _wrong_releases(catalogue)
-    releases = [each.version for each in catalogue.releases]
-
-    def find(read: Read) -> Listing | None:
-        if read.function in judged.half_read:
-            raise LookupError(read.function)
-        return catalogue.listed(read.function).get(read.version)
-
-    for name, record in catalogue.functions.items():
-        here = ("functions", name, "versions")
-        spelt: dict[Version, str] = {}
-        for text in judged.data["functions"][name]["versions"]:
-            first = spelt.setdefault(parse_version(text), text)
-            if first != text:
-                yield (*here, text), f"The same version as {first}"
-        is_whole = name not in judged.half_read
-        for where, message in wrong_listings(record.versions, releases, release, find):
-            if is_whole or where[1] != "replacement":
-                yield (*here, spelt[where[0]], *where[1:]), message
-        for version, listing in record.versions.items():
-            for key, message in _wrong_annotations(version, listing, record.stable):
-                yield (*here, spelt[version], "annotations", key), message
-        if is_whole:
-            for message in wrong_stable(record.versions, record.stable, release):
-                yield here, message
-
-
-def _wrong_annotations(
-    version: Version, listing: Listing, stable: Version | None
-) -> Iterator[tuple[str, str]]:
-    for key, value in listing.annotations.items():
-        if key == STABLE_ANNOTATION:
-            if value not in ("true", "false"):
-                yield key, f'Must be "true" or "false", found {value!r}'
-            elif value == "true" and version != stable:
-                yield key, f"Marked stable, and so is {stable}: one version of a function is stable"
-        elif key.startswith("kanister-py.io/") and key != TRAP_ANNOTATION:
-            yield key, f"Unknown annotation; did you mean {STABLE_ANNOTATION}?"
-
-
-def _wrong_releases(catalogue: Catalogue) -> Iterator[_Wrong]:
-    for index, (before, here) in enumerate(pairwise(catalogue.releases), 1):
-        if here.version <= before.version:
-            message = (
-                f"Release {here.version.bare} stands after {before.version.bare}; "
-                "list releases from the oldest to the newest, each once"
-            )
-            yield ("releases", index, "version"), message
-        if here.date and before.date and here.date < before.date:
-            previous = f"{before.version.bare} on {before.date}"
-            message = f"Release {here.version.bare} is dated {here.date}, before {previous}"
-            yield ("releases", index, "date"), message

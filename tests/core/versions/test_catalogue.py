@@ -16,9 +16,8 @@ from pydantic_core import core_schema
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.versions.catalogue import Catalogue
-from kanister_py.core.versions.judge import RecordModel
 from kanister_py.core.versions.semver import parse_version
-from tests.versions_record import changes_refused, parse_catalogue
+from tests.versions_record import RecordModel, changes_refused, parse_catalogue
 
 NOW = parse_version("0.3.0")
 
