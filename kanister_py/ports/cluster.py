@@ -238,7 +238,7 @@ class Cluster(Protocol):
         everything else does.
         """
 
-    def replace_status(self, obj: Mapping[str, Any], *, field_manager: str = "") -> KubeObject:
+    def replace_status(self, obj: Mapping[str, Any]) -> KubeObject:
         """Put the status of an object in place of the one that is there."""
 
     def patch(
@@ -287,18 +287,6 @@ class Cluster(Protocol):
         are preconditions (`Conflict`).
         """
 
-    def delete_collection(
-        self,
-        resource: GroupVersionResource,
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        grace_period_seconds: int | None = None,
-        propagation: Propagation | None = None,
-    ) -> None:
-        """Ask for the end of every object that the selectors let through."""
-
     def watch(
         self,
         resource: GroupVersionResource,
@@ -325,7 +313,6 @@ class Cluster(Protocol):
         replicas: int,
         *,
         namespace: str = "",
-        resource_version: str = "",
     ) -> KubeObject:
         """Set how many replicas a workload shall have, and give back its `Scale`."""
 

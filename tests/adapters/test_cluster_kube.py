@@ -258,17 +258,6 @@ class TestRequests:
         with pytest.raises(NotFound):
             cluster.delete(CONFIG_MAPS, "s", uid="u-1")
 
-    def test_what_has_a_label_is_deleted_in_one_request(
-        self, server: Script, cluster: KubeCluster
-    ) -> None:
-        server.says(Answer({"kind": "ConfigMapList", "items": []}))
-        cluster.delete_collection(
-            CONFIG_MAPS, namespace="shop", label_selector="old=yes", grace_period_seconds=0
-        )
-        (heard,) = server.heard
-        assert heard.path == "/api/v1/namespaces/shop/configmaps?labelSelector=old%3Dyes"
-        assert (heard.method, heard.body["gracePeriodSeconds"]) == ("DELETE", 0)
-
     def test_names_are_no_paths(self, server: Script, cluster: KubeCluster) -> None:
         with pytest.raises(NotFound):
             cluster.get(CONFIG_MAPS, "../secrets/s?x", namespace="a/b")

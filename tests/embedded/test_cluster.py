@@ -24,7 +24,6 @@ from kanister_py.core.objects.resources import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
-    JOBS,
     NAMESPACES,
     PODS,
     GroupVersionResource,
@@ -107,7 +106,7 @@ def test_pods_of_a_job_are_orphaned_unless_said_otherwise(cluster: MemoryCluster
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j"}}
     made = cluster.create({**job, "spec": {"template": template}})
     cluster.create(config_map("child", made))
-    cluster.delete(JOBS, "j")
+    cluster.delete(GroupVersionResource("batch", "v1", "jobs"), "j")
     assert names(cluster) == ["child"]
 
 

@@ -184,8 +184,8 @@ class KubeCluster:
             request._replace(query=query, body=obj, is_repeatable=True), field_manager
         )
 
-    def replace_status(self, obj: Mapping[str, Any], *, field_manager: str = "") -> KubeObject:
-        return self.replace(obj, subresource="status", field_manager=field_manager)
+    def replace_status(self, obj: Mapping[str, Any]) -> KubeObject:
+        return self.replace(obj, subresource="status")
 
     def patch(
         self,
@@ -270,21 +270,6 @@ class KubeCluster:
         place = self._addresses.namespace_of(kind, namespace)
         return _remains_of(kind, place, name, answer, uid)
 
-    def delete_collection(
-        self,
-        resource: GroupVersionResource,
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        grace_period_seconds: int | None = None,
-        propagation: Propagation | None = None,
-    ) -> None:
-        watched = self._watched(resource, namespace, label_selector, field_selector)
-        options = _delete_options(grace_period_seconds, propagation)
-        asked = Asked(resource.group_resource)
-        self._requests.json(Request("DELETE", watched.path, asked, watched.query(), options))
-
     def scale(
         self,
         resource: GroupVersionResource,
@@ -292,11 +277,8 @@ class KubeCluster:
         replicas: int,
         *,
         namespace: str = "",
-        resource_version: str = "",
     ) -> KubeObject:
-        patch: dict[str, Any] = {"spec": {"replicas": replicas}}
-        if resource_version:
-            patch["metadata"] = {"resourceVersion": resource_version}
+        patch = {"spec": {"replicas": replicas}}
         return self.patch(resource, name, patch, namespace=namespace, subresource="scale")
 
     # Pods

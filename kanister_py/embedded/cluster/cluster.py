@@ -12,7 +12,6 @@ from kanister_py.core.errors import (
     Cause,
     Forbidden,
     Invalid,
-    MethodNotAllowed,
     NoMatch,
     NotFound,
     PodsNotRun,
@@ -44,7 +43,7 @@ from kanister_py.embedded.cluster.patching import (
     scale_of,
     scaled,
 )
-from kanister_py.embedded.cluster.store import MemoryWatch, place_of
+from kanister_py.embedded.cluster.store import MemoryWatch
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import (
     ExecSession,
@@ -243,8 +242,8 @@ class MemoryCluster:
             )
         return copy_out(known, written)
 
-    def replace_status(self, obj: Mapping[str, Any], *, field_manager: str = "") -> KubeObject:
-        return self.replace(obj, subresource="status", field_manager=field_manager)
+    def replace_status(self, obj: Mapping[str, Any]) -> KubeObject:
+        return self.replace(obj, subresource="status")
 
     def patch(
         self,
@@ -309,12 +308,10 @@ class MemoryCluster:
         replicas: int,
         *,
         namespace: str = "",
-        resource_version: str = "",
     ) -> KubeObject:
         known = self._objects.catalogue.at(resource)
         with self._lock:
             before = self._objects.find(known, namespace, name)
-            check_preconditions(known, before, "", resource_version)
             written = self._objects.write(known, before, scaled(known, before, replicas))
         return scale_of(known, written)
 
@@ -341,29 +338,6 @@ class MemoryCluster:
                 )
             gone = self._objects.deletions.delete(known, before, grace_period_seconds, propagation)
             return copy_out(known, gone)
-
-    def delete_collection(
-        self,
-        resource: GroupVersionResource,
-        *,
-        namespace: str = "",
-        label_selector: str = "",
-        field_selector: str = "",
-        grace_period_seconds: int | None = None,
-        propagation: Propagation | None = None,
-    ) -> None:
-        known = self._objects.catalogue.at(resource)
-        if known.kind.gvr == NAMESPACES:
-            raise MethodNotAllowed(
-                "the server does not allow this method on the requested resource"
-            )
-        with self._lock:
-            store, deletions = self._objects.store, self._objects.deletions
-            for obj in select(store, known, namespace, label_selector, field_selector):
-                # What went before may have taken this one with it.
-                here = store.table(known.key).get(*place_of(obj))
-                if here is not None:
-                    deletions.delete(known, here, grace_period_seconds, propagation)
 
     # Pods
 

@@ -17,7 +17,6 @@ from kanister_py.core.objects.managed_fields import ApplyConflict
 from kanister_py.core.objects.resources import (
     BLUEPRINTS,
     CONFIG_MAPS,
-    STORAGE_CLASSES,
     GroupVersionResource,
 )
 from kanister_py.core.objects.weak import InvalidArgs
@@ -209,13 +208,13 @@ def test_what_is_not_there_cannot_be_deleted_but_for_a_second_start_of_the_same_
 
 
 def test_only_the_second_version_deletes_what_belongs_to_no_namespace() -> None:
-    api = Api()
+    api, classes = Api(), GroupVersionResource("storage.k8s.io", "v1", "storageclasses")
     api.add("storage.k8s.io/v1", "StorageClass", "fast", provisioner="x")
-    delete = {"operation": "delete", "objectReference": reference(STORAGE_CLASSES, "fast")}
+    delete = {"operation": "delete", "objectReference": reference(classes, "fast")}
     with pytest.raises(NotFound, match="could not find the requested resource"):
         api.call(KubeOps, delete)
     assert api.call(KubeOpsV010, delete)["namespace"] == ""
-    assert not api.cluster.list(STORAGE_CLASSES).items
+    assert not api.cluster.list(classes).items
 
 
 def test_the_second_version_finds_a_resource_by_its_kind() -> None:
