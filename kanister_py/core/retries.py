@@ -1,18 +1,21 @@
 """Retry rules: how often, and after which waits, what failed is tried again.
 
 One rule for everything that is: phases, pipeline steps, what an action needs to start,
-and writes of a status.
+requests, and writes that others come in between of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
 
+from kanister_py.core.errors import Conflict, KanisterError, TransientError
 from kanister_py.core.objects.documents import Path
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.objects.reading import Reader
 from kanister_py.values import NamedTuple
+
+T = TypeVar("T")
 
 NO_END: Final = 2**62
 """As a limit: tried again until it goes well."""
@@ -109,3 +112,30 @@ class RetryRule(NamedTuple):
             parse_seconds(retry.max_backoff) if retry.max_backoff else self.max_backoff_seconds,
             frozenset(retry.on) or self.on,
         )
+
+
+def insist(
+    act: Callable[[], T], rule: RetryRule, rest: Callable[[KanisterError, float], bool]
+) -> T:
+    """Call until it goes well, and raise the last error if it does not.
+
+    `rest` lets the seconds after a failure pass, and says whether the call is still wanted.
+    """
+    attempt = 1
+    while True:
+        try:
+            return act()
+        except KanisterError as error:
+            is_transient = isinstance(error, TransientError)
+            if not rule.allows(attempt, error.reason, is_transient=is_transient):
+                raise
+            least = error.delay_seconds if isinstance(error, TransientError) else 0.0
+            if not rest(error, rule.delay_after(attempt, least)):
+                raise
+        attempt += 1
+
+
+def despite_conflicts(change: Callable[[], T], retries: int = 9) -> T:
+    """Read and write again, at once, when another wrote in between."""
+    rule = RetryRule(retries, on=frozenset({Conflict.reason}))
+    return insist(change, rule, lambda *_: True)

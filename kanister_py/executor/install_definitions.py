@@ -7,14 +7,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from kanister_py.core.errors import Conflict, Expired, NotFound, TransientError
+from kanister_py.core.errors import Expired, NotFound, TransientError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.differences import Difference, differences_of
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.objects.parts import conditions_of
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
-from kanister_py.core.retries import RetryRule
-from kanister_py.executor.insist import insist
+from kanister_py.core.retries import despite_conflicts
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, EventType, KubeObject
 from kanister_py.values import NamedTuple
@@ -22,7 +21,7 @@ from kanister_py.values import NamedTuple
 _MANAGER: Final = "kanister-py"
 _OF_BLUEPRINTS: Final = ("cr.kanister.io", "kanister-py.io")
 # Its status changes while the cluster takes it in.
-_RETRY: Final = RetryRule(4, on=frozenset({Conflict.reason}))
+_RETRIES: Final = 4
 _ESTABLISH_SECONDS: Final = 30.0
 
 
@@ -114,7 +113,7 @@ def _replace(cluster: Cluster, manifest: Mapping[str, Any]) -> None:
         found = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, str(manifest["metadata"]["name"]))
         cluster.replace(_merged(found, manifest), field_manager=_MANAGER)
 
-    insist(replace, _RETRY, lambda *_: True)
+    despite_conflicts(replace, _RETRIES)
 
 
 def _wait_until_served(cluster: Cluster, clock: Clock, name: str) -> None:

@@ -8,8 +8,7 @@ from typing import Final, TypeAlias
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.compositions.results import results_of
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.retries import RetryRule
-from kanister_py.executor.insist import insist
+from kanister_py.core.retries import RetryRule, insist
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_runner import (
     FunctionAnswerInvalid,

@@ -11,19 +11,18 @@ from kanister_py.core.actionsets.stored_status import (
     read_status_data,
     split_status,
 )
-from kanister_py.core.errors import AlreadyExists, Conflict, NotFound
+from kanister_py.core.errors import AlreadyExists, NotFound
 from kanister_py.core.objects.parts import annotations_of, name_of, namespace_of, spec_of
 from kanister_py.core.objects.resources import ACTION_SETS, NAMESPACES, GroupVersionResource
-from kanister_py.core.retries import RetryRule
+from kanister_py.core.retries import despite_conflicts
 from kanister_py.core.schedules.exports import Exported
-from kanister_py.executor.insist import insist
 from kanister_py.ports.cluster import Cluster
 from kanister_py.values import NamedTuple
 
 IMPORTED: Final = "kanister-py.io/imported"
 """Marks, on an ActionSet that is being taken in, that it is to get its status yet."""
 # A controller may look at a record while it is written.
-_RETRY: Final = RetryRule(19, on=frozenset({Conflict.reason}))
+_RETRIES: Final = 19
 _ENDS: Final = ("complete", "failed")
 
 
@@ -120,4 +119,4 @@ def _end(cluster: Cluster, backup: Mapping[str, Any]) -> None:
         metadata = {**found["metadata"], "annotations": notes}
         cluster.replace({**found, "metadata": metadata, "spec": dict(spec_of(backup))})
 
-    insist(end, _RETRY, lambda *_: True)
+    despite_conflicts(end, _RETRIES)

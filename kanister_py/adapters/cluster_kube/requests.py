@@ -28,6 +28,7 @@ from kanister_py.core.errors import (
     TooManyRequests,
     UsageError,
 )
+from kanister_py.core.retries import NO_END, RetryRule
 from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Stream
 from kanister_py.values import NamedTuple
@@ -65,8 +66,7 @@ class Timing(NamedTuple):
     """How long in all a request is repeated before it fails."""
     first_patience: float = 2.0
     """The same while no request has ever been answered: it may well be the wrong address."""
-    first_pause: float = 0.1
-    longest_pause: float = 5.0
+    pauses: RetryRule = RetryRule(NO_END, 0.1, 2.0, 5.0)
     watch: float = 60.0
     """When the cluster ends a watch, which then goes on where it was."""
     silence: float = 15.0
@@ -373,7 +373,7 @@ class _Tries:
         self._requests = requests
         self._request = request
         self._began = requests.clock.monotonic()
-        self._next_pause = requests.timing.first_pause
+        self._pauses = 0
         self._failures = 0
         self.was_in_doubt = False
         self.was_renewed = False
@@ -410,8 +410,8 @@ class _Tries:
 
     def _pause(self, error: ApiError, asked_pause: float = 0.0) -> None:
         requests = self._requests
-        pause = requests.jittered(self._next_pause)
-        self._next_pause = min(self._next_pause * 2, requests.timing.longest_pause)
+        self._pauses += 1
+        pause = requests.jittered(requests.timing.pauses.delay_after(self._pauses))
         if asked_pause:
             # No earlier than asked, and not all at the same moment.
             pause += min(asked_pause, _LONGEST_ASKED_PAUSE)

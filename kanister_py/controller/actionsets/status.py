@@ -37,8 +37,7 @@ from kanister_py.core.errors import (
     TransientError,
 )
 from kanister_py.core.objects.resources import ACTION_SETS
-from kanister_py.core.retries import NO_END, RetryRule
-from kanister_py.executor.insist import insist
+from kanister_py.core.retries import NO_END, RetryRule, insist
 from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType, find
 

@@ -23,6 +23,7 @@ from kanister_py.core.objects.certificates import (
     why_renew,
 )
 from kanister_py.core.objects.resources import SECRETS
+from kanister_py.core.retries import despite_conflicts
 from kanister_py.ports.certificates import Certificates
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, find
@@ -44,7 +45,7 @@ class AuthorityUnusable(UsageError):
 
 _AUTHORITY_LIFE: Final = timedelta(days=3650)
 _LIFE: Final = timedelta(days=90)
-_ATTEMPTS: Final = 5
+_RETRIES: Final = 4
 _TLS: Final = "kubernetes.io/tls"
 
 
@@ -80,16 +81,18 @@ class CertificateKeeper:
 
     def keep_authority(self, namespace: str, name: str) -> Authority:
         """Give the authority of a Secret: made if there is none, and followed to its end."""
-        for _attempt in range(_ATTEMPTS):
+
+        def keep() -> Authority:
             secret = find(self._cluster, SECRETS, name, namespace)
             data = _texts(secret)
             step = next_authority_step(self._facts(data, name), self._clock.now(), self._staging)
             if step is AuthorityStep.KEEP:
                 return _authority_of(data)
             changed = self._after(step, data, name)
-            if self._write(secret, namespace, name, changed, {}):
-                return _authority_of(changed)
-        raise Conflict(f"Secret {namespace}/{name} changes faster than it can be written")
+            self._write(secret, namespace, name, changed, {})
+            return _authority_of(changed)
+
+        return despite_conflicts(keep, _RETRIES)
 
     def keep_certificate(
         self,
@@ -102,7 +105,8 @@ class CertificateKeeper:
         metadata: Mapping[str, Any] | None = None,
     ) -> KeyPair:
         """Give the certificate of a Secret: renewed in time, and with everybody it trusts."""
-        for _attempt in range(_ATTEMPTS):
+
+        def keep() -> KeyPair:
             secret = find(self._cluster, SECRETS, name, namespace)
             data = _texts(secret)
             pair = KeyPair(data.get("tls.crt", ""), data.get("tls.key", ""))
@@ -114,9 +118,10 @@ class CertificateKeeper:
                 "tls.key": renewed.key,
                 "ca.crt": authority.bundle,
             }
-            if self._write(secret, namespace, name, changed, metadata or {}):
-                return renewed
-        raise Conflict(f"Secret {namespace}/{name} changes faster than it can be written")
+            self._write(secret, namespace, name, changed, metadata or {})
+            return renewed
+
+        return despite_conflicts(keep, _RETRIES)
 
     def _renewed(
         self, pair: KeyPair, names: Sequence[str], authority: Authority, *, is_client: bool
@@ -163,8 +168,8 @@ class CertificateKeeper:
         name: str,
         data: Mapping[str, str],
         metadata: Mapping[str, Any],
-    ) -> bool:
-        """Write a Secret, unless another replica was faster."""
+    ) -> None:
+        """Write a Secret; `Conflict` if another replica was faster."""
         encoded = {key: base64.b64encode(text.encode()).decode() for key, text in data.items()}
         try:
             if secret is None:
@@ -179,9 +184,9 @@ class CertificateKeeper:
                 )
             else:
                 self._cluster.replace({**secret, "data": encoded})
-        except (AlreadyExists, Conflict):
-            return False
-        return True
+        except (AlreadyExists, Conflict) as error:
+            message = f"Secret {namespace}/{name} changes faster than it can be written"
+            raise Conflict(message) from error
 
 
 def _texts(secret: KubeObject | None) -> dict[str, str]:

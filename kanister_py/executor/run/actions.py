@@ -16,10 +16,9 @@ from kanister_py.core.blueprints.plan import Obstacle
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.registry.choose import Asked, Choice, asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
-from kanister_py.core.retries import RetryRule
+from kanister_py.core.retries import RetryRule, insist
 from kanister_py.core.versions.semver import Version
 from kanister_py.executor.foresee import ActionRefused
-from kanister_py.executor.insist import insist
 from kanister_py.executor.launch_action import (
     ActionWork,
     Choices,

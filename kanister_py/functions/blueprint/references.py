@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import Any, Final, TypeVar
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
 
-from kanister_py.core.errors import ApiError, Conflict, NotFound
+from kanister_py.core.errors import ApiError, NotFound
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.parts import labels_of
 from kanister_py.core.objects.resources import GroupVersionResource, group_version_of, guess_plural
@@ -15,9 +15,6 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import PhaseContext
 
 RUN_LABEL: Final = "kanister-py.io/run"
-_MOST_TRIES: Final = 10
-
-T = TypeVar("T")
 
 
 class ObjectReference(Args):
@@ -109,14 +106,6 @@ def wait_until_gone(
         return bool(uid) and found["metadata"].get("uid") != uid
 
     ctx.wait(is_gone, what=f"the end of {resource.group_resource} {name}")
-
-
-def despite_conflicts(change: Callable[[], T]) -> T:
-    """Read and write again when another wrote in between."""
-    for _ in range(_MOST_TRIES - 1):
-        with suppress(Conflict):
-            return change()
-    return change()
 
 
 @contextmanager

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from kanister_py.core.errors import WaitTimedOut
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.durations import parse_seconds
+from kanister_py.core.retries import despite_conflicts
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.pods import Timeout
-from kanister_py.functions.blueprint.references import despite_conflicts
 from kanister_py.functions.blueprint.scale_workload.v0_0_0 import ScaleWorkload, ScaleWorkloadArgs
 from kanister_py.functions.blueprint.workloads import (
     ORIGINAL_REPLICAS,
