@@ -141,11 +141,6 @@ method(TIME, "Format", "func(string) string")(format_time)
 
 # Reading
 
-_RFC3339 = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)", re.ASCII
-)
-_RFC3339_LAYOUTS = ("2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05.999999999Z07:00")
-
 
 # Of each part of an offset the most, its name, and its seconds.
 _OFFSETS = ((24, "hour", 3600), (60, "minute", 60), (60, "second", 1))
@@ -178,42 +173,10 @@ def parse_time(
 
 
 def _parse_time(layout: str, text: str, default: Location, local: Location) -> Time:
-    if layout in _RFC3339_LAYOUTS:
-        moment = _parse_rfc3339(text, local)
-        if moment is not None:
-            return moment
     return _Reader(layout, text).read(default, local)
 
 
 _parse_time_once = lru_cache(maxsize=256)(_parse_time)
-
-
-def _parse_rfc3339(text: str, local: Location) -> Time | None:
-    """The moment, if the text is flawless; None if the long way must find the flaw."""
-    found = _RFC3339.fullmatch(text)
-    if found is None:
-        return None
-    year, month, day, hour, minute, second = map(int, found.group(1, 2, 3, 4, 5, 6))
-    if not (1 <= month <= 12 and hour < 24 and minute < 60 and second < 60):
-        return None
-    if not 1 <= day <= 28 and not 1 <= day <= days_in(year, month):
-        return None
-    fraction, zone = found.group(7, 8)
-    moment = make_time(
-        year,
-        month,
-        day,
-        hour=hour,
-        minute=minute,
-        second=second,
-        nanosecond=int(fraction[:9].ljust(9, "0")) if fraction else 0,
-    )
-    if zone == "Z":
-        return moment
-    ahead = int(zone[1:3]) * 3600 + int(zone[4:]) * 60
-    if int(zone[1:3]) > 24 or int(zone[4:]) > 60:
-        return None
-    return _with_offset(moment, ahead if zone[0] == "+" else -ahead, "", local)
 
 
 def _with_offset(shown: Time, offset: int, name: str, local: Location) -> Time:

@@ -247,15 +247,8 @@ class _Parser:
         self.action_start = tokens[self.at][2]
         self.at += 1
         kind, word, at, _ = tokens[self.at]
-        if kind == FIELD and tokens[self.at + 1][0] == CLOSE:
-            # Most actions are a field and nothing else.
-            self.at += 2
-            names = word.split(".")
-            del names[0]
-            pipe = Pipe(at)
-            pipe.commands.append(Command(at, [Field(_place_of(at, names, 1), names)]))
-            node: Node = Action(at, pipe)
-        elif kind == KEYWORD and word != "define":
+        node: Node
+        if kind == KEYWORD and word != "define":
             self.at += 1
             node = self.parse_keyword(word, at)
         else:

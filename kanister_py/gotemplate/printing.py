@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.number_texts import NO_FLAGS, Flags
 from kanister_py.gotemplate.printer import Printer, type_known
-from kanister_py.gotemplate.quoting import quote
 from kanister_py.gotemplate.types import INTEGERS, Kind
 from kanister_py.gotemplate.values import (
     SIZED_INTEGERS,
@@ -25,13 +22,6 @@ _TOO_LARGE = 1_000_000
 Show = Callable[[Any], str]
 _WHOLE: Mapping[type, Show] = dict.fromkeys((int, *SIZED_INTEGERS), int.__repr__)
 SHOWN_AT_ONCE: Mapping[type, Show] = {**_WHOLE, bool: lambda value: "true" if value else "false"}
-_SHOWN_BY_VERB: Mapping[str, Mapping[type, Show]] = {
-    "v": {**SHOWN_AT_ONCE, str: str},
-    "s": {str: str},
-    "d": _WHOLE,
-    "q": {str: quote},
-}
-_PLAIN_VERB = re.compile(f"%([{''.join(_SHOWN_BY_VERB)}])")
 
 
 def sprint(*values: Value, context: Context | None = None) -> str:
@@ -64,41 +54,9 @@ def sprintln(*values: Value, context: Context | None = None) -> str:
 
 def sprintf(format: str, *values: Value, context: Context | None = None) -> str:  # noqa: A002 - Go's own word for it
     """The values as `printf` writes them."""
-    pieces = _plain_pieces(format, values)
-    if pieces is not None:
-        if context is not None:
-            context.check_size(sum(map(len, pieces)))
-        return "".join(pieces)
     printer = Printer(context)
     _Directives(printer, format, values).run()
     return printer.text()
-
-
-def _plain_pieces(format: str, values: Sequence[Value]) -> list[str] | None:  # noqa: A002 - as above
-    """What a format without flags makes of texts and whole numbers; None: there is more to it."""
-    if len(format) > _LONGEST_KEPT:
-        return None
-    pieces = _cut_at_verbs(format)
-    if pieces is None or len(pieces) != 2 * len(values) + 1:
-        return None
-    shown = pieces.copy()
-    for at, value in enumerate(values):
-        show_at_once = _SHOWN_BY_VERB[pieces[2 * at + 1]].get(type(value))
-        if show_at_once is None:
-            return None
-        shown[2 * at + 1] = show_at_once(value)
-    return shown
-
-
-# Templates have few formats, and use them often.
-@lru_cache(maxsize=1024)
-def _cut_at_verbs(format: str) -> list[str] | None:  # noqa: A002 - as above
-    """Texts and verbs of a format by turns; None: some percent sign has more to it than a verb."""
-    pieces = _PLAIN_VERB.split(format)
-    return None if any("%" in text for text in pieces[::2]) else pieces
-
-
-_LONGEST_KEPT = 256
 
 
 def text_of(value: Value, context: Context | None = None) -> str:

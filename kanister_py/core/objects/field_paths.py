@@ -53,13 +53,12 @@ class FieldPath:
     expect an object of dicts and lists.
     """
 
-    __slots__ = ("_has_only_names", "_index_too_large", "steps", "text")
+    __slots__ = ("_index_too_large", "steps", "text")
 
     def __init__(self, steps: tuple[Step, ...], text: str | None = None) -> None:
         self.steps = steps
         self.text = write_steps(steps) if text is None else text
         """As it was written."""
-        self._has_only_names = bool(steps) and all(type(step) is str for step in steps)
         self._index_too_large = next(
             (step for step in steps if type(step) is int and step > MAX_INDEX), None
         )
@@ -73,15 +72,6 @@ class FieldPath:
     def get(self, obj: Any) -> Any:
         """Say what is at the path. FieldNotFound: nothing; any other error: nothing can be."""
         value = obj
-        if self._has_only_names:
-            # Nothing but a dict is read by a name: whatever else it is, the way below tells.
-            try:
-                for step in self.steps:
-                    value = value[step]
-            except (KeyError, TypeError):
-                value = obj
-            else:
-                return value
         for done, step in enumerate(self.steps):
             if type(step) is str:
                 if isinstance(value, dict):
@@ -105,16 +95,6 @@ class FieldPath:
 
     def find(self, obj: Any) -> Any:
         """Say what is at the path, and None where nothing is; an error: nothing can be."""
-        if self._has_only_names:
-            value = obj
-            for step in self.steps:
-                if type(value) is not dict:
-                    break
-                value = value.get(step)
-            else:
-                return value
-            if value is None:
-                return None
         try:
             return self.get(obj)
         except FieldNotFound:
@@ -127,8 +107,6 @@ class FieldPath:
         is not replaced in a map, but is in a list.
         """
         steps = self.steps
-        if self._has_only_names and _set_by_names(obj, steps, value):
-            return
         if self._index_too_large is not None:
             raise FieldPathError(
                 f"index {self._index_too_large} is greater than max allowed index {MAX_INDEX}"
@@ -178,22 +156,6 @@ class FieldPath:
 
 
 _MISSING: Final = object()
-
-
-def _set_by_names(obj: dict[str, Any], steps: tuple[Step, ...], value: Any) -> bool:
-    """Put a value where nothing but maps is on the way; say whether nothing else was."""
-    target: Any = obj
-    for step in steps[:-1]:
-        if type(target) is not dict:
-            return False
-        there = target.get(step, _MISSING)
-        if there is _MISSING:
-            there = target[step] = {}
-        target = there
-    if type(target) is not dict:
-        return False
-    target[steps[-1]] = value
-    return True
 
 
 def _expand(

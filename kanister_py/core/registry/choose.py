@@ -236,7 +236,12 @@ def _version_in_range(
 ) -> Choice[FunctionEntry]:
     by = f"the range {wanted.text}"
     tests = (partial(_why_not_inside, wanted), partial(_why_not_served, at))
-    best = _best_inside(family, wanted, at)
+    # The stable version first, then the highest, deprecated ones last.
+    best = min(
+        _passing(family, tests),
+        key=lambda each: (not each.is_stable, _support(each, at) is Support.DEPRECATED),
+        default=None,
+    )
     if best is None:
         raise FunctionVersionNotFound(family.function, by, _passed_over(family, tests))
     if asked.by:
@@ -244,26 +249,6 @@ def _version_in_range(
     why = f"the stable version, and inside {by}" if best.is_stable else f"the highest inside {by}"
     notices = _served(best, why, at).notices
     return Choice(best, why, notices, lambda: _passed_over(family, tests, best))
-
-
-def _best_inside(
-    family: Family[FunctionEntry], wanted: Range, at: Mapping[str, Version]
-) -> FunctionEntry | None:
-    """Find the stable version if it is inside, else the highest, deprecated ones last."""
-    usable = (Support.SERVED, Support.DEPRECATED)
-    stable = family.default
-    is_inside = stable is not None and stable.is_stable and stable.version in wanted
-    if stable is not None and is_inside and _support(stable, at) in usable:
-        return stable
-    highest = None
-    for entry in family.candidates:
-        if entry.version in wanted:
-            support = _support(entry, at)
-            if support is Support.SERVED:
-                return entry
-            if highest is None and support is Support.DEPRECATED:
-                highest = entry
-    return highest
 
 
 def _why_not_inside(wanted: Range, entry: FunctionEntry) -> str:

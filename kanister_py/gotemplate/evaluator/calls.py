@@ -173,54 +173,14 @@ class Calls(Part):
         wrong = wrong_number(name, function, len(args), len(args))
         if wrong:
             return self.failing(node, wrong)
-        return self.plain_call(at, name, function.run, self.arguments(function, args))
+        evals = self.arguments(function, args)
+        paid_call = self._paid_call(at, name, function.run)
+        return lambda frame: paid_call(frame, [each(frame) for each in evals])
 
     def arguments(self, function: Function, args: list[Node]) -> list[Eval]:
         """What a function is called with, as far as it is written: its context comes first."""
         given = [self.argument(arg, param_at(function, place)) for place, arg in enumerate(args)]
         return [_context, *given] if function.wants_context else given
-
-    def plain_call(
-        self, at: Node, name: str, call: Callable[..., Value], evals: list[Eval]
-    ) -> Eval:
-        """A closure for each usual number of arguments: calls are hot."""
-        if len(evals) == 1:
-            (only,) = evals
-
-            def run1(frame: Frame) -> Value:
-                given = only(frame)
-                if type(given) in SIZED and len(given) > LONG:
-                    frame.context.pay(given)
-                try:
-                    value = call(given)
-                except GoError as error:
-                    raise self.error(at, f"error calling {name}: {error}") from error
-                if type(value) in SIZED and len(value) > LONG:
-                    frame.context.pay(value)
-                return value
-
-            return run1
-        if len(evals) == 2:
-            one, two = evals
-
-            def run2(frame: Frame) -> Value:
-                first, second = one(frame), two(frame)
-                if type(first) in SIZED and len(first) > LONG:
-                    frame.context.pay(first)
-                if type(second) in SIZED and len(second) > LONG:
-                    frame.context.pay(second)
-                try:
-                    value = call(first, second)
-                except GoError as error:
-                    raise self.error(at, f"error calling {name}: {error}") from error
-                if type(value) in SIZED and len(value) > LONG:
-                    frame.context.pay(value)
-                return value
-
-            return run2
-
-        paid_call = self._paid_call(at, name, call)
-        return lambda frame: paid_call(frame, [each(frame) for each in evals])
 
     def _paid_call(
         self, at: Node, name: str, call: Callable[..., Value]

@@ -121,7 +121,7 @@ class Scope(Part):
 class Fields(Part):
     """Makes closures out of chains of names."""
 
-    def field(self, node: Field) -> Eval:  # noqa: C901 - a closure for each length: fields are hot
+    def field(self, node: Field) -> Eval:
         names = node.names
         walk = self.walk
 
@@ -135,26 +135,6 @@ class Fields(Part):
                     return walk(node, names, frame.dot, DOT in frame.boxed, frame)[0]
 
             return field1
-        if len(names) == 2:
-            one, two = names
-
-            def field2(frame: Frame) -> Value:
-                try:
-                    return frame.dot[one][two]
-                except NOT_THERE:
-                    return walk(node, names, frame.dot, DOT in frame.boxed, frame)[0]
-
-            return field2
-        if len(names) == 3:
-            one, two, three = names
-
-            def field3(frame: Frame) -> Value:
-                try:
-                    return frame.dot[one][two][three]
-                except NOT_THERE:
-                    return walk(node, names, frame.dot, DOT in frame.boxed, frame)[0]
-
-            return field3
 
         def field_n(frame: Frame) -> Value:
             try:
@@ -364,15 +344,6 @@ class Pipelines(Part):
         if not pipe.variables:
             return value_of
         setters = [self.definition.scope.setter(each, pipe) for each in pipe.variables]
-        if len(setters) == 1:
-            put = setters[0]
-
-            def assign(frame: Frame) -> Value:
-                value = value_of(frame)
-                put(frame, value, False)
-                return value
-
-            return assign
 
         def assign_all(frame: Frame) -> Value:
             value = value_of(frame)

@@ -23,7 +23,6 @@ from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.nodes import (
     Action,
     Block,
-    Branch,
     Break,
     Continue,
     If,
@@ -36,12 +35,10 @@ from kanister_py.gotemplate.nodes import (
     With,
 )
 from kanister_py.gotemplate.printer import sorted_keys
-from kanister_py.gotemplate.printing import SHOWN_AT_ONCE, show, text_of
+from kanister_py.gotemplate.printing import show, text_of
 from kanister_py.gotemplate.quoting import quote
 from kanister_py.gotemplate.types import INTEGERS, Kind
-from kanister_py.gotemplate.values import Struct, Uint8, Value, type_of
-
-_JUMPS = (Break, Continue)
+from kanister_py.gotemplate.values import Struct, Uint8, Value, kind_of, type_name, type_of
 
 
 class Statements(Part):
@@ -57,14 +54,6 @@ class Statements(Part):
         del self.definition.scope.names[known:]
         if len(steps) == 1:
             return steps[0]
-        if not _may_jump(block):
-
-            def run(frame: Frame) -> int:
-                for step in steps:
-                    step(frame)
-                return ON
-
-            return run
 
         def run_until_jump(frame: Frame) -> int:
             for step in steps:
@@ -105,17 +94,9 @@ class Statements(Part):
 
         def write(frame: Frame) -> int:
             value = value_of(frame)
-            if type(value) is str:
-                frame.out.append(value)
-            elif value is None:
-                frame.out.append("<no value>")
-            elif type(value) in SHOWN_AT_ONCE:
-                frame.out.append(SHOWN_AT_ONCE[type(value)](value))
-            else:
-                go_type = type_of(value)
-                if go_type is not None and go_type.kind is Kind.FUNC:
-                    raise self.error(node, f"can't print {node} of type {go_type.name}")
-                frame.out.append(text_of(value, frame.context))
+            if kind_of(value) is Kind.FUNC:
+                raise self.error(node, f"can't print {node} of type {type_name(value)}")
+            frame.out.append(text_of(value, frame.context))
             return ON
 
         return write
@@ -137,15 +118,6 @@ class Statements(Part):
                 break
             node = following
         del self.definition.scope.names[known:]
-        if len(cases) == 1:
-            condition, body = cases[0]
-
-            def choose(frame: Frame) -> int:
-                if condition(frame):
-                    return body(frame)
-                return otherwise(frame) if otherwise is not None else ON
-
-            return choose
 
         def choose_first(frame: Frame) -> int:
             for holds, run in cases:
@@ -275,21 +247,6 @@ class Statements(Part):
             return ON
 
         return invoke
-
-
-def _may_jump(block: Block) -> bool:
-    """Say whether a `break` or `continue` in here may end the block early."""
-    waiting = [block]
-    while waiting:
-        for node in waiting.pop().nodes:
-            if isinstance(node, _JUMPS):
-                return True
-            if isinstance(node, Branch):
-                if type(node) is not Range:
-                    waiting.append(node.body)
-                if node.otherwise is not None:
-                    waiting.append(node.otherwise)
-    return False
 
 
 def _text_step(text: str) -> Step:
