@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from kanister_py.executor.run.header import Header
     from kanister_py.executor.run.settings import RunSettings
     from kanister_py.executor.step_artifacts import StepArtifacts
-    from kanister_py.gotemplate import Effects
+    from kanister_py.gotemplate.effects import Effects
     from kanister_py.ports.certificates import Certificates
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster, KubeObject

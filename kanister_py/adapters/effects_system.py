@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from kanister_py.gotemplate import Effects, GoError
+from kanister_py.gotemplate.effects import Effects
+from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.times import UTC, Location, from_datetime, zone_of
 
 if TYPE_CHECKING:

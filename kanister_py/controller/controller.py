@@ -50,7 +50,7 @@ from kanister_py.core.errors import KanisterError, LeadershipLost, TransientErro
 from kanister_py.core.objects.resources import NAMESPACES
 from kanister_py.executor.alarms import Alarms
 from kanister_py.executor.run.actions import FunctionSource
-from kanister_py.gotemplate import NO_EFFECTS, Effects
+from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, find
 from kanister_py.ports.object_store import ObjectStores

@@ -19,7 +19,7 @@ from kanister_py.core.objects.resources import PODS
 from kanister_py.core.templates.render import Renderer
 from kanister_py.executor.watching import Read, SharedWatches, Subscription, TracedCluster
 from kanister_py.executor.working import Workers
-from kanister_py.gotemplate import NO_EFFECTS, Effects
+from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.object_store import ObjectStores

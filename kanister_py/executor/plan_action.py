@@ -28,7 +28,7 @@ from kanister_py.core.versions.semver import Version
 from kanister_py.executor.fetch_facts import OF_PODS, OwnerMissing, fetch_facts
 from kanister_py.executor.foresee import MISSING, foresee, unused_options
 from kanister_py.executor.loading import load_function
-from kanister_py.gotemplate import Effects
+from kanister_py.gotemplate.effects import Effects
 from kanister_py.ports.cluster import Cluster
 from kanister_py.values import NamedTuple
 

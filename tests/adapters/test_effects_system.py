@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 import pytest
 
 from kanister_py.adapters.effects_system import load_zone, system_effects
-from kanister_py.gotemplate import GoError, compile_template
+from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.sprig import BLUEPRINT_FUNCTIONS
+from kanister_py.gotemplate.template import compile_template
 from tests.fake_clock import FakeClock
 
 WINTER = datetime(2026, 1, 15, 12, 30, tzinfo=UTC)

@@ -20,10 +20,10 @@ from typing import Any
 
 import yaml
 
-from kanister_py.gotemplate import compile_template
 from kanister_py.gotemplate import template as keeping
 from kanister_py.gotemplate.errors import GoTemplateError
 from kanister_py.gotemplate.sprig import BLUEPRINT_FUNCTIONS
+from kanister_py.gotemplate.template import compile_template
 from tests.bench.measure import Row
 from tests.gotemplate.oracle_data import effects_at, value_of
 

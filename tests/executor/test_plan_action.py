@@ -17,7 +17,7 @@ from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.plan_action import Circumstances, Plan, plan_action
-from kanister_py.gotemplate import NO_EFFECTS
+from kanister_py.gotemplate.effects import NO_EFFECTS
 from kanister_py.ports.function import Func
 from kanister_py.ports.models import Args
 from kanister_py.wiring import registry_of

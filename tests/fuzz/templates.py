@@ -9,8 +9,10 @@ from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.jinja import compile_jinja
 from kanister_py.core.templates.params import Params
-from kanister_py.gotemplate import GoError, Limits, compile_template
 from kanister_py.gotemplate.errors import GoTemplateError
+from kanister_py.gotemplate.functions import GoError
+from kanister_py.gotemplate.limits import Limits
+from kanister_py.gotemplate.template import compile_template
 from tests.fuzz.mutations import mutated_text
 from tests.gotemplate.oracle_data import data_of, effects_at
 from tests.gotemplate.oracle_record import TABLES, Recorded, read

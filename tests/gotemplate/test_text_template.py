@@ -10,16 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.gotemplate import (
-    Effects,
-    FunctionTable,
-    Limits,
-    MissingKey,
-    compile_template,
-    go_function,
-)
+from kanister_py.gotemplate.effects import Effects
 from kanister_py.gotemplate.errors import ExecError, KeyMissing, LimitExceeded, ParseError
-from kanister_py.gotemplate.limits import Context
+from kanister_py.gotemplate.functions import FunctionTable, go_function
+from kanister_py.gotemplate.limits import Context, Limits
+from kanister_py.gotemplate.template import MissingKey, compile_template
 from kanister_py.gotemplate.times import UTC, fixed_zone
 from kanister_py.gotemplate.types import GoType, Kind
 from kanister_py.gotemplate.values import GoFunc

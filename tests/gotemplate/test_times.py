@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.gotemplate import GoError, compile_template
+from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.layouts import format_time, parse_time
+from kanister_py.gotemplate.template import compile_template
 from kanister_py.gotemplate.times import (
     HOUR,
     SECOND,

@@ -9,8 +9,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from kanister_py.gotemplate import FunctionTable, GoError, go_function
-from kanister_py.gotemplate.functions import Function
+from kanister_py.gotemplate.functions import Function, FunctionTable, GoError, go_function
 from kanister_py.gotemplate.times import (
     DURATION,
     MILLISECOND,

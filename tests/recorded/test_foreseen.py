@@ -18,7 +18,7 @@ from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.params import Params
 from kanister_py.executor.foresee import foresee
 from kanister_py.executor.loading import load_function
-from kanister_py.gotemplate import Effects
+from kanister_py.gotemplate.effects import Effects
 from kanister_py.ports.cluster import Cluster
 from kanister_py.wiring import read_functions
 from tests.recorded.test_rendered import CORPUS, RENDERED_AT, _answers, _params

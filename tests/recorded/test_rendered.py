@@ -22,7 +22,7 @@ from kanister_py.core.templates.facts import (
 )
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer, RenderFailed
-from kanister_py.gotemplate import Effects
+from kanister_py.gotemplate.effects import Effects
 from kanister_py.gotemplate.times import from_datetime
 
 RECORDED = Path(os.environ["KANISTER_PY_RECORDED"])

@@ -28,7 +28,7 @@ from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
-from kanister_py.gotemplate import Effects
+from kanister_py.gotemplate.effects import Effects
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.object_store import ObjectStores
 

@@ -34,7 +34,7 @@ from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import ORIGINAL, Origin, Renderer, RenderFailed, is_no
 from kanister_py.core.templates.wording import explain_syntax
 from kanister_py.core.versions.semver import Version
-from kanister_py.gotemplate import Effects
+from kanister_py.gotemplate.effects import Effects
 from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple
 

@@ -10,7 +10,7 @@ from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.errors import TemplateParseError
 from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.param_types import ROOT_NAMES
-from kanister_py.gotemplate import FunctionTable
+from kanister_py.gotemplate.functions import FunctionTable
 from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple
 

@@ -11,21 +11,13 @@ from kanister_py.core.templates.errors import (
     TemplateLimitExceeded,
     TemplateParseError,
 )
-from kanister_py.gotemplate import (
-    DEFAULT,
-    NO_EFFECTS,
-    NO_FUNCTIONS,
-    Budget,
-    Effects,
-    FunctionTable,
-    Limits,
-    MissingKey,
-    Template,
-    compile_template,
-)
+from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.gotemplate.errors import ExecError, GoTemplateError, KeyMissing, LimitExceeded
+from kanister_py.gotemplate.functions import NO_FUNCTIONS, FunctionTable
+from kanister_py.gotemplate.limits import DEFAULT, Budget, Limits
 from kanister_py.gotemplate.nodes import Tree
 from kanister_py.gotemplate.parser import parse
+from kanister_py.gotemplate.template import MissingKey, Template, compile_template
 from kanister_py.gotemplate.values import Value
 from kanister_py.values import NamedTuple
 

@@ -17,7 +17,8 @@ from kanister_py.core.templates.errors import (
 from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.wording import explain, explain_unreadable
-from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Budget, Effects, Limits
+from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
+from kanister_py.gotemplate.limits import DEFAULT, Budget, Limits
 from kanister_py.values import NamedTuple
 
 ORIGINAL: Final = "; in Kanister's words: "

@@ -15,7 +15,7 @@ from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import RenderFailed
 from kanister_py.functions.blueprint.references import ObjectReference, access_to, check_scope
-from kanister_py.gotemplate import FunctionTable, GoError, go_function
+from kanister_py.gotemplate.functions import FunctionTable, GoError, go_function
 from kanister_py.gotemplate.types import Kind
 from kanister_py.gotemplate.values import Value, from_bytes, kind_of
 from kanister_py.ports.arguments import AfterValidator, Args, Field

@@ -10,7 +10,7 @@ import pytest
 
 from kanister_py.core.templates.facts import ActionFacts, KeyPair, ResolvedProfile, Workload
 from kanister_py.core.templates.params import Params
-from kanister_py.gotemplate import Effects
+from kanister_py.gotemplate.effects import Effects
 from kanister_py.gotemplate.times import from_datetime
 
 

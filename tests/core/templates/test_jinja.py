@@ -19,7 +19,8 @@ from kanister_py.core.templates.errors import (
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.jinja import compile_jinja
 from kanister_py.core.templates.params import Params
-from kanister_py.gotemplate import Effects, Limits
+from kanister_py.gotemplate.effects import Effects
+from kanister_py.gotemplate.limits import Limits
 
 Say = Callable[[str], str]
 

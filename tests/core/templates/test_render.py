@@ -13,7 +13,7 @@ from kanister_py.core.templates.errors import TemplateLimitExceeded
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer, RenderFailed
-from kanister_py.gotemplate import Limits
+from kanister_py.gotemplate.limits import Limits
 
 GO = Renderer(Engine.GO)
 JINJA = Renderer(Engine.JINJA2)

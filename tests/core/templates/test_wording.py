@@ -10,7 +10,7 @@ from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer, RenderFailed
-from kanister_py.gotemplate import NO_EFFECTS
+from kanister_py.gotemplate.effects import NO_EFFECTS
 
 GO = Renderer(Engine.GO)
 

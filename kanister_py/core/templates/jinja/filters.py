@@ -34,8 +34,8 @@ from kanister_py.core.templates.jinja.values import (
     text_of,
     view_of,
 )
-from kanister_py.gotemplate import Function, GoError
 from kanister_py.gotemplate.errors import LimitExceeded
+from kanister_py.gotemplate.functions import Function, GoError
 from kanister_py.gotemplate.layouts import format_time, parse_time
 from kanister_py.gotemplate.times import Time, from_unix
 from kanister_py.gotemplate.types import GoType, Kind

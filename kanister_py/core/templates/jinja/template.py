@@ -45,8 +45,10 @@ from kanister_py.core.templates.jinja.values import (
     text_of,
 )
 from kanister_py.core.templates.param_types import ROOT_NAMES
-from kanister_py.gotemplate import DEFAULT, NO_EFFECTS, Budget, Effects, GoError, Limits
+from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.gotemplate.errors import LimitExceeded
+from kanister_py.gotemplate.functions import GoError
+from kanister_py.gotemplate.limits import DEFAULT, Budget, Limits
 from kanister_py.gotemplate.values import byte_length
 from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple

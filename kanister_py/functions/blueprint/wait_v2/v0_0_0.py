@@ -22,7 +22,7 @@ from kanister_py.functions.blueprint.conditions import (
     seconds_of,
     wait_for,
 )
-from kanister_py.gotemplate import FunctionTable
+from kanister_py.gotemplate.functions import FunctionTable
 from kanister_py.ports.arguments import Outputs
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, PhaseContext

@@ -20,7 +20,7 @@ from kanister_py.functions.blueprint.conditions import (
     wait_for,
 )
 from kanister_py.functions.blueprint.wait_v2.v0_0_0 import WaitV2, says_true
-from kanister_py.gotemplate import FunctionTable
+from kanister_py.gotemplate.functions import FunctionTable
 from kanister_py.ports.function import Func, PhaseContext
 
 

@@ -11,8 +11,9 @@ from kanister_py.core.templates.param_types import KUBE_TIME, KubeTime
 from kanister_py.functions.composition.answering import EXTRA_RESOURCES_KEY
 from kanister_py.functions.composition.go_templating.yaml_reading import from_yaml
 from kanister_py.functions.composition.go_templating.yaml_writing import to_yaml
-from kanister_py.gotemplate import Context, GoError, go_function
 from kanister_py.gotemplate.errors import ExecError
+from kanister_py.gotemplate.functions import GoError, go_function
+from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.sprig import GO_TEMPLATING_FUNCTIONS
 from kanister_py.gotemplate.sprig.chance import random_below
 from kanister_py.gotemplate.times import from_datetime

@@ -16,8 +16,8 @@ from kanister_py.functions.composition.templating.function import (
     Templating,
     templating_fields,
 )
-from kanister_py.gotemplate import MissingKey, Template, compile_template
 from kanister_py.gotemplate.errors import GoTemplateError, ParseError
+from kanister_py.gotemplate.template import MissingKey, Template, compile_template
 
 _DELIMITERS = {
     "left": Field(TEXT, "What opens an action"),

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import yaml
 
-from kanister_py.gotemplate import GoError
+from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.layouts import parse_time
 from kanister_py.gotemplate.numbers import read_float
 from kanister_py.gotemplate.printing import sprintf

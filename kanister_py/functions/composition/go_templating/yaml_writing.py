@@ -12,7 +12,7 @@ from typing import Any
 
 from kanister_py.core.objects.go_yaml import in_go_order
 from kanister_py.core.templates.param_types import KubeTime
-from kanister_py.gotemplate import GoError
+from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.layouts import format_time
 from kanister_py.gotemplate.numbers import format_float
 from kanister_py.gotemplate.times import Duration, Time

@@ -34,7 +34,7 @@ def expression_of(pattern: str) -> Any:
 
 def regexp_problem(pattern: str) -> str:
     """Say what is wrong with a regular expression; nothing if nothing is."""
-    from kanister_py.gotemplate import GoError
+    from kanister_py.gotemplate.functions import GoError
 
     try:
         expression_of(pattern)
@@ -88,8 +88,8 @@ def compile_string(config: Config) -> Resolve:
 
 def formatted(format_: str, values: Sequence[Any]) -> str:
     """Print values as Sprintf does."""
-    from kanister_py.gotemplate import Context
     from kanister_py.gotemplate.errors import LimitExceeded
+    from kanister_py.gotemplate.limits import Context
     from kanister_py.gotemplate.printing import sprintf
 
     try:
@@ -152,7 +152,7 @@ def _compile_regexp(config: Config) -> Resolve:
     if problem:
         return never(f"could not compile regexp: {problem}")
     expression = expression_of(pattern)
-    from kanister_py.gotemplate import Context
+    from kanister_py.gotemplate.limits import Context
     from kanister_py.gotemplate.values import from_bytes, to_bytes
 
     def resolve(value: Any) -> str:
@@ -222,7 +222,7 @@ def _to_base64(value: Any) -> str:
 
 
 def _from_base64(value: Any) -> str:
-    from kanister_py.gotemplate import GoError
+    from kanister_py.gotemplate.functions import GoError
     from kanister_py.gotemplate.sprig.encoding import decode_base64
     from kanister_py.gotemplate.values import from_bytes
 

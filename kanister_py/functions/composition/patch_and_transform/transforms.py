@@ -323,8 +323,9 @@ def _float_as_text(value: float) -> str:
 
 
 def _read_json(text: str) -> Any:
-    from kanister_py.gotemplate import Context, GoError
     from kanister_py.gotemplate.errors import LimitExceeded
+    from kanister_py.gotemplate.functions import GoError
+    from kanister_py.gotemplate.limits import Context
     from kanister_py.gotemplate.sprig.jsons import decode
 
     try:

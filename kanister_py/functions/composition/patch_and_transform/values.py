@@ -163,8 +163,9 @@ def missing_kind(data: Any) -> str:
 def written(value: Any) -> str:
     """Write a value as JSON, as encoding/json does."""
     # Loaded where it is needed: most calls write none.
-    from kanister_py.gotemplate import Context, GoError
     from kanister_py.gotemplate.errors import LimitExceeded
+    from kanister_py.gotemplate.functions import GoError
+    from kanister_py.gotemplate.limits import Context
     from kanister_py.gotemplate.sprig.jsons import encode
 
     try:

@@ -17,7 +17,8 @@ from kanister_py.functions.composition.templating.sources import (
     template_of,
     written_template_of,
 )
-from kanister_py.gotemplate import Effects, GoError
+from kanister_py.gotemplate.effects import Effects
+from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.times import Location, Time, from_datetime, zone_of
 
 

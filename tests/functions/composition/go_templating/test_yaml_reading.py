@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kanister_py.functions.composition.go_templating.yaml_reading import from_yaml
-from kanister_py.gotemplate import GoError
+from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.layouts import format_time
 from kanister_py.gotemplate.printing import sprint
 from kanister_py.gotemplate.times import Time
