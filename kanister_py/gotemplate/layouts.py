@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from kanister_py.gotemplate.durations import SECOND, quote
 from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.times import (
     MONTHS,
-    SECOND,
     TIME,
     UTC,
     WEEKDAYS,
@@ -21,7 +21,6 @@ from kanister_py.gotemplate.times import (
     make_time,
     method,
     numeric_offset,
-    quote,
 )
 
 # Every piece of Go's reference time that means something in a layout.

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from datetime import UTC as PYTHON_UTC
 from datetime import date, datetime, timedelta, tzinfo
 from typing import Any
 
+from kanister_py.gotemplate.durations import (
+    HOUR,
+    LIMIT,
+    MICROSECOND,
+    MILLISECOND,
+    MINUTE,
+    SECOND,
+    format_duration,
+    nanoseconds_of,
+)
 from kanister_py.gotemplate.functions import GoError, go_function
 from kanister_py.gotemplate.types import (
     INT,
@@ -19,13 +28,6 @@ from kanister_py.gotemplate.types import (
     struct_type,
 )
 from kanister_py.gotemplate.values import Int64, Sized, register_class, register_zero
-
-NANOSECOND = 1
-MICROSECOND = 1_000
-MILLISECOND = 1_000_000
-SECOND = 1_000_000_000
-MINUTE = 60 * SECOND
-HOUR = 60 * MINUTE
 
 DAY_SECONDS = 86_400
 # Day 0 of Unix time as Python counts days from the year 1.
@@ -284,108 +286,12 @@ ZERO_TIME = Time(-62_135_596_800 * SECOND)
 register_zero(TIME, lambda: ZERO_TIME)
 
 
-# Durations as text
-
-
-def format_duration(nanoseconds: int) -> str:
-    """A duration as Go prints it: `1h2m3.5s`, `1.5ms`, `0s`."""
-    sign = "-" if nanoseconds < 0 else ""
-    rest = abs(int(nanoseconds))
-    if rest < SECOND:
-        if rest == 0:
-            return "0s"
-        units = (("ms", MILLISECOND), ("µs", MICROSECOND), ("ns", NANOSECOND))
-        unit, size = next(each for each in units if rest >= each[1])
-        return f"{sign}{_decimal(rest, size)}{unit}"
-    hours, rest = divmod(rest, HOUR)
-    minutes, rest = divmod(rest, MINUTE)
-    text = f"{_decimal(rest, SECOND)}s"
-    if hours:
-        return f"{sign}{hours}h{minutes}m{text}"
-    return f"{sign}{minutes}m{text}" if minutes else f"{sign}{text}"
-
-
-def _decimal(amount: int, unit: int) -> str:
-    whole, part = divmod(amount, unit)
-    if not part:
-        return str(whole)
-    return f"{whole}.{str(part).rjust(len(str(unit)) - 1, '0').rstrip('0')}"
-
-
-_UNITS = {
-    "ns": NANOSECOND,
-    "us": MICROSECOND,
-    "µs": MICROSECOND,
-    "μs": MICROSECOND,
-    "ms": MILLISECOND,
-    "s": SECOND,
-    "m": MINUTE,
-    "h": HOUR,
-}
-_LONGEST = 1 << 63
-_MOST_DIGITS = 19
-_AMOUNT = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^.0-9]*)")
-
-
 def parse_duration(text: str) -> Duration:
     """Read a duration such as `1h30m`. Raises GoError with Go's text."""
-    is_negative = text[:1] == "-"
-    rest = text[1:] if text[:1] in ("-", "+") else text
-    if rest == "0":
-        return Duration(0)
-    total = 0
-    if not rest:
-        raise _bad_duration("invalid duration", text)
-    while rest:
-        amount, rest = _read_amount(rest, text)
-        total += amount
-        if total > _LONGEST:
-            raise _bad_duration("invalid duration", text)
-    if is_negative:
-        return Duration(-total)
-    if total >= _LONGEST:
-        raise _bad_duration("invalid duration", text)
-    return Duration(total)
-
-
-def _bad_duration(why: str, text: str) -> GoError:
-    return GoError(f"time: {why} {quote(text)}")
-
-
-def _read_amount(rest: str, text: str) -> tuple[int, str]:
-    found = _AMOUNT.match(rest)
-    assert found is not None  # each of its parts may be empty
-    whole, part, name = found.groups("")
-    # Python reads no number of more than 4,300 digits, of which noughts in front are none.
-    whole = whole.lstrip("0") or whole[:1]
-    if not (whole or part) or len(whole) > _MOST_DIGITS or int(whole or "0") > _LONGEST:
-        raise _bad_duration("invalid duration", text)
-    if not name:
-        raise _bad_duration("missing unit in duration", text)
-    unit = _UNITS.get(name)
-    if unit is None:
-        raise _bad_duration(f"unknown unit {quote(name)} in duration", text)
-    amount = int(whole or "0") * unit
-    if amount > _LONGEST:
-        raise _bad_duration("invalid duration", text)
-    if part:
-        # 18 digits are what Go keeps before it stops counting.
-        kept = part[:18]
-        amount += int(float(int(kept)) * (float(unit) / float(10 ** len(kept))))
-    return amount, rest[found.end() :]
-
-
-def quote(text: str) -> str:
-    """A text in quotes as Go's time package does it: everything beyond ASCII escaped."""
-    shown = []
-    for char in text:
-        if char in '"\\':
-            shown.append("\\" + char)
-        elif " " <= char <= "~" or char == "\x7f":
-            shown.append(char)
-        else:
-            shown.extend(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
-    return '"' + "".join(shown) + '"'
+    try:
+        return Duration(nanoseconds_of(text))
+    except ValueError as error:
+        raise GoError(f"time: {error}") from None
 
 
 # Methods that templates may call
@@ -435,7 +341,7 @@ def add_date(moment: Time, years: int, months: int, days: int) -> Time:
 def difference(later: Time, earlier: Time) -> Duration:
     """Give the span between two moments, as far as a duration can hold it."""
     span = later.unix_nanoseconds - earlier.unix_nanoseconds
-    return Duration(max(-_LONGEST, min(_LONGEST - 1, span)))
+    return Duration(max(-LIMIT, min(LIMIT - 1, span)))
 
 
 def _since_zero(moment: Time) -> int:
@@ -508,7 +414,7 @@ def _parts(nanoseconds: int, unit: int) -> float:
 
 
 _DURATION_METHODS: dict[str, tuple[str, Callable[..., Any]]] = {
-    "Abs": ("func() time.Duration", lambda d: Duration(min(abs(d), _LONGEST - 1))),
+    "Abs": ("func() time.Duration", lambda d: Duration(min(abs(d), LIMIT - 1))),
     "Hours": ("func() float64", lambda d: _parts(d, HOUR)),
     "Microseconds": ("func() int64", lambda d: Int64(_whole(d, MICROSECOND))),
     "Milliseconds": ("func() int64", lambda d: Int64(_whole(d, MILLISECOND))),

@@ -11,18 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kanister_py.gotemplate.durations import HOUR, SECOND, format_duration
 from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.layouts import format_time, parse_time
 from kanister_py.gotemplate.template import compile_template
 from kanister_py.gotemplate.times import (
-    HOUR,
-    SECOND,
     ZERO_TIME,
     Duration,
     Time,
     add_date,
     fixed_zone,
-    format_duration,
     make_time,
     parse_duration,
     zone_of,

@@ -9,16 +9,9 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from kanister_py.gotemplate.durations import MILLISECOND, SECOND
 from kanister_py.gotemplate.functions import Function, FunctionTable, GoError, go_function
-from kanister_py.gotemplate.times import (
-    DURATION,
-    MILLISECOND,
-    SECOND,
-    TIME,
-    Duration,
-    Time,
-    make_time,
-)
+from kanister_py.gotemplate.times import DURATION, TIME, Duration, Time, make_time
 from kanister_py.gotemplate.types import (
     ANY,
     ANY_MAP,

@@ -21,12 +21,7 @@ from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.cel.errors import CelError
 from kanister_py.core.objects.documents import Document, Path, nearest, text_of_path
-from kanister_py.core.objects.durations import (
-    SECOND,
-    InvalidDuration,
-    format_duration,
-    parse_seconds,
-)
+from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
 from kanister_py.core.objects.reading import Reader, UnknownKey, kind_and_version
 from kanister_py.core.objects.selectors import InvalidSelector, LabelSelector, label_selector_of
 from kanister_py.core.registry.choose import RevisionRequest
@@ -37,6 +32,7 @@ from kanister_py.core.revisions.identity import (
     revision_name,
 )
 from kanister_py.core.versions.semver import parse_request
+from kanister_py.gotemplate.durations import SECOND, format_duration
 from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:

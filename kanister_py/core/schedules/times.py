@@ -15,7 +15,8 @@ from typing import Final, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.durations import SECOND, InvalidDuration, parse_duration
+from kanister_py.core.objects.durations import InvalidDuration, parse_duration
+from kanister_py.gotemplate.durations import SECOND
 from kanister_py.values import NamedTuple
 
 

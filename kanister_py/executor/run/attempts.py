@@ -10,9 +10,9 @@ from typing import Final, TypeAlias
 from kanister_py.core.actionsets.rules import PhaseRules
 from kanister_py.core.actionsets.status import Place
 from kanister_py.core.errors import KanisterError, RunCancelled, UsageError
-from kanister_py.core.objects.durations import SECOND, format_duration
 from kanister_py.executor.phase_context import RunningPhase, StopSignal
 from kanister_py.executor.working import Ticket, Workers
+from kanister_py.gotemplate.durations import SECOND, format_duration
 from kanister_py.ports.clock import Clock
 
 _Timer: TypeAlias = tuple[float, int, Callable[[], None]]

@@ -20,7 +20,7 @@ from kanister_py.core.errors import (
     UsageError,
     WaitTimedOut,
 )
-from kanister_py.core.objects.durations import SECOND, format_duration, parse_seconds
+from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.objects.parts import conditions_of, spec_of, status_of
 from kanister_py.core.objects.resources import (
     NODES,
@@ -28,6 +28,7 @@ from kanister_py.core.objects.resources import (
     PERSISTENT_VOLUMES,
     PODS,
 )
+from kanister_py.gotemplate.durations import SECOND, format_duration
 from kanister_py.ports.cluster import KubeObject, LogOptions
 from kanister_py.ports.function import PhaseContext
 

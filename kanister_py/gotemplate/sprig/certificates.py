@@ -12,12 +12,12 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kanister_py.gotemplate.durations import SECOND
 from kanister_py.gotemplate.functions import Function, GoError, go_function
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.sprig.ciphers import not_allowed
 from kanister_py.gotemplate.sprig.conversions import show
 from kanister_py.gotemplate.sprig.encoding import decode_base64
-from kanister_py.gotemplate.times import SECOND
 from kanister_py.gotemplate.types import STRING, TYPES_BY_NAME, Field, struct_type
 from kanister_py.gotemplate.values import Struct, Value, from_bytes, is_nil, to_bytes
 

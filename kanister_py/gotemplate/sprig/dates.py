@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from kanister_py.gotemplate.durations import HOUR, MINUTE, SECOND, format_duration
 from kanister_py.gotemplate.functions import Function, GoError, go_function
 from kanister_py.gotemplate.layouts import format_time, parse_time
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.sprig.conversions import bounded_decimal, wrapped
 from kanister_py.gotemplate.times import (
     DAY_SECONDS,
-    HOUR,
-    MINUTE,
-    SECOND,
     UTC,
     ZERO_TIME,
     Location,
     Time,
     difference,
-    format_duration,
     from_unix,
     parse_duration,
     round_to,

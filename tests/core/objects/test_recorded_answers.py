@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.durations import format_duration, parse_duration
+from kanister_py.core.objects.durations import parse_duration
 from kanister_py.core.objects.jsonpath import parse_jsonpath
 from kanister_py.core.objects.merge_rules import merge_rules_of
 from kanister_py.core.objects.patches import strategic_patched
 from kanister_py.core.objects.quantities import parse_quantity
 from kanister_py.core.objects.selectors import parse_label_selector
+from kanister_py.gotemplate.durations import format_duration
 
 RECORDED = json.loads((Path(__file__).parent / "recorded_kubernetes.json").read_text("utf-8"))
 OBJECT = RECORDED["object"]

@@ -8,7 +8,8 @@ import pytest
 from kanister_py.core.templates.param_types import KubeTime
 from kanister_py.functions.composition.go_templating.yaml_reading import from_yaml
 from kanister_py.functions.composition.go_templating.yaml_writing import to_yaml
-from kanister_py.gotemplate.times import SECOND, Duration, from_datetime
+from kanister_py.gotemplate.durations import SECOND
+from kanister_py.gotemplate.times import Duration, from_datetime
 
 
 def spend(_work: int) -> None:
