@@ -43,16 +43,6 @@ if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster, KubeObject
 
 
-class ActionSetNotFit(UsageError):
-    """What an ActionSet names is not there; it would fail at once."""
-
-    reason = "ActionSetNotFit"
-
-    def __init__(self, missing: Sequence[str]) -> None:
-        super().__init__(f"{'; '.join(missing)}; --skip-validation creates it all the same")
-        self.missing = tuple(missing)
-
-
 _KINDS: Final[Mapping[str, tuple[str, GroupVersionResource]]] = {
     "deployment": ("Deployment", DEPLOYMENTS),
     "statefulset": ("StatefulSet", STATEFUL_SETS),
@@ -184,7 +174,8 @@ def validate(made: Mapping[str, Any], cluster: Cluster) -> None:
     """Refuse what would fail at once, and say everything that is missing."""
     missing = list(dict.fromkeys(_missing(made, cluster)))
     if missing:
-        raise ActionSetNotFit(missing)
+        why = f"{'; '.join(missing)}; --skip-validation creates it all the same"
+        raise UsageError(why, reason="ActionSetNotFit")
 
 
 def _missing(made: Mapping[str, Any], cluster: Cluster) -> Iterator[str]:

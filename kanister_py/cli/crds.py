@@ -80,8 +80,12 @@ def run(args: argparse.Namespace) -> int:
 
 def guard_on(cluster: Cluster) -> Guard:
     """Make the check that refuses what a controller that still runs would put back."""
-    from kanister_py.controller.machine.neighbours import CROSSPLANE, KANISTER, find_neighbour
-    from kanister_py.core.errors import AnotherController
+    from kanister_py.controller.machine.neighbours import (
+        CROSSPLANE,
+        KANISTER,
+        another_controller,
+        find_neighbour,
+    )
 
     asked: dict[str, str] = {}
 
@@ -93,7 +97,7 @@ def guard_on(cluster: Cluster) -> Guard:
         if neighbour.name not in asked:
             asked[neighbour.name] = find_neighbour(cluster, neighbour)
         if asked[neighbour.name]:
-            raise AnotherController(
+            raise another_controller(
                 asked[neighbour.name],
                 "scale it to 0 or uninstall it first, it would put its own "
                 f"{definition['metadata']['name']} back",

@@ -122,17 +122,17 @@ def run(args: argparse.Namespace) -> int:
 
 def _meant(args: argparse.Namespace) -> tuple[Project | None, str, str]:
     """Find the project, the class and the package's name that are meant."""
-    from kanister_py.cli.function_targets import InvalidTarget
+    from kanister_py.cli.function_targets import invalid_target
     from kanister_py.wiring import package_tools
 
     folder = Path(args.source)
     if folder.is_dir():
         project = package_tools().contents.read_project(folder, args.served)
         if not _CLASS.match(project.target):
-            raise InvalidTarget(project.target, "it is no module:Class")
+            raise invalid_target(project.target, "it is no module:Class")
         return project, project.target, args.name or project.name
     if not _CLASS.match(args.source):
-        raise InvalidTarget(args.source, "it is neither a folder nor a module:Class")
+        raise invalid_target(args.source, "it is neither a folder nor a module:Class")
     if not args.name:
         raise CommandLineError("A class needs a --name as well")
     return None, args.source, args.name

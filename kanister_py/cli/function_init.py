@@ -14,7 +14,7 @@ import re
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from kanister_py.cli.function_targets import InvalidTarget
+from kanister_py.cli.function_targets import invalid_target
 from kanister_py.cli.output import put, say
 from kanister_py.core.errors import UsageError
 
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     if not _NAME.match(args.name) or len(args.name) > 63:
-        raise InvalidTarget(
+        raise invalid_target(
             args.name, "a name is function- and small letters, digits and dashes, 63 in all"
         )
     folder: Path = args.directory or Path(args.name)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.function_targets import Target, megabytes, target_of
+from kanister_py.cli.listening import naming
 from kanister_py.cli.output import say, say_warning
 from kanister_py.cli.parser import CommandLineError, port, switch, whole
 from kanister_py.cli.processes import Link, usable_cores
@@ -127,7 +128,10 @@ def _serve(args: argparse.Namespace, target: Target) -> int:
     # A signal that comes before anything is served must end this, too.
     with StopSignals() as signals:
         settings = _settings(args)
-        server = FunctionServer(_answering(target.revision), settings)
+        answer = _answering(target.revision)
+        host, _, number = settings.address.rpartition(":")
+        with naming(host, int(number)):
+            server = FunctionServer(answer, settings)
         server.start()
         if args.link is None:
             _say_serving(args, target, server.port)
@@ -154,7 +158,9 @@ def _serve_by_many(args: argparse.Namespace, target: Target) -> int:
 
     host = _host(args)
     program = ["--", *args.command] if args.command else []
-    with StopSignals(signal.SIGCHLD) as signals, PortHeld(host, args.port) as held:
+    with StopSignals(signal.SIGCHLD) as signals, ExitStack() as stack:
+        with naming(host, args.port):
+            held = stack.enter_context(PortHeld(host, args.port))
         processes = ServingProcesses(
             lambda link: [
                 "functions",
@@ -166,13 +172,12 @@ def _serve_by_many(args: argparse.Namespace, target: Target) -> int:
             args.processes,
             args.grace,
         )
-        with ExitStack() as stack:
-            if args.metrics_port is not None:
-                metrics = stack.enter_context(JoinedMetrics(processes))
-                _serve_metrics(metrics.serve, args)
-            return processes.run(
-                signals.wait, lambda: _say_serving(args, target, held.port), _say_stopping
-            )
+        if args.metrics_port is not None:
+            metrics = stack.enter_context(JoinedMetrics(processes))
+            _serve_metrics(metrics.serve, args)
+        return processes.run(
+            signals.wait, lambda: _say_serving(args, target, held.port), _say_stopping
+        )
 
 
 def _say_serving(args: argparse.Namespace, target: Target, bound: int) -> None:
@@ -241,11 +246,7 @@ def _observer(args: argparse.Namespace) -> Any:
 
 
 def _serve_metrics(serve: Callable[[int, str], int], args: argparse.Namespace) -> None:
-    from kanister_py.core.errors import AddressUnavailable
-
     host = _host(args)
-    try:
+    with naming(host, args.metrics_port):
         bound = serve(args.metrics_port, host)
-    except OSError as error:
-        raise AddressUnavailable(host, args.metrics_port, error.strerror or str(error)) from None
     say(f"Metrics on {host}:{bound}")

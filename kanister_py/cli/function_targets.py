@@ -18,18 +18,13 @@ from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.values import NamedTuple
 
 
-class InvalidTarget(UsageError):
-    """A text that should name a composition function names none."""
-
-    reason = "InvalidTarget"
-
-    def __init__(self, target: str, why: str) -> None:
-        super().__init__(
-            f"{target!r} is no composition function: {why}; name one of the registry "
-            "(function-auto-ready), a class (module:Class), or a program (-- COMMAND)"
-        )
-        self.target = target
-        self.why = why
+def invalid_target(target: str, why: str) -> UsageError:
+    """Say that a text names no composition function, and what would."""
+    return UsageError(
+        f"{target!r} is no composition function: {why}; name one of the registry "
+        "(function-auto-ready), a class (module:Class), or a program (-- COMMAND)",
+        reason="InvalidTarget",
+    )
 
 
 class DashParser(Parser):
@@ -66,14 +61,14 @@ def target_of(name: str, command: Sequence[str]) -> Target:
                 f"Name one function: {name!r}, or the program after --, but not both"
             )
         if shutil.which(command[0]) is None:
-            raise InvalidTarget(command[0], "there is no such program")
+            raise invalid_target(command[0], "there is no such program")
         return Target(command[0], _revision(command[0].rpartition("/")[2], exec_endpoint(command)))
     head, colon, tail = name.partition(":")
     if "//" in name or (colon and name.rpartition(":")[2].isdigit()):
         return Target(name, _revision(name, name), is_remote=True)
     if colon:
         if not all(part.isidentifier() for part in [*head.split("."), *tail.split(".")]):
-            raise InvalidTarget(name, "it is no module:Class")
+            raise invalid_target(name, "it is no module:Class")
         return Target(name, _revision(name, python_endpoint(name)))
     return _registered(name)
 
@@ -95,7 +90,7 @@ def _registered(name: str) -> Target:
         ).chosen
     except FunctionNotRegistered as error:
         near = f", only {' and '.join(error.near)}" if error.near else ""
-        raise InvalidTarget(name, f"the registry has no such function{near}") from None
+        raise invalid_target(name, f"the registry has no such function{near}") from None
     title = f"{entry.function} {entry.version}"
     endpoint = builtin_endpoint(entry.function, str(entry.version))
     return Target(title, _revision(entry.function, endpoint))

@@ -49,23 +49,18 @@ def run(args: argparse.Namespace) -> int:
         raise refusal(STDIN_NAME, f"Not a RenderRequest: {error}") from None
     result, source = _rendered(request, args.timeout)
     if result.error is not None and not result.is_fatal:
-        raise RenderFailed(_message_of(result))
+        raise UsageError(_message_of(result), reason="RenderFailed")
     try:
         data = encode_message(f"{_PACKAGE}.RenderResponse", _response(result, source))
     except NotEncodable as error:
-        raise RenderFailed(f"the response cannot be written: {error}") from None
+        why = f"the response cannot be written: {error}"
+        raise UsageError(why, reason="RenderFailed") from None
     sys.stdout.buffer.write(data)
     sys.stdout.buffer.flush()
     if result.error is not None:
         say(f"error: {_message_of(result)}")
         return exit_codes.FATAL_RESULT
     return exit_codes.FINE
-
-
-class RenderFailed(UsageError):
-    """A rendering that another program asked for did not come to its end."""
-
-    reason = "RenderFailed"
 
 
 def _message_of(result: Rendered) -> str:

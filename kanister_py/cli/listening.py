@@ -10,23 +10,33 @@ from contextlib import contextmanager
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from kanister_py.core.errors import AddressUnavailable
+from kanister_py.core.errors import UsageError
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 
 @contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
+def naming(host: str, port: int) -> Iterator[None]:
+    """Name an address in the error, where the block cannot take it to listen on."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = found[0]
-        taken = socket.create_server(address[:2], family=family, backlog=2048)
+        yield
     except OSError as error:
         # asyncio and socket add their own words to what the system says.
         is_name = isinstance(error, socket.gaierror) or not error.errno
         why = (error.strerror or str(error)) if is_name else os.strerror(error.errno or 0)
-        raise AddressUnavailable(host, port, why) from None
+        raise UsageError(
+            f"Cannot listen on {host} port {port}: {why}; choose another --host or --port",
+            reason="AddressUnavailable",
+        ) from None
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    with naming(host, port):
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, _, _, _, address = found[0]
+        taken = socket.create_server(address[:2], family=family, backlog=2048)
     # Connections inherit it. Without it, the body of an answer waits 40 ms for its head to be
     # confirmed: asyncio sets it only on sockets that say which protocol they are made for.
     taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -297,13 +297,7 @@ def _say_failure(result: Rendered, place: str, masker: Masker, *, several: bool)
     if several:
         say(f"{result.composite['kind']} {result.composite['metadata']['name']}:")
     why = f"cannot compose resources: {result.error.message}"
-    say_error(ComposeFailed(masker.mask(f"{place}: {why}" if place else why)))
-
-
-class ComposeFailed(UsageError):
-    """A pipeline did not come to its end."""
-
-    reason = "ComposeFailed"
+    say_error(UsageError(masker.mask(f"{place}: {why}" if place else why)))
 
 
 def _watch(args: argparse.Namespace, form: str, renderer: Renderer) -> int:

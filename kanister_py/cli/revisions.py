@@ -29,17 +29,6 @@ if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster
 
 
-class RevisionNotSwitched(UsageError):
-    """A switch of a revision that could not last, or would harm."""
-
-    reason = "RevisionNotSwitched"
-
-    def __init__(self, name: str, why: str) -> None:
-        super().__init__(f"{name} stays as it is: {why}")
-        self.name = name
-        self.why = why
-
-
 _KINDS: Final = {"composition": "CompositionRevision", "function": "FunctionRevision"}
 _COLOURS: Final = {
     "routable": "green",
@@ -231,7 +220,7 @@ def _switch(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) ->
     wanted = DesiredState.ACTIVE if args.verb == "activate" else DesiredState.INACTIVE
     why = _why_not(known, inventory, wanted, is_forced=getattr(args, "force", False))
     if why:
-        raise RevisionNotSwitched(known.name, why)
+        raise UsageError(f"{known.name} stays as it is: {why}", reason="RevisionNotSwitched")
     if known.function is not None and known.function.desired_state is wanted:
         put(f"{known.name} is {wanted} already")
         return 0

@@ -305,18 +305,6 @@ class RequestTooLarge(ApiError, UsageError, reason="RequestEntityTooLarge", code
     """The object is larger than the cluster takes."""
 
 
-class PodsNotRun(UsageError, reason="PodsNotRun"):
-    """A wait for a pod on a cluster that records pods but runs none."""
-
-    def __init__(self, pod: str, namespace: str) -> None:
-        super().__init__(
-            f"Pod {namespace}/{pod} is recorded only: nothing runs pods here; "
-            "use --pods=processes or a real cluster"
-        )
-        self.pod = pod
-        self.namespace = namespace
-
-
 # Running phases
 
 
@@ -353,17 +341,6 @@ class WaitTimedOut(UsageError, reason="WaitTimedOut"):
         self.timeout_seconds = timeout_seconds
 
 
-class PhaseInterrupted(UsageError, reason="Interrupted"):
-    """A phase was under way when its process died, and cannot be taken up again."""
-
-    def __init__(self, function: str) -> None:
-        super().__init__(
-            f"The process that ran {function} died, and nobody knows how far it came; "
-            "retry with `on: [Interrupted]` if it is safe to do twice"
-        )
-        self.function = function
-
-
 class CommandFailed(UsageError, reason="CommandFailed"):
     """A command in a container ended with something else than zero.
 
@@ -382,16 +359,6 @@ class ObjectNotFetched(UsageError, reason="ObjectNotFetched"):
     """The object that an action acts on cannot be read."""
 
 
-class NothingToRetry(UsageError, reason="NothingToRetry"):
-    """A run cannot be taken up at the phase that was asked for."""
-
-    def __init__(self, run: str, phase: str, why: str) -> None:
-        where = f" from phase {phase}" if phase else ""
-        super().__init__(f"Run {run} cannot start over{where}: {why}")
-        self.run = run
-        self.phase = phase
-
-
 # State folders and journals
 
 
@@ -404,30 +371,7 @@ class JournalUnwritable(TransientError, reason="JournalUnwritable"):
         self.why = why
 
 
-# The HTTP endpoint
-
-
-class AddressUnavailable(UsageError, reason="AddressUnavailable"):
-    """The address to listen on is taken, or is none of this machine's."""
-
-    def __init__(self, host: str, port: int, why: str) -> None:
-        super().__init__(
-            f"Cannot listen on {host} port {port}: {why}; choose another --host or --port"
-        )
-        self.host = host
-        self.port = port
-        self.why = why
-
-
 # The controller
-
-
-class AnotherController(UsageError, reason="AnotherController"):
-    """Another controller acts on the same objects already: two would run everything twice."""
-
-    def __init__(self, who: str, what_to_do: str) -> None:
-        super().__init__(f"{who} acts on the same objects; {what_to_do}")
-        self.who = who
 
 
 class LeadershipLost(TransientError, reason="LeadershipLost"):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kanister_py.core.actionsets.creation import retry_of, why_not_retried
+from kanister_py.core.actionsets.creation import nothing_to_retry, retry_of, why_not_retried
 from kanister_py.core.actionsets.status import State, Status
 from kanister_py.core.actionsets.stored_status import read_status
-from kanister_py.core.errors import NothingToRetry, UsageError
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.ports.cluster import Cluster, KubeObject
@@ -51,5 +51,5 @@ def write_retry(
         raise ActionSetState(retried, str(status.state), why)
     names = [phase.name for action in status.actions for phase in action.phases]
     if from_phase and from_phase not in names:
-        raise NothingToRetry(retried, from_phase, why_not_retried(status, from_phase))
+        raise nothing_to_retry(retried, from_phase, why_not_retried(status, from_phase))
     return retry_of(found, name, from_phase, choose)

@@ -16,12 +16,6 @@ from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.object_store import ObjectStore
 
 
-class StoreNotUsable(UsageError):
-    """A Profile names a store that a run could not use."""
-
-    reason = "StoreNotUsable"
-
-
 def check_stores(
     cluster: Cluster,
     actionset: Mapping[str, Any],
@@ -47,9 +41,10 @@ def check_stores(
             _check(profile, open_store, why_hidden)
         except KanisterError as error:
             assert spec.profile is not None  # only actions with one are looked at
-            raise StoreNotUsable(
+            raise UsageError(
                 f"Profile {spec.profile.namespace}/{spec.profile.name} cannot be used: "
-                f"{error.message}; --locations DIR lets a folder stand in for its store"
+                f"{error.message}; --locations DIR lets a folder stand in for its store",
+                reason="StoreNotUsable",
             ) from error
 
 
@@ -62,10 +57,10 @@ def _check(
         profile.location, profile.key_pair, profile.secret, skip_tls_verify=profile.skip_ssl_verify
     )
     if location.kind is StoreKind.FILE and (why := why_hidden(location.folder)):
-        raise StoreNotUsable(f"Pods do not see the folder {location.folder}: {why}")
+        raise UsageError(f"Pods do not see the folder {location.folder}: {why}")
     open_store(location.before_writing()).check()
 
 
 def no_store_in_a_sandbox(location: Location) -> ObjectStore:
     """Open nothing: pods in a sandbox have no network."""
-    raise StoreNotUsable(f"The {location} is out of reach of pods in a sandbox")
+    raise UsageError(f"The {location} is out of reach of pods in a sandbox")

@@ -13,7 +13,7 @@ from typing import Any, Final
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.outputs import LogLines, OutputParser
 from kanister_py.core.actionsets.status import NOT_MOVED, Moved, Place
-from kanister_py.core.errors import KanisterError, PodsNotRun, WaitTimedOut
+from kanister_py.core.errors import KanisterError, WaitTimedOut
 from kanister_py.core.objects.names import run_key
 from kanister_py.core.objects.resources import PODS
 from kanister_py.core.templates.render import Renderer
@@ -23,6 +23,7 @@ from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.object_store import ObjectStores
+from kanister_py.ports.pods import pods_not_run
 from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
@@ -293,7 +294,7 @@ class RunningPhase:
             return
         for read in sorted(reads, key=lambda each: (each.namespace, each.name)):
             if read.resource == PODS:
-                raise PodsNotRun(read.name or "(any)", read.namespace)
+                raise pods_not_run(read.name or "(any)", read.namespace)
 
     # What the function makes
 

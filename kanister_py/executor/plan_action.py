@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from kanister_py.core.actionsets.course import ActionNotFound
+from kanister_py.core.actionsets.course import action_not_found
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.model import ActionSpec
 from kanister_py.core.blueprints.model import Blueprint, Phase
@@ -96,8 +96,7 @@ def plan_action(
     """
     action = blueprint.actions.get(spec.name)
     if action is None:
-        known_names = sorted(blueprint.actions)
-        raise ActionNotFound(spec.name, spec.object.kind, blueprint.name, known_names)
+        raise action_not_found(spec, blueprint.name, blueprint)
     fetched = fetch_facts(cluster, spec, given.time)
     # A plan may be given less than a run: what is not there is no error, but what is there
     # and cannot be right is. Where nothing runs pods, a workload may be there, and what

@@ -14,7 +14,6 @@ from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.errors import (
     Fault,
     KanisterError,
-    PhaseInterrupted,
     TransientError,
     UsageError,
 )
@@ -27,7 +26,7 @@ from kanister_py.executor.fetch_facts import fetch_named
 from kanister_py.executor.foresee import ActionRefused
 from kanister_py.executor.phase_context import RunningPhase
 from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.ports.function import Func, OnRestart
+from kanister_py.ports.function import Func, OnRestart, interrupted
 from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
@@ -88,7 +87,7 @@ def run_phase(
     try:
         context.check_cancelled()
         if is_taken_up and work.function.on_restart is OnRestart.FAIL:
-            raise PhaseInterrupted(work.function.name)
+            raise interrupted(work.function.name)
         result = _attempt(work, params, context)
     except KanisterError as error:
         if isinstance(error, Fault):

@@ -19,7 +19,6 @@ from contextlib import ExitStack
 from tempfile import TemporaryDirectory
 from typing import Final, Self, TypeAlias
 
-from kanister_py.core.errors import AddressUnavailable
 from kanister_py.values import NamedTuple
 
 _METRICS_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
@@ -37,20 +36,14 @@ class PortHeld:
     """A port that several processes of ours will listen on, and no one else's."""
 
     def __init__(self, host: str, port: int) -> None:
-        try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            family, kind, protocol, _, address = found[0]
-            # Without sharing first: another server on this port would go unnoticed.
-            socket.create_server(address[:2], family=family).close()
-            self._socket = socket.socket(family, kind, protocol)
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._socket.bind(address)
-        except OSError as error:
-            is_name = isinstance(error, socket.gaierror) or not error.errno
-            # Of an address, socket adds words of its own to what the system says.
-            why = (error.strerror or str(error)) if is_name else os.strerror(error.errno or 0)
-            raise AddressUnavailable(host, port, why) from None
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        # Without sharing first: another server on this port would go unnoticed.
+        socket.create_server(address[:2], family=family).close()
+        self._socket = socket.socket(family, kind, protocol)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind(address)
         self.port: int = self._socket.getsockname()[1]
 
     def __enter__(self) -> Self:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import grpc
 
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
-from kanister_py.core.errors import AddressUnavailable, KanisterError, TransientError, UsageError
+from kanister_py.core.errors import KanisterError, TransientError, UsageError
 from kanister_py.executor.wire_messages import read_request, write_response
 from kanister_py.grpc_api.introspection import Introspection
 from kanister_py.grpc_api.workers import Workers
@@ -94,9 +94,8 @@ class FunctionServer:
         except RuntimeError:
             bound = 0
         if not bound:
-            host, _, port = address.rpartition(":")
-            why = "it is taken, or is none of this machine's"
-            raise AddressUnavailable(host, int(port) if port.isdigit() else 0, why)
+            # gRPC does not say which of the two it is.
+            raise OSError(0, "it is taken, or is none of this machine's", address)
         return bound
 
     def start(self) -> None:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from kanister_py.core.errors import UsageError
 from kanister_py.ports.arguments import AnyOutputs, Args
 
 if TYPE_CHECKING:
@@ -30,6 +31,15 @@ class OnRestart(StrEnum):
     """Calling again is safe."""
     FAIL = "fail"
     """The phase fails with the reason `Interrupted`, unless its `retry` says otherwise."""
+
+
+def interrupted(function: str) -> UsageError:
+    """Say that a phase was under way when its process died, and cannot be taken up again."""
+    return UsageError(
+        f"The process that ran {function} died, and nobody knows how far it came; "
+        "retry with `on: [Interrupted]` if it is safe to do twice",
+        reason="Interrupted",
+    )
 
 
 class PhaseContext(Protocol):
@@ -98,7 +108,7 @@ class PhaseContext(Protocol):
         again and again. What it raises ends the wait. A waiting phase takes no
         working slot. Raises `WaitTimedOut` when the deadline passes, and when the
         phase has to stop; `what` says in that error what was waited for. A wait
-        for a pod on a cluster that runs none raises `PodsNotRun` at once.
+        for a pod on a cluster that runs none fails at once.
         """
 
     def idle(self) -> AbstractContextManager[None]:

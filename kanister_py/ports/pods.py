@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from kanister_py.core.errors import UsageError
 from kanister_py.ports.cluster import ExecSession, KubeObject, LogOptions, LogStream
 
 PodStatus: TypeAlias = dict[str, Any]
@@ -12,6 +13,15 @@ PodStatus: TypeAlias = dict[str, Any]
 
 ReportStatus: TypeAlias = Callable[[PodStatus], None]
 """Takes every new status of a pod, whole, in order, from one thread at a time."""
+
+
+def pods_not_run(pod: str, namespace: str) -> UsageError:
+    """Say that nothing comes of a pod here: this cluster records pods, but runs none."""
+    return UsageError(
+        f"Pod {namespace}/{pod} is recorded only: nothing runs pods here; "
+        "use --pods=processes or a real cluster",
+        reason="PodsNotRun",
+    )
 
 
 class PodSources(Protocol):

@@ -13,7 +13,6 @@ import yaml
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli import revisions
 from kanister_py.cli.parser import CommandLineError, Parser
-from kanister_py.cli.revisions import RevisionNotSwitched
 from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.core.compositions.definitions import crd_of
 from kanister_py.core.errors import UsageError
@@ -22,6 +21,7 @@ from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REV
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.conftest import CommandLine
 from tests.controller.compositions.test_kinds import bucket, composition, definition
+from tests.raising import refused_as
 
 CRDS = Path(__file__).parents[2] / "kanister_py" / "crds"
 Ask = Callable[..., Any]
@@ -264,7 +264,7 @@ def test_revisions_of_a_function_are_switched(cluster: MemoryCluster, ask: Ask) 
 
 
 def test_the_last_one_that_serves_goes_only_by_force(cluster: MemoryCluster, ask: Ask) -> None:
-    with pytest.raises(RevisionNotSwitched):
+    with refused_as("RevisionNotSwitched"):
         ask("deactivate", "templates-3")
     assert state_of(cluster, "templates-3") == "Active"
     ask("deactivate", "templates-3", "--force")
@@ -273,18 +273,18 @@ def test_the_last_one_that_serves_goes_only_by_force(cluster: MemoryCluster, ask
 
 def test_one_that_a_step_names_goes_only_by_force(cluster: MemoryCluster, ask: Ask) -> None:
     ask("activate", "templates-1")
-    with pytest.raises(RevisionNotSwitched) as refused:
+    with refused_as("RevisionNotSwitched") as refused:
         ask("deactivate", "templates-1")
-    assert "is referenced by" in refused.value.why
+    assert "is referenced by" in refused.value.message
 
 
 def test_nobody_is_switched_against_the_controller(cluster: MemoryCluster, ask: Ask) -> None:
     cluster.apply(function("Automatic"), field_manager="people", force=True)
-    with pytest.raises(RevisionNotSwitched) as refused:
+    with refused_as("RevisionNotSwitched") as refused:
         ask("activate", "templates-2")
-    assert "Manual" in refused.value.why
+    assert "Manual" in refused.value.message
     assert state_of(cluster, "templates-2") == "Inactive"
-    with pytest.raises(RevisionNotSwitched):
+    with refused_as("RevisionNotSwitched"):
         ask("activate", names_of(ask)[0])
 
 

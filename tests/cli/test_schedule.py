@@ -18,7 +18,6 @@ from kanister_py.cli import (
     schedule_run_now,
     schedule_suspend,
 )
-from kanister_py.cli.actionset_create import ActionSetNotFit
 from kanister_py.cli.main import main
 from kanister_py.cli.parser import Parser
 from kanister_py.core.errors import InvalidDocument, UsageError
@@ -27,6 +26,7 @@ from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.runs import run_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.cli.test_actionset import cluster
+from tests.raising import refused_as
 
 __all__ = ["cluster"]
 
@@ -87,7 +87,7 @@ def test_what_would_be_created_is_printed_first(
 
 
 def test_a_schedule_that_would_fail_each_time_is_not_created(cluster: MemoryCluster) -> None:
-    with pytest.raises(ActionSetNotFit) as refused:
+    with refused_as("ActionSetNotFit") as refused:
         call(schedule_create, cluster, *(each.replace("backup", "restore") for each in CREATE))
     assert "has no action restore, only backup" in refused.value.message
     with pytest.raises(InvalidDocument) as never:

@@ -23,7 +23,7 @@ from kanister_py.controller.machine.shards import LEASE_NAME
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.actionsets.creation import PARENT, SCHEDULE_LABEL
 from kanister_py.core.actionsets.stored_status import read_status_data
-from kanister_py.core.errors import AnotherController, Forbidden, KanisterError, LeadershipLost
+from kanister_py.core.errors import Forbidden, KanisterError, LeadershipLost, UsageError
 from kanister_py.core.objects.resources import (
     ACTION_SETS,
     BLUEPRINTS,
@@ -44,6 +44,7 @@ from tests.controller.conftest import (
 )
 from tests.controller.machine.test_memory import Filled
 from tests.fake_clock import FakeClock
+from tests.raising import refused_as
 
 BOTH_DEFINITIONS = pytest.mark.parametrize("world", ["ours", "kanisters"], indirect=True)
 
@@ -689,7 +690,7 @@ def test_a_second_controller_is_refused(world: World) -> None:
     world.create(blueprint(phase("Echo")), actionset())
     world.until_state("complete")
     second = world.controller(identity="two", starts=False)
-    with pytest.raises(AnotherController, match="one"):
+    with refused_as("AnotherController", match="one"):
         second.run()
 
 
@@ -723,7 +724,7 @@ def test_kanister_beside_us_is_refused(
     world.create(KANISTER_OPERATOR, blueprint(phase("Echo")), actionset())
     controller = world.controller(namespaces=namespaces, starts=not is_refused)
     if is_refused:
-        with pytest.raises(AnotherController, match="kanister/kanister-operator"):
+        with refused_as("AnotherController", match="kanister/kanister-operator"):
             controller.run()
     else:
         world.until_state("complete")
@@ -732,12 +733,12 @@ def test_kanister_beside_us_is_refused(
 def test_kanister_that_comes_later_is_noticed_and_makes_us_stop(world: World) -> None:
     world.create(blueprint(phase("Echo")), actionset())
     controller = world.controller(starts=False, neighbours_every_seconds=0.01)
-    ended: list[AnotherController] = []
+    ended: list[UsageError] = []
 
     def run() -> None:
         try:
             controller.run()
-        except AnotherController as error:
+        except UsageError as error:
             ended.append(error)
 
     thread = threading.Thread(target=run)
@@ -745,6 +746,7 @@ def test_kanister_that_comes_later_is_noticed_and_makes_us_stop(world: World) ->
     world.until_state("complete")
     world.create(KANISTER_OPERATOR)
     thread.join(PATIENCE_SECONDS)
+    assert ended[0].reason == "AnotherController"
     assert "kanister/kanister-operator" in ended[0].message
     assert not controller.is_leader
 

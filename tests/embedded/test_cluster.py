@@ -17,7 +17,6 @@ from kanister_py.core.errors import (
     Invalid,
     NoMatch,
     NotFound,
-    PodsNotRun,
     UsageError,
 )
 from kanister_py.core.objects.resources import (
@@ -32,6 +31,7 @@ from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject, Propagation
 from tests.contracts.cluster import definition
 from tests.fake_clock import FakeClock
+from tests.raising import refused_as
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ def test_without_anybody_to_run_pods_nobody_answers_for_them(cluster: MemoryClus
     spec = {"containers": [{"name": "c", "image": "i"}]}
     cluster.create({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": spec})
     assert cluster.runs_pods is False
-    with pytest.raises(PodsNotRun):
+    with refused_as("PodsNotRun"):
         cluster.read_log("p", namespace="default")
     with pytest.raises(NotFound):
         cluster.exec("nobody", ["true"], namespace="default")

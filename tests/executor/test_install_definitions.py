@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.crds import guard_on
-from kanister_py.core.errors import AnotherController
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
@@ -20,6 +17,7 @@ from kanister_py.executor.install_definitions import (
     read_definitions,
 )
 from kanister_py.ports.cluster import KubeObject
+from tests.raising import refused_as
 
 BLUEPRINTS = "blueprints.cr.kanister.io"
 
@@ -116,7 +114,7 @@ def test_nothing_is_replaced_while_kanisters_operator_runs() -> None:
     cluster = MemoryCluster(clock=SystemClock())
     before = older(cluster)
     operator(cluster)
-    with pytest.raises(AnotherController, match="Deployment kanister/op"):
+    with refused_as("AnotherController", match="Deployment kanister/op"):
         bring(cluster, replaces=True)
     assert cluster.list(CUSTOM_RESOURCE_DEFINITIONS).items == [before]
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.core.actionsets.course import ActionNotFound
 from kanister_py.core.actionsets.model import ActionSpec
 from kanister_py.core.blueprints.model import ObjectReference, blueprints_in
 from kanister_py.core.objects.access import Access
@@ -21,6 +20,7 @@ from kanister_py.gotemplate.effects import NO_EFFECTS
 from kanister_py.ports.function import Func
 from kanister_py.ports.models import Args
 from kanister_py.wiring import registry_of
+from tests.raising import refused_as
 
 
 class ShellArgs(Args):
@@ -351,7 +351,7 @@ class TestAPlan:
         assert found.phases[0].args["command"][1].startswith("{{ index .Phases")
 
     def test_is_there_for_actions_that_are(self) -> None:
-        with pytest.raises(ActionNotFound):
+        with refused_as("ActionNotFound"):
             plan("come")
 
 

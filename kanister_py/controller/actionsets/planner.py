@@ -10,7 +10,7 @@ from typing import Final
 from kanister_py.controller.machine.events import Subject, subject_of
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.actionsets.course import Course, course_of, first_status
-from kanister_py.core.actionsets.creation import why_not_retried
+from kanister_py.core.actionsets.creation import nothing_to_retry, why_not_retried
 from kanister_py.core.actionsets.model import ActionSet, parse_actionset
 from kanister_py.core.actionsets.outcomes import Begun
 from kanister_py.core.actionsets.status import ActionStatus, State, Status
@@ -21,7 +21,6 @@ from kanister_py.core.errors import (
     InvalidDocument,
     KanisterError,
     NotFound,
-    NothingToRetry,
     UsageError,
 )
 from kanister_py.core.objects.documents import Document
@@ -31,20 +30,6 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import OnRestart
 from kanister_py.values import NamedTuple
-
-
-class BlueprintNotFound(UsageError):
-    """An ActionSet names a Blueprint that is not there, or none at all."""
-
-    reason = "BlueprintNotFound"
-
-    def __init__(self, path: str, name: str, namespace: str, why: str) -> None:
-        where = f" in namespace {namespace}" if namespace else ""
-        super().__init__(f"{path}: Blueprint {name or '(none)'}{where}: {why}")
-        self.path = path
-        self.name = name
-        self.namespace = namespace
-
 
 _MOST_PARSED: Final = 256
 _FRESH_SECONDS: Final = 1.0
@@ -143,12 +128,12 @@ class Planner:
 
     def _key_of(self, path: str, name: str, own: str) -> ObjectKey:
         if not name:
-            raise BlueprintNotFound(path, name, "", "Is required")
+            raise _no_blueprint(path, name, "", "Is required")
         namespace, slash, rest = name.partition("/")
         if not slash:
             return ObjectKey(own, name)
         if namespace != own and not self._allows_other_namespaces:
-            raise BlueprintNotFound(
+            raise _no_blueprint(
                 path,
                 rest,
                 namespace,
@@ -167,7 +152,7 @@ class Planner:
                 key, self._cluster.get(BLUEPRINTS, key.name, namespace=key.namespace), asked_at
             )
         except NotFound as error:
-            raise BlueprintNotFound(path, key.name, key.namespace, "There is none") from error
+            raise _no_blueprint(path, key.name, key.namespace, "There is none") from error
         finally:
             with self._changed:
                 self._asking.pop(key, None)
@@ -218,13 +203,13 @@ class Planner:
         namespace = course.actionset.metadata.namespace
         old = read_status(self._cluster.get(ACTION_SETS, name, namespace=namespace))
         if old is None:
-            raise NothingToRetry(name, from_phase, "it has not begun")
+            raise nothing_to_retry(name, from_phase, "it has not begun")
         if not _have_same_phases(old.actions, fresh.actions):
             why = "its phases are not those of its Blueprints any more"
-            raise NothingToRetry(name, from_phase, why)
+            raise nothing_to_retry(name, from_phase, why)
         began = status_for_retry(course.rules, old, fresh, from_phase)
         if began is None:
-            raise NothingToRetry(name, from_phase, why_not_retried(old, from_phase))
+            raise nothing_to_retry(name, from_phase, why_not_retried(old, from_phase))
         return began
 
     def leaves_traces(self, course: Course, begun: Begun) -> bool:
@@ -285,3 +270,9 @@ def _have_same_phases(old: Sequence[ActionStatus], new: Sequence[ActionStatus]) 
         return [(each.name, [phase.name for phase in each.phases]) for each in actions]
 
     return shape(old) == shape(new)
+
+
+def _no_blueprint(path: str, name: str, namespace: str, why: str) -> UsageError:
+    where = f" in namespace {namespace}" if namespace else ""
+    message = f"{path}: Blueprint {name or '(none)'}{where}: {why}"
+    return UsageError(message, reason="BlueprintNotFound")

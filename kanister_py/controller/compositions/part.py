@@ -28,13 +28,12 @@ from kanister_py.controller.functions.settings import CompositionSettings, Funct
 from kanister_py.controller.machine.breakers import Breakers, GuardedRunner
 from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.controller.machine.known_objects import Seen
-from kanister_py.controller.machine.neighbours import CROSSPLANE, find_neighbour
+from kanister_py.controller.machine.neighbours import CROSSPLANE, another_controller, find_neighbour
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.controller.machine.rewrites import RewriteGuard
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import DONE, FAILED, Look, WorkLoop, WorkQueue
-from kanister_py.core.errors import AnotherController
 from kanister_py.core.objects.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
@@ -137,7 +136,7 @@ class Compositions:
         """Watch what is always watched, and begin to look."""
         found = "" if self._replaces_crossplane else find_neighbour(self._part.cluster, CROSSPLANE)
         if found:
-            raise AnotherController(
+            raise another_controller(
                 found, "scale it to 0, or start this one with --replace-crossplane"
             )
         self._collects = self._part.shards.owns_whole

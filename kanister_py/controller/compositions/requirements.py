@@ -19,19 +19,6 @@ from kanister_py.core.objects.resources import (
 from kanister_py.ports.cluster import Cluster, find
 
 
-class ExtraResourcesDisabled(UsageError):
-    """A function asks for objects of the cluster where none are given out."""
-
-    reason = "ExtraResourcesDisabled"
-
-    def __init__(self, what: str) -> None:
-        super().__init__(
-            f"A function asks for {what}, and this controller gives out no extra resources; "
-            "start it without --disable-extra-resources"
-        )
-        self.what = what
-
-
 class ClusterSource:
     """Objects and schemas of custom kinds from watch caches, and Secrets as they are now.
 
@@ -47,7 +34,11 @@ class ClusterSource:
     def fetch_resources(self, selector: Mapping[str, Any]) -> Sequence[Data]:
         api_version, kind = str(selector.get("apiVersion")), str(selector.get("kind"))
         if not self._gives_resources:
-            raise ExtraResourcesDisabled(f"{kind} of {api_version}")
+            raise UsageError(
+                f"A function asks for {kind} of {api_version}, and this controller gives out no "
+                "extra resources; start it without --disable-extra-resources",
+                reason="ExtraResourcesDisabled",
+            )
         try:
             resource = self._seen.resource_of(api_version, kind)
         except NoMatch:

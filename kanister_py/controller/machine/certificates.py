@@ -29,20 +29,6 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, find
 from kanister_py.values import NamedTuple
 
-
-class AuthorityUnusable(UsageError):
-    """A Secret holds a certificate to sign with whose key is another's or missing."""
-
-    reason = "AuthorityUnusable"
-
-    def __init__(self, name: str) -> None:
-        super().__init__(
-            f"Secret {name} holds an authority that cannot sign: tls.crt and tls.key do not "
-            "belong together; put the right key there, or delete the Secret to get a new authority"
-        )
-        self.name = name
-
-
 _AUTHORITY_LIFE: Final = timedelta(days=3650)
 _LIFE: Final = timedelta(days=90)
 _RETRIES: Final = 4
@@ -139,7 +125,12 @@ class CertificateKeeper:
         current = KeyPair(data.get("tls.crt", ""), data.get("tls.key", ""))
         if current.certificate and not self._fits(current):
             # Another program put it there: made anew, it would break every client that trusts it.
-            raise AuthorityUnusable(name)
+            raise UsageError(
+                f"Secret {name} holds an authority that cannot sign: tls.crt and tls.key do not "
+                "belong together; put the right key there, or delete the Secret to get a new "
+                "authority",
+                reason="AuthorityUnusable",
+            )
         following = KeyPair(data.get("next.crt", ""), data.get("next.key", ""))
         return AuthorityFacts(
             self._certificates.read(current.certificate),

@@ -13,10 +13,10 @@ from datetime import datetime
 from threading import Condition, Thread
 from typing import Any, Final
 
+from kanister_py.controller.machine.neighbours import another_controller
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.errors import (
     AlreadyExists,
-    AnotherController,
     Conflict,
     KanisterError,
     LeadershipLost,
@@ -181,7 +181,7 @@ class Leadership:
         """Wait until the Lease is held; False if closed meanwhile.
 
         Who is not patient waits only for a holder that may be dead: for one that
-        renews there is `AnotherController`.
+        renews there is an error.
         """
         first_seen: tuple[str, str] | None = None
         logged = ""
@@ -203,7 +203,7 @@ class Leadership:
                 if first_seen is not None:
                     _LOG.info("Stands by as %s, %s leads", self._identity, first_seen[0])
             elif not is_patient and seen is not None and seen != first_seen:
-                raise AnotherController(
+                raise another_controller(
                     f"Another kanister-py controller ({seen[0]})",
                     "stop it, or start this one with --leader-elect to stand by; "
                     "one for other namespaces needs a --home of its own",

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from kanister_py.core.errors import AnotherController, ApiError, TransientError
+from kanister_py.core.errors import ApiError, TransientError, UsageError
 from kanister_py.core.objects.parts import labels_of, spec_of
 from kanister_py.core.objects.resources import DEPLOYMENTS
 from kanister_py.ports.cluster import Cluster, KubeObject
@@ -51,10 +51,15 @@ def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> bool:
             sees_all = False
             continue
         if found:
-            raise AnotherController(
+            raise another_controller(
                 found, "scale it to 0 or uninstall it first, or watch other namespaces"
             )
     return sees_all
+
+
+def another_controller(who: str, what_to_do: str) -> UsageError:
+    """Refuse to act on objects that another controller acts on: all would be run twice."""
+    return UsageError(f"{who} acts on the same objects; {what_to_do}", reason="AnotherController")
 
 
 def find_neighbour(cluster: Cluster, neighbour: Neighbour, namespace: str = "") -> str:

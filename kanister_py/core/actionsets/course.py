@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
@@ -27,21 +27,6 @@ from kanister_py.core.retries import RetryRule
 from kanister_py.values import NamedTuple
 
 _PHASE_RETRY: Final = RetryRule(limit=0)
-
-
-class ActionNotFound(UsageError):
-    """An ActionSet names an action that its blueprint has not."""
-
-    reason = "ActionNotFound"
-
-    def __init__(self, action: str, kind: str, blueprint: str, known: Sequence[str] = ()) -> None:
-        there = f"; it has {', '.join(known)}" if known else ""
-        super().__init__(
-            f"Action {action} for object kind {kind} not found in blueprint {blueprint}{there}"
-        )
-        self.action = action
-        self.blueprint = blueprint
-        self.known = tuple(known)
 
 
 class ActionCourse(NamedTuple):
@@ -86,9 +71,18 @@ def _action_course(spec: ActionSpec, blueprints: Mapping[str, Blueprint]) -> Act
             reason="BlueprintNotFound",
         )
     if spec.name not in blueprint.actions:
-        known = sorted(blueprint.actions)
-        raise ActionNotFound(spec.name, spec.object.kind, spec.blueprint, known)
+        raise action_not_found(spec, spec.blueprint, blueprint)
     return ActionCourse(spec, blueprint, blueprint.actions[spec.name])
+
+
+def action_not_found(spec: ActionSpec, name: str, blueprint: Blueprint) -> UsageError:
+    """Say that an ActionSet names an action that its blueprint, of this name, has not."""
+    there = f"; it has {', '.join(sorted(blueprint.actions))}" if blueprint.actions else ""
+    return UsageError(
+        f"Action {spec.name} for object kind {spec.object.kind} not found in blueprint "
+        f"{name}{there}",
+        reason="ActionNotFound",
+    )
 
 
 def _rules_of(course: ActionCourse) -> ActionRules:

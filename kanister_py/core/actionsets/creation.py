@@ -186,6 +186,12 @@ def references_of(actionset: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[s
     return [each for at, each in enumerate(found) if each not in found[:at]]
 
 
+def nothing_to_retry(run: str, from_phase: str, why: str) -> UsageError:
+    """Say why a run cannot be taken up at the phase that was asked for."""
+    where = f" from phase {from_phase}" if from_phase else ""
+    return UsageError(f"Run {run} cannot start over{where}: {why}", reason="NothingToRetry")
+
+
 def why_not_retried(status: Status, from_phase: str) -> str:
     """Say what is missing for a run to be taken up at a phase."""
     for action in status.actions:

@@ -31,16 +31,6 @@ from kanister_py.core.versions.semver import (
 from kanister_py.values import NamedTuple
 
 
-class FunctionOfAnotherKind(UsageError, reason="FunctionOfAnotherKind"):
-    """A blueprint names a function of compositions, or the other way round."""
-
-    def __init__(self, function: str, found: str, wanted: str) -> None:
-        super().__init__(f"Function {function} is for {found}, not for {wanted}")
-        self.function = function
-        self.found = found
-        self.wanted = wanted
-
-
 class FunctionRevisionNotFound(UsageError, reason="FunctionRevisionNotFound"):
     """No revision of a function can take the call of a pipeline step.
 
@@ -180,7 +170,8 @@ def choose_version(
     family = registry.family(function)
     found = family.candidates[0].kind
     if kind not in (None, found):
-        raise FunctionOfAnotherKind(function, found.plural, kind.plural)
+        why = f"Function {function} is for {found.plural}, not for {kind.plural}"
+        raise UsageError(why, reason="FunctionOfAnotherKind")
     if not request.text:
         choice = _default_version(family, at)
     elif is_range(request.text):

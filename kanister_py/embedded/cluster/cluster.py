@@ -14,7 +14,6 @@ from kanister_py.core.errors import (
     Invalid,
     NoMatch,
     NotFound,
-    PodsNotRun,
 )
 from kanister_py.core.objects import admission
 from kanister_py.core.objects.managed_fields import Manager
@@ -56,6 +55,7 @@ from kanister_py.ports.cluster import (
     PodAccess,
     Propagation,
 )
+from kanister_py.ports.pods import pods_not_run
 
 _FIRST_NAMESPACES: Final = ("default", "kube-node-lease", "kube-public", "kube-system")
 _KEPT_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})
@@ -414,5 +414,5 @@ class MemoryCluster:
 
 def _attached(pods: PodAccess | None, name: str, namespace: str) -> PodAccess:
     if pods is None:
-        raise PodsNotRun(name, namespace)
+        raise pods_not_run(name, namespace)
     return pods

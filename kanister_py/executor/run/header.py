@@ -21,7 +21,7 @@ from kanister_py.core.blueprints.model import (
     only_blueprint,
     why_without_actions,
 )
-from kanister_py.core.errors import NothingToRetry, UsageError, did_you_mean
+from kanister_py.core.errors import UsageError, did_you_mean
 from kanister_py.core.objects.digests import uuid_of
 from kanister_py.core.objects.documents import nearest, parse_document, parse_documents
 from kanister_py.core.objects.names import generate_name
@@ -154,9 +154,9 @@ def header_for_retry(
     course, status = replayed(header, outcomes)
     began = status_for_retry(course.rules, status, first_status(course), from_phase)
     if began is None:
-        from kanister_py.core.actionsets.creation import why_not_retried
+        from kanister_py.core.actionsets.creation import nothing_to_retry, why_not_retried
 
-        raise NothingToRetry(header.name, from_phase, why_not_retried(status, from_phase))
+        raise nothing_to_retry(header.name, from_phase, why_not_retried(status, from_phase))
     metadata = {**header.actionset["metadata"], "name": name, "uid": uuid_of(urandom(16), 4)}
     return header._replace(
         actionset={**header.actionset, "metadata": metadata}, status=began.as_dict()

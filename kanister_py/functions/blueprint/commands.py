@@ -18,19 +18,6 @@ from kanister_py.ports.function import Func, OnRestart, PhaseContext
 T = TypeVar("T")
 
 
-class CommandLost(UsageError):
-    """The connection to a command broke off; nobody knows whether it ended, and how."""
-
-    reason = "StreamLost"
-
-    def __init__(self, container: str) -> None:
-        super().__init__(
-            f"Failed to exec command in pod: the connection to {container} broke before the "
-            "command ended; retry with `on: [StreamLost]` if it is safe to do twice"
-        )
-        self.container = container
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
     """The container a command runs in; without a name, the pod's default or only one."""
@@ -41,6 +28,15 @@ class Target:
 
     def __str__(self) -> str:
         return f"{self.pod}/{self.container}" if self.container else self.pod
+
+
+def command_lost(target: Target) -> UsageError:
+    """Say that the connection broke off: nobody knows whether the command ended, and how."""
+    return UsageError(
+        f"Failed to exec command in pod: the connection to {target} broke before the "
+        "command ended; retry with `on: [StreamLost]` if it is safe to do twice",
+        reason="StreamLost",
+    )
 
 
 def access_to_commands(args: Mapping[str, Any]) -> Access:
@@ -102,11 +98,11 @@ def run_in_container(
         try:
             outputs = ctx.read_outputs(stdout(session))
         except StreamLost as error:
-            raise CommandLost(str(target)) from error
+            raise command_lost(target) from error
         exit_code = session.exit_code
     if exit_code is None:
         limit.check()
-        raise CommandLost(str(target))
+        raise command_lost(target)
     if exit_code != 0:
         raise CommandFailed(
             f"Failed to exec command in pod: command terminated with exit code {exit_code}.\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Final, TypeAlias
 
-from kanister_py.core.errors import ApiError, WaitTimedOut
+from kanister_py.core.errors import ApiError, UsageError, WaitTimedOut
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import Path
 from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
@@ -21,18 +21,6 @@ from kanister_py.gotemplate.values import Value, from_bytes, kind_of
 from kanister_py.ports.arguments import AfterValidator, Args, Field
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import PhaseContext
-
-
-class ConditionNotMet(WaitTimedOut):
-    """Objects were not as a blueprint waited for them to be; `why` says what kept the last look."""
-
-    def __init__(self, why: str, timeout_seconds: float) -> None:
-        super().__init__("the condition to be met", timeout_seconds)
-        first = f"{why}: " if why else ""
-        self.args = (
-            f"{first}Failed to wait for the condition to be met within {timeout_seconds:g} s",
-        )
-        self.why = why
 
 
 class Condition(Args):
@@ -172,7 +160,8 @@ def wait_for(
     try:
         ctx.wait(look, timeout_seconds=seconds, what="the condition to be met")
     except WaitTimedOut as error:
-        raise ConditionNotMet(why, error.timeout_seconds) from error
+        message = f"Failed to wait for {error.what} within {error.timeout_seconds:g} s"
+        raise UsageError(f"{why}: {message}" if why else message, reason=error.reason) from error
 
 
 # What kubectl's templates may call besides Go's builtins

@@ -23,7 +23,7 @@ from kanister_py.core.objects.quantities import in_units
 from kanister_py.core.objects.resources import PODS
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.claims import spec_with_claims
-from kanister_py.functions.blueprint.commands import CommandLost, Target
+from kanister_py.functions.blueprint.commands import Target, command_lost
 from kanister_py.functions.blueprint.pods import Job, PodArgs, is_there, pod_of, running, spec_of
 from kanister_py.functions.blueprint.repositories import (
     IDLE_COMMAND,
@@ -472,11 +472,11 @@ class KeyedRepository:
                         for line in lines:
                             on_line(line)
             except StreamLost as error:
-                raise CommandLost(str(target)) from error
+                raise command_lost(target) from error
             code = session.exit_code
         self.ctx.check_cancelled()
         if code is None:
-            raise CommandLost(str(target))
+            raise command_lost(target)
         complaint = read_complaint(complained.lines())
         if code != 0 or overlooks(complaint):
             raise self._failure(words, complaint, code)

@@ -13,7 +13,6 @@ from kanister_py.core.errors import (
     ApiError,
     KanisterError,
     NotFound,
-    PhaseInterrupted,
     TransientApiError,
 )
 from kanister_py.core.objects.access import Access
@@ -28,7 +27,7 @@ from kanister_py.functions.blueprint.references import RUN_LABEL
 from kanister_py.functions.blueprint.running_pod import MAIN_CONTAINER, RunningPod
 from kanister_py.ports.arguments import AfterValidator, Args, Field
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.function import Func, OnRestart, PhaseContext, interrupted
 from kanister_py.ports.tracing import VARIABLE, traceparent
 from kanister_py.values import NamedTuple
 
@@ -203,7 +202,7 @@ def _create_or_adopt(
     place = metadata["name"], metadata["namespace"]
     if ctx.may_have_forgotten and not is_repeatable and not is_there(ctx, *place):
         # Its command may have run, as far as is known: it is not run again unasked.
-        raise PhaseInterrupted(function)
+        raise interrupted(function)
     try:
         return ctx.cluster.create(pod)
     except TransientApiError:
@@ -218,13 +217,13 @@ def _create_or_adopt(
     try:
         found = ctx.cluster.get(PODS, metadata["name"], namespace=metadata["namespace"])
     except NotFound as error:
-        raise PhaseInterrupted(function) from error
+        raise interrupted(function) from error
     labels = labels_of(found)
     if labels.get(RUN_LABEL) != metadata["labels"][RUN_LABEL]:
         raise already
     if found["metadata"].get("deletionTimestamp"):
         # The process that followed it had seen its end, and it alone knew how it ended.
-        raise PhaseInterrupted(function)
+        raise interrupted(function)
     return found
 
 

@@ -14,7 +14,6 @@ from kanister_py.core.errors import (
     ApiError,
     CommandFailed,
     KanisterError,
-    PhaseInterrupted,
     TransientError,
     UsageError,
 )
@@ -43,7 +42,7 @@ from kanister_py.functions.blueprint.restic import (
 )
 from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.cluster import Channel
-from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.function import PhaseContext, interrupted
 from kanister_py.values import NamedTuple
 
 IDLE_COMMAND: Final = ("sh", "-c", "tail -f /dev/null")
@@ -128,7 +127,7 @@ class HelperFunc(PodFunc):
         with running(ctx, self.name, pod_of(ctx, params, job)) as pod:
             if ctx.is_taken_up:
                 # A command may still be at work in there, as far as is known.
-                raise PhaseInterrupted(self.name)
+                raise interrupted(self.name)
             pod.wait_until_ready()
             target = Target(pod.namespace, pod.name, pod.main_container)
             yield Repository(ctx, place, args, target)

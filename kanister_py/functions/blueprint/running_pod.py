@@ -29,7 +29,7 @@ from kanister_py.core.objects.resources import (
     PODS,
 )
 from kanister_py.gotemplate.durations import SECOND, format_duration
-from kanister_py.ports.cluster import KubeObject, LogOptions
+from kanister_py.ports.cluster import KubeObject, LogOptions, find
 from kanister_py.ports.function import PhaseContext
 
 
@@ -37,23 +37,6 @@ class PodNotReady(UsageError):
     """A pod did not come to run, or cannot."""
 
     reason = "PodNotReady"
-
-
-class PodFailed(UsageError):
-    """A pod ended, and no command in it is to blame."""
-
-    reason = "PodFailed"
-
-
-class PodGone(UsageError):
-    """A pod was deleted while a function was following it."""
-
-    reason = "PodGone"
-
-    def __init__(self, namespace: str, pod: str) -> None:
-        super().__init__(f"Pod {namespace}/{pod} was deleted before its command had ended")
-        self.namespace = namespace
-        self.pod = pod
 
 
 MAIN_CONTAINER: Final = "container"
@@ -299,12 +282,10 @@ class RunningPod:
         return status if status.get("phase") in _ENDED else None
 
     def _read(self) -> KubeObject:
-        try:
-            found = self._ctx.cluster.get(PODS, self._name, namespace=self._namespace)
-        except NotFound as error:
-            raise PodGone(self._namespace, self._name) from error
-        if found["metadata"].get("uid") != self._pod["metadata"].get("uid"):
-            raise PodGone(self._namespace, self._name)
+        found = find(self._ctx.cluster, PODS, self._name, self._namespace)
+        if found is None or found["metadata"].get("uid") != self._pod["metadata"].get("uid"):
+            which = f"Pod {self._namespace}/{self._name}"
+            raise UsageError(f"{which} was deleted before its command had ended", reason="PodGone")
         self._tell_if_stranded(found)
         return found
 
@@ -471,4 +452,4 @@ def _failure_of(status: Mapping[str, Any]) -> KanisterError:
             who = "its command" if name == MAIN_CONTAINER else f"container {name}"
             message = f"{message}: {who} ended with exit code {code}"
             return CommandFailed(f"{message}: {why}" if why else message, code)
-    return PodFailed(f"{message}: {why}" if why else message)
+    return UsageError(f"{message}: {why}" if why else message, reason="PodFailed")

@@ -15,17 +15,6 @@ from kanister_py.functions.blueprint.references import failing_as, is_made_by
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import PhaseContext
 
-
-class SnapshotFailed(UsageError):
-    """The storage says that it could not take a snapshot."""
-
-    reason = "SnapshotFailed"
-
-    def __init__(self, snapshot: str, namespace: str, why: str) -> None:
-        super().__init__(f"Snapshot {namespace}/{snapshot} failed: {why}")
-        self.why = why
-
-
 API_VERSION: Final = VOLUME_SNAPSHOTS.api_version
 _SUFFIX_LENGTH: Final = 5
 _LONGEST_LABEL: Final = 63
@@ -110,7 +99,8 @@ def wait_until_ready(ctx: PhaseContext, name: str, namespace: str) -> KubeObject
             passing += 1
             is_passing = any(each in message for each in _PASSING_ERRORS)
             if not is_passing or passing > _MOST_PASSING_ERRORS:
-                raise SnapshotFailed(name, namespace, message)
+                why = f"Snapshot {namespace}/{name} failed: {message}"
+                raise UsageError(why, reason="SnapshotFailed")
             return None
         is_ready = status.get("readyToUse") is True and status.get("creationTime")
         return found if is_ready else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from kanister_py.core.errors import UsageError
@@ -21,28 +21,6 @@ from kanister_py.core.objects.resources import (
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.values import NamedTuple
-
-
-class WorkloadNotKnown(UsageError):
-    """Nobody says which workload is meant."""
-
-    reason = "WorkloadNotKnown"
-
-    def __init__(self) -> None:
-        super().__init__(
-            "Workload information not available via defaults or namespace/name/kind parameters"
-        )
-
-
-class WorkloadNotSupported(UsageError):
-    """A workload is of a kind that cannot be scaled."""
-
-    reason = "WorkloadNotSupported"
-
-    def __init__(self, kind: str, known: Sequence[str]) -> None:
-        super().__init__(f"Workload type not supported {kind}; use {', '.join(known)}")
-        self.kind = kind
-
 
 ORIGINAL_REPLICAS: Final = "kanister-py.io/original-replicas"
 """The annotation in which a workload remembers what it had before it was scaled."""
@@ -84,10 +62,13 @@ def target_of(args: Any, facts: ActionFacts) -> Target:
         name = found.name if name is None else name
         namespace = found.namespace if namespace is None else namespace
     if kind is None or name is None or namespace is None:
-        raise WorkloadNotKnown
+        raise UsageError(
+            "Workload information not available via defaults or namespace/name/kind parameters",
+            reason="WorkloadNotKnown",
+        )
     resource = _KINDS.get(kind.lower())
     if resource is None:
-        raise WorkloadNotSupported(kind, _NAMES)
+        raise _not_supported(kind)
     return Target(resource, name, namespace)
 
 
@@ -95,7 +76,12 @@ def refusals_of(args: Mapping[str, Any]) -> Iterator[tuple[str, UsageError]]:
     """Say whether a kind is none that can be scaled."""
     kind = args.get("kind")
     if isinstance(kind, str) and kind.lower() not in _KINDS:
-        yield "kind", WorkloadNotSupported(kind, _NAMES)
+        yield "kind", _not_supported(kind)
+
+
+def _not_supported(kind: str) -> UsageError:
+    message = f"Workload type not supported {kind}; use {', '.join(_NAMES)}"
+    return UsageError(message, reason="WorkloadNotSupported")
 
 
 def access_of(args: Mapping[str, Any], *verbs: str, scales: bool = False) -> list[Access]:

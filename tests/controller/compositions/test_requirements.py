@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.controller.compositions.requirements import ClusterSource, ExtraResourcesDisabled
+from kanister_py.controller.compositions.requirements import ClusterSource
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.core.errors import Invalid
@@ -26,6 +26,7 @@ from tests.controller.compositions.test_kinds import (
     definition,
 )
 from tests.oci_registry import running_registry
+from tests.raising import refused_as
 
 
 def config_map(name: str, namespace: str = "default", **labels: str) -> dict[str, Any]:
@@ -169,7 +170,7 @@ def test_nothing_is_given_out_where_that_is_switched_off(
     cluster: MemoryCluster, seen: Seen
 ) -> None:
     source = ClusterSource(cluster, seen, gives_resources=False)
-    with pytest.raises(ExtraResourcesDisabled) as refused:
+    with refused_as("ExtraResourcesDisabled") as refused:
         source.fetch_resources({"apiVersion": "v1", "kind": "ConfigMap", "matchName": "a"})
     assert "ConfigMap" in refused.value.message
     # What a kind looks like is no secret.

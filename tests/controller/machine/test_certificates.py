@@ -10,13 +10,13 @@ import pytest
 from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.controller.machine.certificates import (
     Authority,
-    AuthorityUnusable,
     CertificateKeeper,
 )
 from kanister_py.core.objects.certificates import KeyPair
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.fake_clock import FakeClock
+from tests.raising import refused_as
 
 DAY_SECONDS = 86_400.0
 NAMES = ["fn.ns.svc"]
@@ -125,7 +125,7 @@ def test_an_authority_whose_key_is_missing_is_a_clear_error_and_is_left_alone(
             "data": {"tls.crt": base64.b64encode(theirs.certificate.encode()).decode()},
         }
     )
-    with pytest.raises(AuthorityUnusable):
+    with refused_as("AuthorityUnusable"):
         keeper.keep_authority("ns", "root-ca")
     assert set(cluster.get(SECRETS, "root-ca", namespace="ns")["data"]) == {"tls.crt"}
 

@@ -16,11 +16,11 @@ from kanister_py.controller.machine.fencing import FencedCluster
 from kanister_py.controller.machine.lease import Candidate, Leadership, LeaseTerms
 from kanister_py.controller.machine.writing import delete_as_seen
 from kanister_py.core.errors import (
-    AnotherController,
     ClusterUnavailable,
     Conflict,
     Forbidden,
     LeadershipLost,
+    UsageError,
 )
 from kanister_py.core.objects.resources import CONFIG_MAPS, LEASES
 from kanister_py.embedded.cluster.cluster import MemoryCluster
@@ -67,8 +67,8 @@ class Replica:
             if self.leadership.acquire(is_patient=is_patient):
                 self.leadership.keep(self.lost.set)
                 self.leads.set()
-        except AnotherController as error:
-            self.refused.append(error.message)
+        except UsageError as error:
+            self.refused.append(f"{error.reason}: {error.message}")
             self.lost.set()
 
     def rest(self) -> None:
@@ -196,7 +196,7 @@ def test_who_does_not_stand_by_is_refused_by_one_that_renews(
     second.start(is_patient=False)
     pass_time(10, first, second)
     (refusal,) = second.refused
-    assert refusal.startswith("Another kanister-py controller (first) acts on the same objects; ")
+    assert refusal.startswith("AnotherController: Another kanister-py controller (first) acts on ")
     assert "--leader-elect" in refusal
     assert "one for other namespaces needs a --home of its own" in refusal
 

@@ -14,7 +14,6 @@ from kanister_py.core.errors import (
     BadRequest,
     CommandFailed,
     KanisterError,
-    PhaseInterrupted,
     StreamLost,
 )
 from kanister_py.core.objects.patches import InvalidPatch
@@ -28,11 +27,12 @@ from kanister_py.functions.blueprint.kube_task.v0_0_0 import KubeTask, KubeTaskA
 from kanister_py.functions.blueprint.kube_task.v0_1_0 import KubeTaskV010
 from kanister_py.functions.blueprint.pods import pod_of
 from kanister_py.functions.blueprint.prepare_data.v0_0_0 import PrepareData
-from kanister_py.functions.blueprint.running_pod import PodFailed, PodNotReady, ready_seconds
+from kanister_py.functions.blueprint.running_pod import PodNotReady, ready_seconds
 from kanister_py.ports.cluster import LogOptions
 from kanister_py.ports.function import Func
 from tests.fake_clock import FakeClock
 from tests.functions.blueprint.conftest import Called, World, failure
+from tests.raising import refused_as
 
 ARGS = {"image": "busybox", "command": ["true"], "namespace": "default"}
 
@@ -309,9 +309,9 @@ def test_a_pod_that_was_thrown_out_says_why() -> None:
     world, _ = scripted()
     called = begun(world)
     tell(world, phase="Failed", reason="Evicted", message="the node was low on memory")
-    error = failure(called.result)
-    assert isinstance(error, PodFailed)
-    assert error.message == (
+    with refused_as("PodFailed") as caught:
+        called.result()
+    assert caught.value.message == (
         "Failed while waiting for Pod to complete: Pod failed: Evicted: the node was low on memory"
     )
 
@@ -441,7 +441,8 @@ def test_a_pod_whose_end_only_a_dead_process_saw_is_not_run_again(paper: World) 
     pod["metadata"]["finalizers"] = ["example.com/slow"]
     paper.cluster.create(pod)
     paper.cluster.delete(PODS, pod["metadata"]["name"], namespace="default")
-    assert isinstance(failure(lambda: paper.call(KubeTask, ARGS)), PhaseInterrupted)
+    with refused_as("Interrupted"):
+        paper.call(KubeTask, ARGS)
 
 
 def planned(world: World) -> dict[str, Any]:

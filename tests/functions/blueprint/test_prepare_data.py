@@ -8,10 +8,11 @@ import pytest
 
 from kanister_py.core.errors import CommandFailed, ObjectNotFetched
 from kanister_py.core.templates.facts import ActionFacts, Workload
-from kanister_py.functions.blueprint.prepare_data.v0_0_0 import PrepareData, VolumesNotFound
+from kanister_py.functions.blueprint.prepare_data.v0_0_0 import PrepareData
 from kanister_py.functions.blueprint.prepare_data.v0_1_0 import PrepareDataV010
 from kanister_py.ports.function import Func
 from tests.functions.blueprint.conftest import World, failure
+from tests.raising import refused_as
 
 BOTH = pytest.mark.parametrize("function", [PrepareData, PrepareDataV010])
 
@@ -87,9 +88,9 @@ def test_a_volume_that_is_not_there_is_named(paper: World, function: type[Func])
     ],
 )
 def test_without_any_volume_it_says_so(paper: World, facts: ActionFacts, message: str) -> None:
-    error = failure(lambda: paper.call(PrepareData, prepare("true"), facts=facts))
-    assert isinstance(error, VolumesNotFound)
-    assert error.message.startswith(message)
+    with refused_as("VolumesNotFound") as caught:
+        paper.call(PrepareData, prepare("true"), facts=facts)
+    assert caught.value.message.startswith(message)
 
 
 def test_the_pod_is_made_as_users_know_it(world: World) -> None:

@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.errors import KanisterError, PodsNotRun, RunCancelled
+from kanister_py.core.errors import RunCancelled, UsageError
 from kanister_py.core.objects.resources import CONFIG_MAPS
 from kanister_py.core.objects.weak import InvalidArgs
 from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.errors import TemplateParseError
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.render import RenderFailed
-from kanister_py.functions.blueprint.conditions import ConditionNotMet
 from kanister_py.functions.blueprint.wait.v0_0_0 import Wait
 from kanister_py.functions.blueprint.wait_v2.v0_0_0 import WaitV2
 from kanister_py.functions.blueprint.wait_v2.v0_1_0 import WaitV2V010
 from kanister_py.ports.function import Func
 from tests.functions.blueprint.api_calls import TIME, Api
+from tests.raising import refused_as
 
 ALL: list[Any] = [Wait, WaitV2, WaitV2V010]
 V2 = pytest.mark.parametrize("wait", [WaitV2, WaitV2V010])
@@ -45,10 +45,13 @@ def write(api: Api, name: str = "src", **data: str) -> None:
     api.add("v1", "ConfigMap", name, data=data)
 
 
-def failure_after(api: Api, seconds: float, wait: type[Func], given: dict[str, Any]) -> Any:
+LATE = "Failed to wait for the condition to be met within 60 s"
+
+
+def failure_after(api: Api, seconds: float, wait: type[Func], given: dict[str, Any]) -> UsageError:
     with api.waiting(wait, given) as called:
         api.clock.advance(seconds)
-        with pytest.raises(KanisterError) as caught:
+        with pytest.raises(UsageError) as caught:
             called.result()
     return caught.value
 
@@ -86,14 +89,14 @@ def test_one_of_any_is_enough_and_all_of_all_are_needed(wait: type[Func]) -> Non
     yes, no = has(wait, "a", "1"), has(wait, "b", "1")
     api.call(wait, args(anyOf=[no, yes]))
     api.call(wait, args(anyOf=[no], allOf=[yes, yes]))
-    assert isinstance(failure_after(api, 60, wait, args(allOf=[yes, no])), ConditionNotMet)
-    assert isinstance(failure_after(api, 60, wait, args(anyOf=[no])), ConditionNotMet)
+    assert failure_after(api, 60, wait, args(allOf=[yes, no])).reason == "WaitTimedOut"
+    assert failure_after(api, 60, wait, args(anyOf=[no])).reason == "WaitTimedOut"
 
 
 @pytest.mark.parametrize("wait", ALL)
 def test_without_conditions_no_wait_succeeds(wait: type[Func]) -> None:
     error = failure_after(Api(), 60, wait, args())
-    assert error.message == "Failed to wait for the condition to be met within 60 s"
+    assert error.message == LATE
     assert error.reason == "WaitTimedOut"
 
 
@@ -130,12 +133,12 @@ def test_an_object_of_the_whole_cluster_is_looked_at_without_a_namespace(wait: t
     assert api.call(wait, args(anyOf=[condition(text, "default", **where)])) is None
     where["namespace"] = "default"
     error = failure_after(api, 60, wait, args(anyOf=[condition(text, "default", **where)]))
-    assert error.why == "the server could not find the requested resource"
+    assert error.message == f"the server could not find the requested resource: {LATE}"
 
 
 @pytest.mark.parametrize("wait", ALL)
 def test_where_pods_are_only_written_down_nobody_waits_for_one(wait: type[Func]) -> None:
-    with pytest.raises(PodsNotRun):
+    with refused_as("PodsNotRun"):
         Api().call(wait, args(anyOf=[condition("true", resource="pods")]))
 
 
@@ -152,7 +155,7 @@ def test_a_jsonpath_that_leads_nowhere_is_not_yet() -> None:
     api = Api()
     write(api, state="up")
     error = failure_after(api, 60, Wait, args(anyOf=[has(Wait, "other", "x")]))
-    assert error.why == "other is not found"
+    assert error.message == f"other is not found: {LATE}"
     with api.waiting(Wait, args(anyOf=[has(Wait, "other", "x")])) as called:
         write(api, other="x")
         assert called.result() is None
@@ -174,7 +177,7 @@ def test_an_error_of_one_condition_hides_the_others_in_the_first_versions() -> N
             assert api.call(wait, given) is None
         else:
             error = failure_after(api, 60, wait, given)
-            assert error.why == 'configmaps "nobody" not found'
+            assert error.message == f'configmaps "nobody" not found: {LATE}'
 
 
 def test_args_of_wait_are_rendered_once_beforehand() -> None:
@@ -221,14 +224,14 @@ def test_conditions_are_templates_as_kubectl_takes_them(wait: type[Func], text: 
 def test_a_template_that_cannot_be_parsed_fails_the_second_version_at_once() -> None:
     write(api := Api(), state="up")
     given = args(anyOf=[condition("{{ if }}")])
-    assert failure_after(api, 60, WaitV2, given).why == ""
+    assert failure_after(api, 60, WaitV2, given).message == LATE
     with pytest.raises(TemplateParseError):
         api.call(WaitV2V010, given)
 
 
 def test_a_reference_that_cannot_be_rendered_fails_the_second_version_at_once() -> None:
     given = args(anyOf=[condition("true", "{{ .Nothing }}")])
-    assert "Nothing" in failure_after(Api(), 60, WaitV2, given).why
+    assert "Nothing" in failure_after(Api(), 60, WaitV2, given).message
     with pytest.raises(RenderFailed):
         Api().call(WaitV2V010, given)
 
@@ -236,7 +239,7 @@ def test_a_reference_that_cannot_be_rendered_fails_the_second_version_at_once() 
 def test_only_the_second_version_calls_sprig() -> None:
     write(api := Api(), state="up")
     given = args(anyOf=[condition('{{ if hasPrefix "u" .data.state }}true{{ end }}')])
-    assert isinstance(failure_after(api, 60, WaitV2, given), ConditionNotMet)
+    assert failure_after(api, 60, WaitV2, given).reason == "WaitTimedOut"
     assert api.call(WaitV2V010, given) is None
 
 

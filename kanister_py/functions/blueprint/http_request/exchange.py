@@ -23,17 +23,6 @@ from kanister_py.functions.blueprint.http_request.request import (
 )
 from kanister_py.values import NamedTuple
 
-
-class ResponseTooLarge(UsageError):
-    """An answer holds more than is kept in memory."""
-
-    reason = "ResponseTooLarge"
-
-    def __init__(self, request: str, limit_bytes: int) -> None:
-        super().__init__(f"{request}: the answer has more than {limit_bytes // 1024} KiB")
-        self.limit_bytes = limit_bytes
-
-
 _LARGEST_BODY: Final = 4 * 1024 * 1024
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
@@ -164,7 +153,8 @@ class Exchange:
         with connection.getresponse() as response:
             body = response.read(_LARGEST_BODY + 1)
             if len(body) > _LARGEST_BODY:
-                raise ResponseTooLarge(str(address), _LARGEST_BODY)
+                why = f"{address}: the answer has more than {_LARGEST_BODY // 1024} KiB"
+                raise UsageError(why, reason="ResponseTooLarge")
             if response.length:
                 raise IncompleteRead(body, response.length)
             headers = {name.lower(): value for name, value in response.getheaders()}

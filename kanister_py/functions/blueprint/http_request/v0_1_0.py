@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from threading import Timer
 from typing import Any, ClassVar, Final
 
-from kanister_py.core.errors import TransientError, UsageError
+from kanister_py.core.errors import KanisterError, TransientError, UsageError
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.objects.jsonpath import InvalidJSONPath, parse_jsonpath
@@ -36,39 +36,14 @@ class RequestFailed(TransientError):
         """Whether any of the request was sent: the host may have acted on it."""
 
 
-class UnexpectedStatus(UsageError):
-    """A request was answered otherwise than expected."""
-
-    reason = "UnexpectedStatus"
-
-    def __init__(self, request: str, status: int, body: str) -> None:
-        super().__init__(f"{request}: answered with {status}{f': {body}' if body else ''}")
-        self.request = request
-        self.status = status
-
-
 class ServiceNotReady(TransientError):
     """A request was answered otherwise than expected, and may be answered so soon."""
 
     reason = "UnexpectedStatus"
 
-    def __init__(self, request: str, status: int, body: str, delay_seconds: float) -> None:
-        message = f"{request}: answered with {status}{f': {body}' if body else ''}"
+    def __init__(self, message: str, status: int, delay_seconds: float) -> None:
         super().__init__(message, delay_seconds)
-        self.request = request
         self.status = status
-
-
-class OutputNotInResponse(UsageError):
-    """An answer has nothing where an output is looked for."""
-
-    reason = "OutputNotInResponse"
-
-    def __init__(self, output: str, path: str, why: str) -> None:
-        super().__init__(f"Output {output}: the answer has nothing at {path}: {why}")
-        self.output = output
-        self.path = path
-        self.why = why
 
 
 _METHOD: Final = re.compile(r"[A-Z]+")
@@ -310,12 +285,13 @@ def _fits(expected: str, status: int) -> bool:
     return int(first) <= status <= int(last or first)
 
 
-def _unexpected(request: Request, response: Response) -> UnexpectedStatus | ServiceNotReady:
+def _unexpected(request: Request, response: Response) -> KanisterError:
     shown = " ".join(response.text[:_SHOWN_OF_BODY].split())
-    label = f"{request.method} {request.address}"
+    message = f"{request.method} {request.address}: answered with {response.status}"
+    message += f": {shown}" if shown else ""
     if response.status in _PASSING:
-        return ServiceNotReady(label, response.status, shown, _retry_after(response))
-    return UnexpectedStatus(label, response.status, shown)
+        return ServiceNotReady(message, response.status, _retry_after(response))
+    return UsageError(message, reason=ServiceNotReady.reason)
 
 
 def _retry_after(response: Response) -> float:
@@ -361,5 +337,6 @@ def _outputs_of(args: HTTPRequestArgs, response: Response) -> Mapping[str, str]:
         try:
             outputs[name] = parse_jsonpath(path).render(answer)
         except InvalidJSONPath as error:
-            raise OutputNotInResponse(name, path, error.why) from error
+            why = f"Output {name}: the answer has nothing at {path}: {error.why}"
+            raise UsageError(why, reason="OutputNotInResponse") from error
     return outputs

@@ -12,19 +12,6 @@ from kanister_py.functions.blueprint.http_request.v0_1_0 import (
     ServiceNotReady,
 )
 
-
-class RequestInDoubt(UsageError):
-    """A request may have been carried out, and must not be so twice."""
-
-    reason = "RequestInDoubt"
-
-    def __init__(self, why: str, method: str) -> None:
-        super().__init__(
-            f"{why}; the {method} may have been carried out, so it is not sent again: "
-            "find out, or send a header Idempotency-Key with it"
-        )
-
-
 _REPEATABLE: Final = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS", "TRACE"})
 _NOTHING_DONE: Final = frozenset({429, 503})
 _KEY: Final = "idempotency-key"
@@ -49,4 +36,8 @@ class HTTPRequestV020(HTTPRequest):
             return
         if isinstance(error, ServiceNotReady) and error.status in _NOTHING_DONE:
             return
-        raise RequestInDoubt(error.message, request.method) from error
+        raise UsageError(
+            f"{error.message}; the {request.method} may have been carried out, so it is not sent "
+            "again: find out, or send a header Idempotency-Key with it",
+            reason="RequestInDoubt",
+        ) from error

@@ -36,29 +36,6 @@ from kanister_py.ports.arguments import Args, Field, Outputs
 from kanister_py.ports.cluster import KubeObject, PatchType
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
-
-class InvalidOperation(UsageError):
-    """A function is asked for an operation that it does not know."""
-
-    reason = "InvalidOperation"
-
-    def __init__(self, operation: str, known: Sequence[str]) -> None:
-        super().__init__(f"Invalid operation '{operation}'; use {', '.join(known)}")
-        self.operation = operation
-        self.known = tuple(known)
-
-
-class IncompleteOperation(UsageError):
-    """The arguments do not suffice for what is asked."""
-
-    reason = "IncompleteOperation"
-
-    def __init__(self, operation: str, missing: Sequence[str]) -> None:
-        super().__init__(f"Operation {operation} needs {', '.join(missing)}")
-        self.operation = operation
-        self.missing = tuple(missing)
-
-
 OPERATIONS = ("create", "delete", "patch")
 OPERATION_PATTERN = "|".join(OPERATIONS)
 _FIELD_MANAGER = "kanister-create"
@@ -133,7 +110,7 @@ class KubeOps(Func):
         if args.operation == "patch":
             check_reference(reference, args.operation)
             return self._patch(ctx, reference, args.spec)
-        raise InvalidOperation(args.operation, OPERATIONS)
+        raise invalid_operation(args.operation)
 
     def _create(self, ctx: PhaseContext, spec: str, namespace: str) -> Mapping[str, Any]:
         made: Mapping[str, Any] = {}
@@ -200,7 +177,7 @@ def _refusals_of(args: Mapping[str, Any]) -> Iterator[tuple[str, KanisterError]]
     """Say whether an operation is none, and whether something is created of no kind there is."""
     operation, spec = args.get("operation"), args.get("spec")
     if isinstance(operation, str) and operation not in OPERATIONS:
-        yield "operation", InvalidOperation(operation, OPERATIONS)
+        yield "operation", invalid_operation(operation)
     if operation != "create" or not spec:
         return
     try:
@@ -220,6 +197,16 @@ def _refusals_of(args: Mapping[str, Any]) -> Iterator[tuple[str, KanisterError]]
 _WHOLE = ("v1", "apps/v1", "batch/v1")
 
 
+def invalid_operation(operation: str) -> UsageError:
+    message = f"Invalid operation '{operation}'; use {', '.join(OPERATIONS)}"
+    return UsageError(message, reason="InvalidOperation")
+
+
+def _incomplete(operation: str, missing: Sequence[str]) -> UsageError:
+    message = f"Operation {operation} needs {', '.join(missing)}"
+    return UsageError(message, reason="IncompleteOperation")
+
+
 def check_reference(reference: ObjectReference, operation: str, *, by_kind: bool = False) -> None:
     """Refuse a reference that says too little for an operation; `by_kind`, its kind will do."""
     wanted = {"name": reference.name, "apiVersion": reference.api_version}
@@ -229,7 +216,7 @@ def check_reference(reference: ObjectReference, operation: str, *, by_kind: bool
         wanted["resource"] = reference.resource
     missing = [f"objectReference.{key}" for key, value in wanted.items() if not value]
     if missing:
-        raise IncompleteOperation(operation, missing)
+        raise _incomplete(operation, missing)
 
 
 def read_spec(text: str) -> list[Document]:
@@ -249,7 +236,7 @@ def manifests_in(documents: Iterable[Document], operation: str) -> list[KubeObje
     """Give every object of a spec, and what stands in a list as if it stood alone."""
     found = [each for document in documents for each in _flat(document, document.root.value)]
     if not found:
-        raise IncompleteOperation(operation, ["spec"])
+        raise _incomplete(operation, ["spec"])
     return found
 
 

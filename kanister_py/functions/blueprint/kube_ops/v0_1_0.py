@@ -11,13 +11,13 @@ from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.functions.blueprint.kube_ops.v0_0_0 import (
     OPERATION_PATTERN,
     OPERATIONS,
-    InvalidOperation,
     KubeOps,
     access_of,
     check_reference,
     create_once,
     delete_and_wait,
     documents_of,
+    invalid_operation,
     labelled,
     manifests_in,
     metadata_of,
@@ -84,7 +84,7 @@ class KubeOpsV010(Func, parent=KubeOps):
 
     def exec(self, ctx: PhaseContext, params: Any, args: KubeOpsArgsV010) -> Mapping[str, Any]:
         if args.operation not in OPERATIONS:
-            raise InvalidOperation(args.operation, OPERATIONS)
+            raise invalid_operation(args.operation)
         if args.operation == "create":
             return self._create(ctx, args)
         reference = args.object_reference or ObjectReference()

@@ -13,16 +13,6 @@ from kanister_py.functions.blueprint.pods import Job, PodArgs, PodFunc, pod_of, 
 from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import PhaseContext
 
-
-class VolumesNotFound(UsageError):
-    """A function needs volumes, and neither its args nor the object of the action name any."""
-
-    reason = "VolumesNotFound"
-
-    def __init__(self, why: str) -> None:
-        super().__init__(f"{why}; name them in `volumes`")
-
-
 _PREFIX: Final = "prepare-data-job-"
 _MOUNT_FOLDER: Final = "/mnt/prepare_data"
 
@@ -97,12 +87,16 @@ def _spec_of(ctx: PhaseContext, params: Params, args: PrepareDataArgs) -> dict[s
 def _volumes_of(params: Params) -> dict[str, str]:
     workload = params.facts.deployment or params.facts.stateful_set
     if workload is None:
-        raise VolumesNotFound("Failed to get volumes: the action is about no workload")
+        raise _no_volumes("Failed to get volumes: the action is about no workload")
     claims = {
         claim: f"{_MOUNT_FOLDER}/{claim}"
         for mounted in workload.persistent_volume_claims.values()
         for claim in mounted
     }
     if not claims:
-        raise VolumesNotFound(f"No volumes found: the pods of {workload.name} mount none")
+        raise _no_volumes(f"No volumes found: the pods of {workload.name} mount none")
     return claims
+
+
+def _no_volumes(why: str) -> UsageError:
+    return UsageError(f"{why}; name them in `volumes`", reason="VolumesNotFound")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from kanister_py.core.errors import WaitTimedOut
+from kanister_py.core.errors import UsageError, WaitTimedOut
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.durations import parse_seconds
 from kanister_py.core.retries import despite_conflicts
@@ -24,15 +24,6 @@ from kanister_py.functions.blueprint.workloads import (
 )
 from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import Func, PhaseContext
-
-
-class WorkloadNotReady(WaitTimedOut):
-    """A workload did not get the pods it shall have in time."""
-
-    def __init__(self, workload: str, why: str, timeout_seconds: float) -> None:
-        super().__init__(f"the pods of {workload}", timeout_seconds)
-        self.args = (f"{self}: {why}",)
-        self.why = why
 
 
 class ScaleWorkloadArgsV010(ScaleWorkloadArgs):
@@ -101,4 +92,4 @@ class ScaleWorkloadV010(Func, parent=ScaleWorkload):
         try:
             ctx.wait(is_at_rest, timeout_seconds=seconds, what=what)
         except WaitTimedOut as error:
-            raise WorkloadNotReady(str(target), why, error.timeout_seconds) from error
+            raise UsageError(f"{error}: {why}", reason=error.reason) from error
