@@ -332,22 +332,21 @@ def moments_of(writes: Sequence[ApiRequest], *, is_long: bool) -> list[Moment]:
     return [moment for both in ends for moment in both]
 
 
-class PodsSeen:
-    """Every pod that there ever was in a namespace."""
+class AllSeen:
+    """Every object that there ever was at a path: its name by its UID."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self, client: ApiClient, path: str) -> None:
+        self._client, self._path = client, path
         self.names: dict[str, str] = {}
         threading.Thread(target=self._follow, daemon=True).start()
 
     def _follow(self) -> None:
-        path = f"/api/v1/namespaces/{self._place.namespace}/pods"
         with suppress(ApiFailed, ApiUnreachable):
-            version = self._place.client.get(path)["metadata"]["resourceVersion"]
+            version = self._client.get(self._path)["metadata"]["resourceVersion"]
             while True:
                 # A watch that says nothing for long is let go of by the client.
                 with suppress(ApiUnreachable):
-                    for event in self._place.client.watch(path, resourceVersion=version):
+                    for event in self._client.watch(self._path, resourceVersion=version):
                         if event["type"] == "ERROR":
                             # The history from there on is gone, as after a compaction.
                             break
@@ -355,7 +354,7 @@ class PodsSeen:
                         self.names[found["uid"]] = found["name"]
                         version = found["resourceVersion"]
                 # It ends with the API server.
-                listed = self._place.client.get(path)
+                listed = self._client.get(self._path)
                 for each in listed["items"]:
                     self.names[each["metadata"]["uid"]] = each["metadata"]["name"]
                 version = listed["metadata"]["resourceVersion"]
@@ -373,7 +372,7 @@ def test_a_run_outlives_a_kill_at_any_write(
         kube_task(namespace, "second", "echo '{{ .Phases.first.Output.said }}'"),
         deferPhase=kube_task(namespace, "tidy", "true"),
     )
-    pods = PodsSeen(place)
+    pods = AllSeen(admin, f"/api/v1/namespaces/{namespace}/pods")
     try:
         controller = place.start()
         place.actionset("whole", "three")
