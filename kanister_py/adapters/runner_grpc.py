@@ -12,6 +12,7 @@ import time
 from collections.abc import Collection
 from contextlib import contextmanager
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +55,9 @@ if TYPE_CHECKING:
 REQUEST_LIMIT_BYTES = 64 << 20
 DEFAULT_TIMEOUT_SECONDS = 60.0
 _DIAGNOSIS_SECONDS = 2.0
+MOST_CHANNELS = 8
+"""Of each revision. The system deals connections out by chance: of two processes behind a port,
+eight miss one in 1 case of 128."""
 
 _TOO_LARGE = re.compile(
     r"(Received|Sent) message larger than max \((\d+) vs\.? (\d+)\)", re.IGNORECASE
@@ -75,7 +79,7 @@ class ClientSecurity(NamedTuple):
 
 
 class GrpcRunner:
-    """Keeps one connection to each revision. One that is no longer needed ends with its last call.
+    """Keeps a connection to each revision. One that is no longer needed ends with its last call.
 
     Asks in the newest version of the protocol, and remembers for each connection
     whether the function only knows the one before.
@@ -191,8 +195,21 @@ class _Identity(NamedTuple):
     limit_bytes: int
 
 
+class _Channel:
+    """A TCP connection to each address of a revision, and the number of calls under way on it."""
+
+    def __init__(self, channel: Any) -> None:
+        self.close = channel.close
+        self.methods = {package: channel.unary_unary(METHODS[package]) for package in METHODS}
+        self.calls = 0
+
+
 class _Connection:
-    """A channel that knows how many calls are under way on it."""
+    """Channels to one revision, and the calls under way on them.
+
+    Each call that overlaps another one opens a further channel, up to a bound: calls one after
+    the other need one, and busy callers soon reach all processes that share a port.
+    """
 
     def __init__(self, identity: _Identity, security: ClientSecurity) -> None:
         self.identity = identity
@@ -201,13 +218,11 @@ class _Connection:
         self.endpoint, _, named = identity.address.partition("#")
         self._server_name = named or security.server_name
         self._security = security
-        self._channel = self._open()
-        self._methods = {
-            package: self._channel.unary_unary(METHODS[package]) for package in (V1, V1BETA1)
-        }
         self._package = V1
         self._is_proven = False
         self._ended = threading.Condition()
+        self._channels: list[_Channel] = []
+        """The one that was taken last comes last."""
         self._calls = 0
         self._is_retired = False
 
@@ -216,7 +231,7 @@ class _Connection:
             ("grpc.max_receive_message_length", self.identity.limit_bytes),
             ("grpc.max_send_message_length", REQUEST_LIMIT_BYTES),
             ("grpc.service_config", _SERVICE_CONFIG),
-            # Channels to the same address share nothing: each revision has its own.
+            # Channels to the same address share nothing: each has connections of its own.
             ("grpc.use_local_subchannel_pool", 1),
             ("grpc.enable_http_proxy", 0),
             # Probing opens the window so wide that what is too large comes in before it is refused.
@@ -232,18 +247,35 @@ class _Connection:
 
     def call(self, request: bytes, timeout_seconds: float) -> bytes:
         until = time.monotonic() + timeout_seconds
+        channel = self._take_channel()
         try:
-            answer = self._try(request, until)
+            answer = self._try(channel, request, until)
         except grpc.RpcError as error:
             if not _is(error, grpc.StatusCode.UNIMPLEMENTED) or self._package == V1BETA1:
                 raise
-            answer = self._try(request, until, V1BETA1)
+            answer = self._try(channel, request, until, V1BETA1)
             self._package = V1BETA1
+        finally:
+            with self._ended:
+                channel.calls -= 1
         self._is_proven = True
         return answer
 
-    def _try(self, request: bytes, until: float, package: str = "") -> bytes:
-        method = partial(self._methods[package or self._package], metadata=_metadata())
+    def _take_channel(self) -> _Channel:
+        """Take the channel with the fewest calls; of several, the one that had none longest."""
+        with self._ended:
+            is_alone = self._calls == 1
+            if not self._channels or (not is_alone and len(self._channels) < MOST_CHANNELS):
+                channel = _Channel(self._open())
+            else:
+                channel = min(self._channels, key=_CALLS_OF)
+                self._channels.remove(channel)
+            self._channels.append(channel)
+            channel.calls += 1
+            return channel
+
+    def _try(self, channel: _Channel, request: bytes, until: float, package: str = "") -> bytes:
+        method = partial(channel.methods[package or self._package], metadata=_metadata())
         answer: bytes
         if self._is_proven:
             answer = method(request, timeout=_left(until), wait_for_ready=True)
@@ -318,12 +350,16 @@ class _Connection:
 
     def _close_if_idle(self) -> None:
         if self._is_retired and not self._calls:
-            self._channel.close()
+            for each in self._channels:
+                each.close()
             self._ended.notify_all()
 
     def wait_until_closed(self) -> None:
         with self._ended:
             self._ended.wait_for(lambda: not self._calls)
+
+
+_CALLS_OF = attrgetter("calls")
 
 
 def _metadata() -> tuple[tuple[str, str], ...]:

@@ -17,7 +17,7 @@ import pytest
 
 from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
+from kanister_py.adapters.runner_grpc import MOST_CHANNELS, ClientSecurity, GrpcRunner
 from kanister_py.adapters.runner_memory import MemoryRunner
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
 from kanister_py.core.errors import CertificatesUnreadable
@@ -116,9 +116,11 @@ def raw_server(
     answer: Callable[[bytes, Any], bytes],
     packages: tuple[str, ...] = (V1, V1BETA1),
     compression: Any = None,
+    workers: int = 4,
 ) -> Iterator[int]:
     options = [("grpc.max_send_message_length", -1)]
-    server: Any = grpc.server(ThreadPoolExecutor(4), options=options, compression=compression)
+    pool = ThreadPoolExecutor(workers)
+    server: Any = grpc.server(pool, options=options, compression=compression)
     for package in packages:
         service = METHODS[package].split("/")[1]
         handler = grpc.unary_unary_rpc_method_handler(answer)
@@ -385,6 +387,62 @@ def test_every_endpoint_of_a_revision_gets_its_share(cleanup: ExitStack) -> None
         running(request_with())
     assert sum(counts) == 60
     assert min(counts) >= 20
+
+
+class Visitors:
+    """Calls of a server that wait until so many are there, and the connection of each."""
+
+    def __init__(self) -> None:
+        self.meeting = threading.Barrier(1)
+        self.peers: list[str] = []
+
+    def answer(self, _data: bytes, context: Any) -> bytes:
+        self.peers.append(context.peer())
+        self.meeting.wait(PATIENCE_SECONDS)
+        return b""
+
+    def calls_at_once(self, running: Running, count: int) -> list[str]:
+        """Make calls that are all under way at the same time; give their connections."""
+        self.meeting = threading.Barrier(count)
+        self.peers = []
+        with ThreadPoolExecutor(count) as pool:
+            list(pool.map(lambda _: running(request_with()), range(count)))
+        return self.peers
+
+
+def test_calls_at_the_same_time_are_spread_over_a_few_connections(cleanup: ExitStack) -> None:
+    """Each connection may reach another one of the processes that share a port."""
+    visitors = Visitors()
+    port = cleanup.enter_context(raw_server(visitors.answer, workers=2 * MOST_CHANNELS))
+    running = connect(cleanup, port)
+    assert len(set(visitors.calls_at_once(running, 2))) == 2
+    taken = visitors.calls_at_once(running, 2 * MOST_CHANNELS)
+    assert sorted(taken) == sorted(2 * [*set(taken)])
+    assert len(set(taken)) == MOST_CHANNELS
+    later = {*visitors.calls_at_once(running, 1), *visitors.calls_at_once(running, 1)}
+    assert len(later) == 2
+    assert later < set(taken)
+
+
+def test_calls_one_after_the_other_need_one_connection(cleanup: ExitStack) -> None:
+    visitors = Visitors()
+    running = connect(cleanup, cleanup.enter_context(raw_server(visitors.answer)))
+    found = [visitors.calls_at_once(running, 1) for _ in range(5)]
+    assert len({each for (each,) in found}) == 1
+
+
+def test_all_connections_to_a_revision_end_with_it(cleanup: ExitStack) -> None:
+    visitors = Visitors()
+    port = cleanup.enter_context(raw_server(visitors.answer, workers=MOST_CHANNELS))
+    running = connect(cleanup, port)
+    assert isinstance(running.runner, GrpcRunner)
+    visitors.calls_at_once(running, MOST_CHANNELS)
+    (connection,) = running.runner._connections.values()
+    assert len(connection._channels) == MOST_CHANNELS
+    running.runner.keep_only(())
+    for each in connection._channels:
+        with pytest.raises(ValueError, match="closed channel"):
+            each.methods[V1](b"")
 
 
 def test_a_revision_that_moves_lets_the_calls_under_way_end(cleanup: ExitStack) -> None:

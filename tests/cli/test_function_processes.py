@@ -9,7 +9,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any, Final
@@ -18,7 +19,11 @@ from urllib.request import urlopen
 import grpc
 import pytest
 
+from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
 from kanister_py.cli.processes import usable_cores
+from kanister_py.core.compositions.messages import FunctionRequest
+from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.ports.function_runner import FunctionCall
 from kanister_py.proto.messages import METHODS, V1
 
 PATIENCE_SECONDS: Final = 120.0
@@ -36,6 +41,22 @@ class Slow(CompositionFunction):
     def run(self, request):
         time.sleep(600)
         return Response(request)
+"""
+
+
+WHICH: Final = """
+import os, time
+from kanister_py import CompositionFunction, Response
+
+class Which(CompositionFunction):
+    name = "function-which"
+    version = "v0.1.0"
+
+    def run(self, request):
+        time.sleep(0.05)
+        response = Response(request)
+        response.normal(str(os.getpid()))
+        return response
 """
 
 
@@ -154,6 +175,24 @@ def test_a_process_that_dies_is_replaced_while_the_others_answer() -> None:
         until(lambda: len(set(processes_of(process.pid)) - set(first)) == 1)
         assert first[1] in processes_of(process.pid)
         call(port)
+
+
+def test_our_own_runner_has_all_processes_behind_a_port_work(tmp_path: Path) -> None:
+    """Which process gets a connection is the system's choice, and the second one starts later."""
+    (tmp_path / "which.py").write_text(WHICH)
+
+    def processes_that_answer(port: int) -> set[str]:
+        runner = GrpcRunner(ClientSecurity(is_insecure=True), timeout_seconds=PATIENCE_SECONDS)
+        revision = FunctionRevision("f", "f-1", 1, endpoint=f"127.0.0.1:{port}")
+        call = FunctionCall("s", revision, FunctionRequest.of_data({"meta": {"tag": "t"}}))
+        with closing(runner), ThreadPoolExecutor(16) as pool:
+            answers = list(pool.map(lambda _: runner.run(call), range(64)))
+        return {each.results[0]["message"] for each in answers}
+
+    with serving("which:Which", "--processes", "2", cwd=tmp_path) as (process, port):
+        until(lambda: len(processes_of(process.pid)) == 2)
+        both = {str(each) for each in processes_of(process.pid)}
+        until(lambda: processes_that_answer(port) == both)
 
 
 def test_no_process_outlives_the_one_that_started_it() -> None:
