@@ -299,6 +299,7 @@ class FileJournal:
         status: Status,  # noqa: ARG002 # replaying the outcomes gives it again
         *,
         must_last: bool,
+        is_followed: bool = False,  # noqa: ARG002 # a line for each thing that happened
     ) -> None:
         if self.before_outcome is not None and not isinstance(
             outcome, PhaseStarted | PhaseProgressed | Abandoned
@@ -322,6 +323,9 @@ class FileJournal:
             raise self._unwritable(error) from error
         self._end += len(raw)
         self._lines += 1
+
+    def catch_up(self) -> None:
+        """Do nothing: no outcome was left out."""
 
     def close(self) -> None:
         """Add no line any more; one that comes all the same cannot be written."""

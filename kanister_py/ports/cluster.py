@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias
 
 from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.resources import GroupVersionResource, ResourceKind
@@ -158,7 +158,6 @@ class LogOptions(NamedTuple):
     timestamps: bool = False
 
 
-@runtime_checkable
 class PodAccess(Protocol):
     """Access to pods that run: the part of a cluster that a kubelet answers for."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.status import Status
@@ -15,20 +15,16 @@ class Journal(Protocol):
     rely on it. Calls come one after the other, from any thread.
     """
 
-    def write(self, outcome: Outcome, status: Status, *, must_last: bool) -> None:
+    def write(
+        self, outcome: Outcome, status: Status, *, must_last: bool, is_followed: bool = False
+    ) -> None:
         """Keep an outcome, and the status it led to.
 
         `must_last` asks for it to outlive even a loss of power: what follows cannot
-        be done twice. Raises `JournalUnwritable`, and then nothing is done.
+        be done twice. `is_followed` says that the next write follows at once, with nothing
+        done in between: what keeps how things stand may leave this one out.
+        Raises `JournalUnwritable`, and then nothing is done.
         """
 
-
-@runtime_checkable
-class StateJournal(Journal, Protocol):
-    """A journal that keeps how things stand, not what happened: it may leave steps out."""
-
-    def pass_over(self, status: Status) -> None:
-        """Hear of a status that the next write follows at once, with nothing done in between."""
-
     def catch_up(self) -> None:
-        """Keep what was passed over: no other write will follow."""
+        """Keep what was left out: no other write will follow."""

@@ -100,12 +100,21 @@ class StatusWriter:
         is_due = self._clock.monotonic() - self._wrote_at >= PROGRESS_SECONDS
         return self._late is not None and self._has_written and is_due
 
-    def write(self, outcome: Outcome, status: Status, *, must_last: bool) -> None:  # noqa: ARG002 - all that is written lasts
+    def write(
+        self,
+        outcome: Outcome,
+        status: Status,
+        *,
+        must_last: bool,  # noqa: ARG002 - all that is written lasts
+        is_followed: bool = False,
+    ) -> None:
         """Write how things stand after an outcome, or keep that for the next write."""
         with self._lock:
             if isinstance(outcome, Begun):
                 self._wants_finalizer = self.needs_finalizer(outcome)
             self._late = status
+            if is_followed:
+                return
             if status.state not in FINAL:
                 if isinstance(outcome, Begun | Launched):
                     # Nothing has acted yet: the controller that comes after us begins likewise.
@@ -116,11 +125,6 @@ class StatusWriter:
                         self._when_late(left)
                         return
             self._put_late()
-
-    def pass_over(self, status: Status) -> None:
-        """Keep a status for the next write, which follows at once."""
-        with self._lock:
-            self._late = status
 
     def catch_up(self) -> None:
         """Write what was kept for a write that does not come."""

@@ -10,7 +10,7 @@ from kanister_py.core.actionsets.rules import Rules
 from kanister_py.core.actionsets.status import FINAL, Status
 from kanister_py.core.actionsets.transitions import record
 from kanister_py.core.errors import JournalUnwritable
-from kanister_py.ports.journal import Journal, StateJournal
+from kanister_py.ports.journal import Journal
 
 
 class Onlooker(Protocol):
@@ -46,11 +46,13 @@ class Memory:
         status = record(self._rules, self.status, outcome)
         if status is self.status:
             return False
-        journal = self._journal
-        if isinstance(journal, StateJournal) and is_followed is not None and is_followed(status):
-            journal.pass_over(status)
-        elif journal is not None:
-            journal.write(outcome, status, must_last=must_last or status.state in FINAL)
+        if self._journal is not None:
+            self._journal.write(
+                outcome,
+                status,
+                must_last=must_last or status.state in FINAL,
+                is_followed=is_followed is not None and is_followed(status),
+            )
         self._take(outcome, status)
         return True
 
@@ -68,7 +70,7 @@ class Memory:
 
     def catch_up(self) -> None:
         """Write what was left for a write that does not come."""
-        if isinstance(self._journal, StateJournal):
+        if self._journal is not None:
             self._journal.catch_up()
 
     def _take(self, outcome: Outcome, status: Status) -> None:
