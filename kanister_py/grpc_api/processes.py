@@ -14,12 +14,18 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, Self, TypeAlias
+from threading import Lock
+from typing import TYPE_CHECKING, Final, Self, TypeAlias
 
 from kanister_py.values import NamedTuple
+
+if TYPE_CHECKING:
+    from prometheus_client.metrics_core import Metric
 
 _METRICS_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
 """Where processes of prometheus_client put what they count, for another one to read."""
@@ -80,12 +86,16 @@ class ServingProcesses:
         self._grace_seconds = grace_seconds
         self.environment: dict[str, str] = {}
         """What they find in their environment besides what this one does."""
+        self.on_death: Callable[[int], object] = lambda _: None
+        """Called with the number of a process that has died."""
         self._running: list[_Process] = []
         self._pause = 0.0
         self._due = 0.0
 
-    def __len__(self) -> int:
-        return len(self._running)
+    @property
+    def numbers(self) -> list[int]:
+        """Those by which the system knows the processes that run."""
+        return [each.process.pid for each in self._running]
 
     def run(self, wait: Wait, serves: Callable[[], object], stops: Callable[[], object]) -> int:
         """Have all of them serve until a signal says stop, and give the code to end with.
@@ -97,10 +107,10 @@ class ServingProcesses:
             name: str | None = "SIGCHLD"
             while name == "SIGCHLD":
                 name = wait(None, first.link.fileno())
-            if name is None and not first.link.recv(1):
-                return first.process.wait()
-            self._fill()
             if name is None:
+                if not first.link.recv(1):
+                    return first.process.wait()
+                self._fill()
                 serves()
                 pause = None
                 while wait(pause) in ("SIGCHLD", ""):
@@ -140,6 +150,7 @@ class ServingProcesses:
     def _note_death(self, dead: _Process) -> None:
         """Wait longer each time, if processes die of what they are started with."""
         dead.link.close()
+        self.on_death(dead.process.pid)
         lived = time.monotonic() - dead.began
         longer = min(max(self._pause * 2, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS)
         self._pause = 0.0 if lived >= _LIVES_SECONDS else longer
@@ -165,15 +176,21 @@ class ServingProcesses:
 
 
 class JoinedMetrics:
-    """Answers scrapes with what all processes have counted, those that have ended included."""
+    """Answers scrapes with what all processes have counted, those that have died included.
+
+    What those counted is added up in files of its own, so that there are no more of them after
+    a thousand deaths than after one; a gauge ends with its process.
+    """
 
     def __init__(self, processes: ServingProcesses) -> None:
         self._processes = processes
         self._stack = ExitStack()
+        self._lock = Lock()
 
     def __enter__(self) -> Self:
         self._folder = self._stack.enter_context(TemporaryDirectory())
         self._processes.environment[_METRICS_FOLDER] = self._folder
+        self._processes.on_death = self._add_up
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -182,13 +199,44 @@ class JoinedMetrics:
     def serve(self, port: int, host: str) -> int:
         """Answer scrapes on a thread of its own, and say on which port."""
         from prometheus_client import CollectorRegistry, Gauge, start_http_server
-        from prometheus_client.multiprocess import MultiProcessCollector
 
         registry = CollectorRegistry()
-        MultiProcessCollector(registry, self._folder)  # type: ignore[no-untyped-call]  # the library has no types here
+        registry.register(self)
         alive = Gauge("function_server_processes", "Processes that serve", registry=registry)
-        alive.set_function(lambda: len(self._processes))
+        alive.set_function(lambda: len(self._processes.numbers))
         server, _ = start_http_server(port, host, registry)
         self._stack.callback(server.server_close)
         self._stack.callback(server.shutdown)
         return int(server.server_port)
+
+    def collect(self) -> Iterator[Metric]:
+        """Give what all have counted, and what the system says of each, by its number."""
+        from prometheus_client import ProcessCollector
+        from prometheus_client.metrics_core import Metric
+        from prometheus_client.multiprocess import MultiProcessCollector
+
+        with self._lock:
+            yield from MultiProcessCollector(None, self._folder).collect()  # type: ignore[no-untyped-call]  # the library has no types here
+        joined: dict[str, Metric] = {}
+        for number in (os.getpid(), *self._processes.numbers):
+            for found in ProcessCollector(pid=partial(str, number), registry=None).collect():
+                made = Metric(found.name, found.documentation, found.type)
+                for sample in found.samples:
+                    joined.setdefault(found.name, made).add_sample(
+                        sample.name, {"pid": str(number)}, sample.value
+                    )
+        yield from joined.values()
+
+    def _add_up(self, number: int) -> None:
+        """Move what a process counted to what all others have counted that have died."""
+        from prometheus_client.mmap_dict import MmapedDict
+
+        with self._lock:
+            for path in Path(self._folder).glob(f"*_{number}.db"):
+                kind = path.name.partition("_")[0]
+                if kind != "gauge" and path.stat().st_size:
+                    total = MmapedDict(str(path.with_name(f"{kind}_died.db")))  # type: ignore[no-untyped-call]  # as above
+                    for key, value, _, _ in MmapedDict.read_all_values_from_file(str(path)):  # type: ignore[no-untyped-call]  # as above
+                        total.write_value(key, total.read_value(key)[0] + value, 0.0)  # type: ignore[no-untyped-call]  # as above
+                    total.close()  # type: ignore[no-untyped-call]  # as above
+                path.unlink()

@@ -225,6 +225,8 @@ def test_one_scrape_counts_the_calls_of_all_processes() -> None:
             text = answer.read().decode()
         assert re.search(r'grpc_server_handled_total\{grpc_code="OK".*\} 12\.0', text), text
         assert "function_server_processes 2.0" in text
+        numbers = re.findall(r'process_resident_memory_bytes\{pid="(\d+)"\}', text)
+        assert {*map(int, numbers)} == {process.pid, *processes_of(process.pid)}
     finally:
         process.terminate()
         assert process.wait(PATIENCE_SECONDS) == 0
