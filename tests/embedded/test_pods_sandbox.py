@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import kanister_py
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.objects.resources import PODS
 from kanister_py.embedded.pods.runner import ProcessPodRunner
@@ -63,8 +64,9 @@ def test_homes_and_other_mounts_are_not_there(cluster: Cluster, tmp_path: Path) 
     own = {"/dev", "/proc", "/tmp", "/.kanister-py", "HOME=/tmp"}
     system = {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc"}
     # What kando starts from is shown wherever it is, and nothing beside it.
-    python = {f"/{Path(place).resolve().parts[1]}" for place in (sys.prefix, sys.base_prefix)}
-    assert lines <= own | system | python
+    starts = (sys.prefix, sys.base_prefix, kanister_py.__file__)
+    kando = {f"/{Path(place).resolve().parts[1]}" for place in starts}
+    assert lines <= own | system | kando
 
 
 @pytest.mark.parametrize(
