@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 
 class _Pattern:
-    """Stands for a pattern, and hands on what is asked of it."""
+    """Stand-in for a pattern, which hands on what is asked of it."""
 
     def __init__(self, text: str, flags: int = 0) -> None:
         self._given: Final = (text, flags)

@@ -26,7 +26,7 @@ except ImportError:
 
 
 class _Declaration(type):
-    """Makes the annotations of a class that derives from a named tuple itself its fields."""
+    """Metaclass by which annotations of a class derived from a named tuple are its fields."""
 
     def __new__(meta, name: str, bases: tuple[type, ...], body: dict[str, Any]) -> _Declaration:
         if vars(bases[0]).get("_fields", True):

@@ -25,7 +25,7 @@ _LEEWAY_OF_LIFE: Final = 10
 
 
 class X509Certificates:
-    """Makes and reads certificates with keys on the curve P-256."""
+    """Certificates in X.509, with keys on the curve P-256."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

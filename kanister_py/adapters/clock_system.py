@@ -9,7 +9,7 @@ from threading import Condition
 
 
 class SystemClock:
-    """Tells the time of the machine, and waits in real time."""
+    """Clock of the machine: its time, and waits in real time."""
 
     # Both are asked all the time: no call of ours stands before them.
     now = staticmethod(partial(datetime.now, UTC))  # noqa: TID251 # the one place that asks the machine

@@ -20,7 +20,7 @@ _MOST_BYTES: Final = 8 * 1024 * 1024
 
 
 class LinesOverHttp:
-    """Asks the address where a controller publishes functions."""
+    """Log lines of phases, from the address where a controller publishes functions."""
 
     def __init__(self, server: str, token: str = "") -> None:
         self._server = server.rstrip("/")
@@ -73,7 +73,7 @@ def _detail(body: bytes) -> str:
 
 
 class HttpPages:
-    """Asks for pages as their reader: the reader's token goes along, and decides there."""
+    """Pages of another controller: their reader's token goes along, and decides there."""
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")

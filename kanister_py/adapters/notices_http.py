@@ -14,7 +14,7 @@ _ANSWER_SECONDS: Final = 10.0
 
 
 class HttpNotices:
-    """Posts notices. A connection is used once: notices are rare."""
+    """Receivers of notices over HTTP. A connection is used once: notices are rare."""
 
     def __init__(self, origins: Sequence[str]) -> None:
         self.origins = tuple(origins)

@@ -28,7 +28,7 @@ _TOKEN_SECONDS: Final = 3600
 
 
 class GcsUploads:
-    """Writes objects into one bucket, as a service account."""
+    """Writer of objects into one bucket of GCS, as a service account."""
 
     def __init__(self, location: Location, now: Now) -> None:
         self._location = location

@@ -389,7 +389,7 @@ class Folder:
 
 
 class _Source:
-    """Counts what is read, and remembers why nothing more could be."""
+    """Chunks on their way into a store: their size so far, and the error that ended them."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = chunks

@@ -67,7 +67,7 @@ def is_tag_of_parts(tag: str) -> bool:
 
 
 class Checksum:
-    """Compares what is read with a checksum: CRC32 with its prefix, MD5, a tag of parts, or none.
+    """Checksum to hold what is read against: CRC32 with its prefix, MD5, a tag of parts, or none.
 
     MD5 is worked out beside the reader, one chunk behind; a CRC is sooner done than handed on.
     """

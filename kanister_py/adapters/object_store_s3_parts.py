@@ -53,7 +53,7 @@ _PARTS_MARK_VALUE: Final = f"{FIRST_PART_BYTES}/{PARTS_OF_ONE_SIZE}"
 
 
 class Signer(NamedTuple):
-    """Signs requests on behalf of an access key; `token` stands beside keys that expire."""
+    """Signer of requests for an access key; `token` stands beside keys that expire."""
 
     key_id: str
     secret: str
@@ -101,7 +101,7 @@ class Signer(NamedTuple):
 
 
 class S3Parts:
-    """Writes objects into one bucket."""
+    """Writer of objects into one bucket of S3, large ones in parts."""
 
     def __init__(self, location: Location, endpoint: str, signer: Signer, now: Now) -> None:
         self._location = location

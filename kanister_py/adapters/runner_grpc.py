@@ -79,7 +79,7 @@ class ClientSecurity(NamedTuple):
 
 
 class GrpcRunner:
-    """Keeps a connection to each revision. One that is no longer needed ends with its last call.
+    """Runner over gRPC: connections to each revision, until its last call once it is not needed.
 
     Asks in the newest version of the protocol, and remembers for each connection
     whether the function only knows the one before.

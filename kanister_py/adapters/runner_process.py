@@ -50,7 +50,7 @@ class Ended(NamedTuple):
 
 
 class ProcessRunner:
-    """Starts a program for each call, in a group of its own that ends with the call."""
+    """Runner of programs: one for each call, in a group of its own that ends with the call."""
 
     def __init__(self, *, limit_bytes: int = 0) -> None:
         self._limit_bytes = limit_bytes or ANSWER_LIMIT_BYTES

@@ -11,7 +11,7 @@ from kanister_py.ports.function_runner import FunctionCall, FunctionNotServed, F
 
 
 class RoutingRunner:
-    """Hands a call to the runner of its endpoint's scheme, which is made when first needed."""
+    """Choice of the runner by the endpoint's scheme; each is made when first needed."""
 
     def __init__(self, makers: Mapping[str, Callable[[], FunctionRunner]]) -> None:
         self._makers = dict(makers)

@@ -21,7 +21,7 @@ class SealBroken(UsageError):
 
 
 class Seal:
-    """Encrypts texts with AES-256-GCM. Each is good for the place that it was sealed for."""
+    """Encryption of texts with AES-256-GCM. Each is good for the place that it was sealed for."""
 
     def __init__(self, secret: bytes) -> None:
         # Few runs are encrypted: the others need not wait for the library.

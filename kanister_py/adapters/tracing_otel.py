@@ -55,7 +55,7 @@ class OtelSpan:
 
 
 class OtelTracing:
-    """Makes spans, and hands them to an exporter in the background.
+    """Tracing with OpenTelemetry: spans are handed to an exporter in the background.
 
     What began this process may have named its own span in TRACEPARENT: all without another
     parent belong to that.

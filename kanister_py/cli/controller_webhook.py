@@ -116,7 +116,7 @@ def webhook_served(
 
 
 class TlsServer:
-    """Serves an app over TLS once it has a certificate, which may change while it serves.
+    """Server of an app over TLS once it has a certificate, which may change while it serves.
 
     Connections that stand keep the certificate they began with; each new one gets the
     newest.

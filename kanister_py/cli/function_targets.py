@@ -28,7 +28,7 @@ def invalid_target(target: str, why: str) -> UsageError:
 
 
 class DashParser(Parser):
-    """Keeps what comes after `--` apart: a program in `command`, what is `before` it."""
+    """Parser of command lines with `--`: a program behind it in `command`, the rest in `before`."""
 
     def parse_known_args(  # type: ignore[override]  # argparse overloads on its namespace
         self, args: Sequence[str] | None = None, namespace: Any = None

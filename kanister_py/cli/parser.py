@@ -34,7 +34,7 @@ class ShowHelp(Exception):
 
 
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Writes help as wide as the terminal, without the library of files that is asked otherwise.
+    """Formatter of help as wide as the terminal, without the library of files asked otherwise.
 
     One is made for every flag that is added, long before a user asks for help.
     """
@@ -53,7 +53,7 @@ def _columns() -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """Reads flags from the command line, and those it lacks from the environment.
+    """Parser of flags on the command line, with those that are missing from the environment.
 
     `--target-release` of `kanister-py lint` may come from
     `KANISTER_PY_LINT_TARGET_RELEASE`; a flag that may be given several times is

@@ -43,7 +43,7 @@ class Rendering(NamedTuple):
 
 
 class Renderer:
-    """Keeps functions open from one rendering to the next, for as long as they stay the same."""
+    """Renderings whose functions stay open from one to the next, as long as they stay the same."""
 
     def __init__(self) -> None:
         self._functions: wiring.RenderFunctions | None = None

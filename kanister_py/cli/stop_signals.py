@@ -19,7 +19,7 @@ _STOPS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 class StopSignals:
-    """Takes the stop signals of this process for as long as it is entered, on the main thread."""
+    """Stop signals of this process, taken while this is entered, on the main thread."""
 
     def __init__(self, *others: signal.Signals) -> None:
         self._watched = (*_STOPS, *others)

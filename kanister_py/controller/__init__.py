@@ -1,1 +1,1 @@
-"""Reconciles resources on a cluster."""
+"""Controllers: ActionSets, Schedules, compositions and Functions of a cluster, reconciled."""

@@ -1,4 +1,4 @@
-"""The controller: runs the ActionSets of a cluster, inside this process.
+"""The controller: runs ActionSets and Schedules, and composes, inside this process.
 
     from kanister_py.controller.controller import Controller, ControllerSettings
 
@@ -94,7 +94,7 @@ class _Parts(NamedTuple):
 
 
 class Controller:
-    """Runs ActionSets for as long as it leads. One instance is good for one life."""
+    """Controller of a cluster, at work while it leads. One instance is good for one life."""
 
     def __init__(
         self,

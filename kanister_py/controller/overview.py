@@ -41,7 +41,7 @@ def kind_of_definition(definition: Mapping[str, Any]) -> CompositeKind:
 
 
 class ClusterOverview:
-    """Follows all ActionSets with a watch of its own, so that a replica on standby shows them, too.
+    """View of all ActionSets by a watch of its own, so that a replica on standby has it, too.
 
     It does so from the first look on: a controller that nobody looks at reads no run twice.
     Lines of a run of this process come from its memory, those of others from the logs of

@@ -33,7 +33,7 @@ class Alarm:
 
 
 class Alarms:
-    """Makes calls in order of time. A call must be quick and must not raise.
+    """Calls that are made in order of time. A call must be quick and must not raise.
 
     Time is what the clock calls monotonic: no call is early or late because
     the date was set.

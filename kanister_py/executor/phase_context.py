@@ -321,7 +321,7 @@ def _next_look(
 
 
 class _Wakeup:
-    """Lets one thread sleep until a time, or until it is woken."""
+    """Sleep of one thread until a time, or until it is woken."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -102,7 +102,7 @@ def _checked(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class LoopThread:
-    """Runs coroutines for threads that have no loop; it starts when the first one comes."""
+    """Loop for coroutines of threads that have none; it starts when the first one comes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -30,7 +30,7 @@ _MOST_REMEMBERED = 10_000
 
 
 class MemoryStore:
-    """Keeps answers in memory; when there is no more room, those unused for longest go."""
+    """Answers in memory; when there is no more room, those unused for longest go."""
 
     def __init__(self, most_bytes: int = DEFAULT_BYTES) -> None:
         self._most_bytes = most_bytes

@@ -28,7 +28,7 @@ class Access(StrEnum):
 
 
 class AccessReviewer:
-    """Has the API server check tokens and rights, and remembers its answers for a moment."""
+    """Tokens and rights as the API server judges them; its answers are kept for a moment."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster

@@ -28,7 +28,7 @@ class _Kept:
 
 
 class StepArtifacts:
-    """Reads inputs, and keeps the last ones used.
+    """Inputs of steps out of registries; the last ones used are kept.
 
     Readers of one that is being read wait for that. After a failure the registry is
     spared for a while: many resources may want the same.

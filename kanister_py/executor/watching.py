@@ -30,7 +30,7 @@ class Read(NamedTuple):
 
 
 class SharedWatches:
-    """Wakes the waiters for an object, with one watch per kind and namespace.
+    """Wake-ups for those that wait for an object, with one watch per kind and namespace.
 
     A wake-up means: look again. It may come for nothing, but none is lost.
     """

@@ -14,7 +14,7 @@ _FILES = ("tls.key", "tls.crt", "ca.crt")
 
 
 class ServerCertificates:
-    """Reads tls.crt, tls.key and ca.crt, and reads them again when they change.
+    """tls.crt, tls.key and ca.crt of a server, read again when they change.
 
     Every connection that comes in asks: one that is renewed is used from the next
     connection on, and nobody has to start the server anew. What cannot be read, or is

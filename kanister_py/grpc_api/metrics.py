@@ -11,7 +11,7 @@ _LABELS = ("grpc_type", "grpc_service", "grpc_method")
 
 
 class ServerMetrics:
-    """Counts calls by how they ended, and measures how long they took."""
+    """Counters of calls by how they ended, and how long they took."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

@@ -176,7 +176,7 @@ class ServingProcesses:
 
 
 class JoinedMetrics:
-    """Answers scrapes with what all processes have counted, those that have died included.
+    """Metrics of all processes together, those that have ended included, for scrapes.
 
     What those counted is added up in files of its own, so that there are no more of them after
     a thousand deaths than after one; a gauge ends with its process.

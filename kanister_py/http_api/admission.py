@@ -47,7 +47,7 @@ _UNREADABLE: Final = "The request is no AdmissionReview of admission.k8s.io/v1"
 
 
 class Judge:
-    """Judges what an API server asks about.
+    """Judge of what an API server asks about.
 
     `context` says what functions there are, `own_user` as whom the controller writes.
     """

@@ -152,7 +152,7 @@ class Guard:
 
 
 class OwnHosts:
-    """Answers only requests that name this machine, where nobody else can reach it.
+    """Filter of requests that name this machine, where nobody else can reach it.
 
     A page from elsewhere can point a name of its own at the loopback address and have a
     browser ask; the browser then names that host.

@@ -53,7 +53,7 @@ def _protocol(request_seconds: float) -> type[H11Protocol]:
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class ImpatientProtocol(H11Protocol):
-        """Closes a connection after a while, and the oldest of too many at once."""
+        """HTTP protocol that closes connections after a while, and the oldest of too many."""
 
         # The oldest first. One process has one endpoint, or few; they share the bound.
         unfinished: Final[dict[Any, asyncio.TimerHandle]] = {}

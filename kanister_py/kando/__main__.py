@@ -1,4 +1,4 @@
-"""Start `kando` with `python -m`."""
+"""Start of `kando` with `python -m`."""
 
 from __future__ import annotations
 

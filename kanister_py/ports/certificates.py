@@ -10,7 +10,7 @@ from kanister_py.core.objects.certificates import CertificateFacts, KeyPair
 
 
 class Certificates(Protocol):
-    """Makes authorities and what they sign. Texts are PEM."""
+    """Maker of authorities and of what they sign. Texts are PEM."""
 
     def new_authority(self, name: str, life: timedelta) -> KeyPair:
         """Make an authority that signs itself."""

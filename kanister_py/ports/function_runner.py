@@ -133,7 +133,7 @@ def mebibytes(size: int) -> str:
 
 
 class FunctionRunner(Protocol):
-    """Calls a revision of a function and gives its answer.
+    """Runner of functions: calls a revision and gives its answer.
 
     Calls may come from any thread, several at once. A call that brings no answer
     raises one of the errors of the core: a `TransientError` where trying again may

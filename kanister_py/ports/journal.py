@@ -9,7 +9,7 @@ from kanister_py.core.actionsets.status import Status
 
 
 class Journal(Protocol):
-    """Keeps what happened, or how things stand after it: both tell the same.
+    """Record of what happened, or of how things stand after it: both say the same.
 
     A write comes back only when it is kept: what is to be done next may
     rely on it. Calls come one after the other, from any thread.

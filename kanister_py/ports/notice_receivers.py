@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class NoticeReceivers(Protocol):
-    """Brings notices to where they may go."""
+    """Receivers that notices may go to."""
 
     @property
     def origins(self) -> Sequence[str]:

@@ -27,7 +27,7 @@ class PrintedLine(NamedTuple):
 
 
 class LineSource(Protocol):
-    """Remembers what it has given out already."""
+    """Source of log lines that remembers what it has given out already."""
 
     def new_lines(self, actionset: KubeObject) -> Iterator[PrintedLine]:
         """Give the lines of an ActionSet that have come since the last time, all at first."""

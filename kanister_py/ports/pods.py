@@ -43,7 +43,7 @@ class PodSources(Protocol):
 
 
 class PodRunner(Protocol):
-    """Runs pods, each known by the `metadata.uid` of the object it was started from.
+    """Runner of pods, each known by the `metadata.uid` of the object it was started from.
 
     Runs commands on a person's machine: nothing starts unless it was asked for.
     """

@@ -9,7 +9,7 @@ from kanister_py.core.compositions.messages import Data
 
 
 class RequirementSource(Protocol):
-    """Finds resources, schemas and credentials. What is not there is no error."""
+    """Source of resources, schemas and credentials. What is not there is no error."""
 
     def fetch_resources(self, selector: Mapping[str, Any]) -> Sequence[Data]:
         """Find what a selector of the protocol selects, in the order of namespace and name."""

@@ -25,7 +25,7 @@ class Written(NamedTuple):
 
 
 class ResponseStore(Protocol):
-    """Keeps answers, as many as it has room for. Safe to use from many threads."""
+    """Store of answers, as many as it has room for. Safe to use from many threads."""
 
     def read(self, key: CacheKey) -> Kept | None:
         """Give what is kept under a key, however old; None if there is nothing readable."""

@@ -34,7 +34,7 @@ class Span(Protocol):
 
 
 class Tracing(Protocol):
-    """Makes spans. Never raises, whatever becomes of what it sends."""
+    """Maker of spans. Never raises, whatever becomes of what it sends."""
 
     def span(
         self, name: str, attributes: Mapping[str, Value], parent: str, *, is_call: bool

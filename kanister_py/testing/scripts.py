@@ -108,7 +108,7 @@ def _not_scripted(command: Command) -> Answer:
 
 
 class ScriptedPods:
-    """Runs pods by asking a script what their commands do.
+    """Runner of pods that asks a script what their commands do.
 
     Init containers come first, in order; the others play at once. Containers of a pod
     that is always restarted stay, like the servers they are, unless a script ends them.
@@ -360,7 +360,7 @@ class _ScriptedSession(Stream):
 
 
 class RecordedPods:
-    """Runs pods with another runner, and remembers which there were and what they ran."""
+    """Record of the pods that another runner runs: which there were, and what they ran."""
 
     def __init__(self, runner: PodRunner) -> None:
         self._runner = runner

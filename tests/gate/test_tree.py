@@ -139,6 +139,31 @@ def test_the_map_of_the_house_names_every_folder(repository: Path) -> None:
 
 
 QUESTION = re.compile(r".*\?|(What|Which|How|Who|Where|When|Does|Is|Are|May)\b")
+# What a thing does is no name for it. The words of the second list are nouns as well, where
+# another one leans on them ("Runs of a schedule") or a mark follows ("Counts, named so").
+VERBS = """
+Accepts Adds Allows Appends Applies Asks Backs Becomes Begins Brings Builds Carries Chooses Cleans
+Closes Collects Compares Compiles Composes Contains Converts Creates Decides Decodes Defines Deletes
+Delivers Describes Divides Does Draws Encodes Encrypts Ensures Executes Fetches Fills Finds Follows
+Forgets Gathers Gets Gives Goes Handles Has Hears Hides Holds Implements Installs Is Joins Judges
+Keeps Knows Lays Leaves Lets Listens Loads Looks Makes Merges Obeys Offers Opens Parses Posts
+Prepares Prints Provides Publishes Puts Raises Receives Reconciles Refuses Registers Remembers
+Removes Renders Represents Restores Returns Says Seals Sees Selects Sends Serves Settles Sleeps
+Sorts Speaks Stands Starts Stores Supplies Takes Talks Tells Translates Understands Unpacks Verifies
+Waits Wakes Walks Wraps Writes
+"""
+VERBS_OR_NOUNS = """
+Acts Answers Attempts Calls Causes Changes Checks Claims Copies Counts Cuts Dumps Ends Exports
+Filters Forms Guards Imports Limits Lists Locks Logs Maps Marks Masks Measures Mounts Moves Names
+Notes Orders Parts Patches Plans Plays Queries Reads Records Reports Requests Retries Rewrites
+Routes Rules Runs Sets Shows Signals Signs Splits States Steps Stops Streams Sums Supports Switches
+Tests Tracks Transforms Tries Turns Uses Views Watches Works
+"""
+A_VERB = re.compile(
+    rf"({'|'.join(VERBS.split())})\b"
+    rf"|({'|'.join(VERBS_OR_NOUNS.split())}) "
+    r"(?!(and|as|at|between|for|from|in|of|on|outside|over|that|to|under|which|with|\w+ed)\b)"
+)
 NO_NOUNS = {"told", "said", "somebody", "whoever"}
 MOST_LINES, MOST_METHODS = 600, 25
 MOST_LINES_IN_ALL = 104_500
@@ -156,6 +181,28 @@ def test_every_module_opens_with_what_people_search_for(repository: Path) -> Non
         for name, tree in modules(repository).items()
     }
     assert {name: line for name, line in first_lines.items() if QUESTION.match(line)} == {}
+
+
+def test_modules_and_classes_are_introduced_by_what_they_are(repository: Path) -> None:
+    """But for functions, whose texts `functions describe` prints: those say what they do."""
+    described = {
+        (f"{where.partition(':')[0].replace('.', '/')}.py", where.partition(":")[2])
+        for versions in BUILTIN_FUNCTIONS.values()
+        for where in versions.values()
+    }
+    first_lines = {
+        (name, node.name if isinstance(node, ast.ClassDef) else ""): (
+            ast.get_docstring(node) or ""
+        ).partition("\n")[0]
+        for name, tree in modules(repository).items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef)
+    }
+    assert {
+        where: line
+        for where, line in first_lines.items()
+        if where not in described and A_VERB.match(line)
+    } == {}
 
 
 @pytest.mark.parametrize("folder", ["kanister_py", "tests", "e2e"])

@@ -58,7 +58,7 @@ class Way(NamedTuple):
 
 
 class Exchange:
-    """Puts requests over connections that are kept, from any thread, one at a time on each."""
+    """Connections that are kept, for requests from any thread, one at a time on each."""
 
     def __init__(self, way: Way, most_idle: int) -> None:
         parts = urlsplit(way.url)

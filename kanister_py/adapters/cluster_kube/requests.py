@@ -109,7 +109,7 @@ class _Lost(Exception):
 
 
 class Requests:
-    """Makes requests, from any thread, and repeats what is safe to repeat."""
+    """Client of an API server, for any thread, that repeats what is safe to repeat."""
 
     def __init__(self, connection: Connection, clock: Clock, timing: Timing) -> None:
         self.connection = connection

@@ -50,7 +50,7 @@ class _Described(NamedTuple):
 
 
 class Schemas:
-    """Reads a description when a kind of it is first asked for, and once more when it changed.
+    """Descriptions of kinds, read when first asked for, and once more after a change.
 
     Descriptions are large: only what was asked for is kept. One that the server does not
     give out describes nothing; that is logged once. A server that is away is no answer:

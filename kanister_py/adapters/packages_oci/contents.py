@@ -53,7 +53,7 @@ def read_project(folder: Path, target: str = "") -> Project:
 
 
 class Pip:
-    """Runs pip, which knows where packages come from; its settings count, as ever."""
+    """The program pip, which knows where packages come from; its settings count, as ever."""
 
     def __init__(self, report: Report, *, python_version: str, find_links: Sequence[str]) -> None:
         self._report = report

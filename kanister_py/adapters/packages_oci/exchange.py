@@ -36,7 +36,7 @@ class PackageNotFound(UsageError):
 
 
 class Exchange:
-    """Speaks HTTP to one registry, and to where it sends us, until its time is over.
+    """HTTP with one registry, and with the hosts it sends us to, until its time is over.
 
     The time is one for all requests together. When it is over, connections are ended
     from outside: a registry that sends a byte now and then is waited for no longer.

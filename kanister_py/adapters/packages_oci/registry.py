@@ -66,7 +66,7 @@ _LOOPBACK: Final = re.compile(r"(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?")
 
 
 class OciPackages:
-    """Reads packages from registries, and keeps what they say in a folder if given one.
+    """Packages in registries; what was read of them is kept in a folder, if one is given.
 
     Registries on this machine are spoken to without TLS, as container tools do.
     `timeout_seconds` is the patience for one answer, `read_seconds` for all that is read of
@@ -201,7 +201,7 @@ _ALL_MANIFESTS: Final = ", ".join((*INDEX_TYPES, *MANIFEST_TYPES))
 
 
 class _Session:
-    """Talks to one registry about one repository; remembers the token it was given."""
+    """Talk with one registry about one repository, and the token that the registry gave for it."""
 
     def __init__(
         self, exchange: Exchange, reference: PackageReference, logins: Sequence[RegistryLogin]

@@ -25,7 +25,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 @dataclass(slots=True, eq=False, repr=False)
 class Host:
-    """Keeps one run going: puts its key in the queue when there is something to do for it."""
+    """Host of one run: its key is in the queue whenever there is something to do for it."""
 
     key: ObjectKey
     queue: WorkQueue[ObjectKey]

@@ -61,7 +61,7 @@ class _Waiting(NamedTuple):
 
 
 class FailureNotices:
-    """Sends what runs come to, where a Schedule or Blueprint says so."""
+    """Notices of what runs come to, sent where a Schedule or Blueprint says so."""
 
     def __init__(self, tools: PartTools, receivers: NoticeReceivers) -> None:
         self._tools = tools

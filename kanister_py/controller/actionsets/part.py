@@ -37,7 +37,7 @@ _COLLECT_SECONDS: Final = 30.0
 
 
 class ActionSets:
-    """Runs ActionSets for as long as the controller leads."""
+    """ActionSets as a part of the controller, which runs them for as long as it leads."""
 
     def __init__(
         self,

@@ -64,7 +64,7 @@ class _Parsed(NamedTuple):
 
 
 class Planner:
-    """Reads ActionSets and their Blueprints. A Blueprint counts as it is when a run begins.
+    """Planner of runs, from ActionSets and from their Blueprints as they are when a run begins.
 
     Runs that begin together share one look at it: one that was taken after each of their
     ActionSets had been seen, so that nobody gets a Blueprint older than their wish.

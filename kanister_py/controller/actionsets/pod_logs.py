@@ -19,7 +19,7 @@ _UNAVAILABLE: Final = "PhaseLinesUnavailable"
 
 
 class LinesOfPods:
-    """Reads the logs of every replica: another one may have led before."""
+    """Log lines out of the logs of every replica: another one may have led before."""
 
     def __init__(self, cluster: Cluster, namespace: str = "") -> None:
         self._cluster = cluster

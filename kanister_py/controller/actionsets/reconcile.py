@@ -90,7 +90,7 @@ class Equipment(NamedTuple):
 
 
 class ActionSetReconciler:
-    """Brings ActionSets to their ends, each by looking at it as often as something changes."""
+    """Reconciler of ActionSets: a look after every change, until each has come to its end."""
 
     def __init__(self, equipment: Equipment) -> None:
         self._equipment = equipment

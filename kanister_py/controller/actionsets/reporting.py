@@ -101,7 +101,7 @@ class Tellers(NamedTuple):
 
 @dataclass(slots=True, eq=False, repr=False)
 class RunTeller:
-    """Tells of one run. It is called in order, and must not hold the run up.
+    """Reporter of one run. It is called in order, and must not hold the run up.
 
     What happens at one moment is one event: the start of an action and of its first phase,
     the end of the last phase and of the ActionSet.

@@ -51,7 +51,7 @@ _RETRY: Final = RetryRule(NO_END, 0.1, 2.0, 10.0)
 
 
 class StatusWriter:
-    """Writes the status of one ActionSet, in order, as the journal of its run.
+    """Writer of the status of one ActionSet, in order, as the journal of its run.
 
     Every write is made over exactly the version that the last one gave. Where
     another client has changed something else meanwhile, it is made over that; where

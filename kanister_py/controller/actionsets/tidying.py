@@ -32,7 +32,7 @@ _MOST_KEYS_IN_SELECTOR: Final = 40
 
 
 class Tidying:
-    """Cleans up after runs, and deletes ActionSets that nobody needs any more."""
+    """Cleaning up after runs, and the deletion of ActionSets that are needed no longer."""
 
     def __init__(
         self,

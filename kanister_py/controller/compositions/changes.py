@@ -41,7 +41,7 @@ _NOBODY: Final = FunctionRevision("", "", 0, desired_state=DesiredState.INACTIVE
 
 
 class Changes:
-    """Hears of every change that a watch brings, and puts into the queue who has to look."""
+    """Receiver of every change of a watch: it puts into the queue what has to be looked at."""
 
     def __init__(
         self,

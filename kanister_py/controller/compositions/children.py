@@ -45,7 +45,7 @@ REFUSE: Final = "Refuse"
 
 
 class Children:
-    """Writes what composite resources compose."""
+    """Composed resources, as they are written for the composite resources that compose them."""
 
     def __init__(self, part: PartTools, seen: Seen) -> None:
         self._cluster, self._tell = part.cluster, part.tell

@@ -37,7 +37,7 @@ _CONNECTION: Final = "connection.crossplane.io/v1alpha1"
 
 
 class ClaimReconciler:
-    """Keeps claims of one kind and their composite resources in step."""
+    """Reconciler of the claims of one kind, each with its composite resource."""
 
     def __init__(self, part: PartTools, kind: Kind) -> None:
         self._cluster, self._clock, self._tell = part.cluster, part.clock, part.tell

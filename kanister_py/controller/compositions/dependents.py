@@ -24,7 +24,7 @@ class Wanted(NamedTuple):
 
 
 class Tracker(Generic[Who]):
-    """Remembers who depends on which objects. What is found out again after a restart is lost."""
+    """Dependents by the objects they depend on. What is found again after a restart is not kept."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -104,7 +104,7 @@ class Tracker(Generic[Who]):
 
 
 class Gate(Generic[Who]):
-    """Lets changes through at once until there are too many; then later, but each of them."""
+    """Limit on changes: at once until there are too many; then later, but every one."""
 
     _BURST: Final = 100.0
     _REFILL: Final = 1.0

@@ -34,7 +34,7 @@ _LONGEST_HOLD_SECONDS: Final = 60.0
 
 
 class Looks:
-    """Looks at composite resources. What it knows of each is found out again after a restart."""
+    """Composite resources as they are looked at, and what is known of each until a restart."""
 
     def __init__(
         self,

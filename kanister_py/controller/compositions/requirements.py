@@ -1,4 +1,4 @@
-"""Finds what pipelines ask for in the cluster that the controller watches."""
+"""Requirements of pipelines: objects and schemas of the cluster that the controller watches."""
 
 from __future__ import annotations
 

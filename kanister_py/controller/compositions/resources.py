@@ -104,7 +104,7 @@ class Outcome(NamedTuple):
 
 
 class CompositeReconciler:
-    """Composes the resources of one kind of composite resource."""
+    """Reconciler of one kind of composite resource: it composes what they ask for."""
 
     def __init__(self, part: PartTools, world: World, kind: Kind, poll_seconds: float) -> None:
         self._part = part

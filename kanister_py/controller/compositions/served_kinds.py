@@ -33,7 +33,7 @@ class Served(NamedTuple):
 
 
 class ServedKinds:
-    """Begins to serve a kind when its definition is established, and ends with it."""
+    """Kinds that are served, from when their definitions are established until they end."""
 
     def __init__(
         self, part: PartTools, world: World, look_at: Callable[[Task], None], poll_seconds: float

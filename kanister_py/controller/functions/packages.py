@@ -120,7 +120,7 @@ class _Found(NamedTuple):
 
 
 class FunctionReconciler:
-    """Keeps the revisions of Functions."""
+    """Reconciler of Functions: the revisions that each has, and those it no longer needs."""
 
     def __init__(
         self, part: PartTools, tools: FunctionTools, settings: CompositionSettings, users: Users

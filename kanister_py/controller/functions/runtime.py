@@ -53,7 +53,7 @@ _LOOKS_AGAIN_SECONDS: Final = 10.0
 
 
 class FunctionRuntime:
-    """Runs revisions of functions."""
+    """Reconciler of revisions of functions: what runs for each, and where it answers."""
 
     def __init__(
         self,

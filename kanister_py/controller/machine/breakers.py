@@ -59,7 +59,7 @@ class _Circuit(Generic[Key]):
 
 
 class Breakers(Generic[Key]):
-    """Knows which revisions of functions answer, and who waits for one that does not.
+    """Revisions of functions that do not answer, and the composite resources that wait for them.
 
     What waits is looked at again as soon as the function answers; until then one of them is
     looked at every few seconds, whose call is the one that tries it.
@@ -182,7 +182,7 @@ class Breakers(Generic[Key]):
 
 
 class GuardedRunner(Generic[Key]):
-    """Calls functions that answer, and refuses at once to call those that do not.
+    """Runner that refuses at once to call functions that do not answer.
 
     None is called while there is no memory for what it may answer.
     """

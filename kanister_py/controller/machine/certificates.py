@@ -46,7 +46,7 @@ class Authority(NamedTuple):
 
 
 class CertificateKeeper:
-    """Keeps authorities and what they sign in the Secrets of a cluster."""
+    """Keeper of authorities and of what they sign, in the Secrets of a cluster."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ _NOTICED_FROM: Final = timedelta(seconds=5)
 
 
 class ClusterClock:
-    """Tells the API server's time as soon as that is known to be another than the machine's.
+    """The API server's time, as soon as that is known to be another than the machine's.
 
     What one replica writes of times, another one reads: how much of its timeout an attempt
     has had, and when the next one is due. What passes is measured by the machine alone.

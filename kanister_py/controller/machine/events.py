@@ -92,7 +92,7 @@ class _Happening:
 
 
 class EventPoster:
-    """Posts events from a few threads of its own: those of one object in order, others beside them.
+    """Poster of events with threads of its own: those of one object in order, others beside them.
 
     What waits is bounded, and so is what is remembered of what was posted.
     """

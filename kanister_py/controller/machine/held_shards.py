@@ -10,7 +10,7 @@ from kanister_py.core.shards import shard_of
 
 
 class HeldShards:
-    """Knows at any moment which shards are held, and whether they still are."""
+    """Shards that are held at this moment, and whether they still are."""
 
     def __init__(self, count: int, own: Leadership) -> None:
         self.count = count

@@ -109,7 +109,7 @@ class Division(NamedTuple):
 
 
 class Leadership:
-    """Tries to hold a Lease, and knows at any moment whether it does."""
+    """Hold on a Lease: the attempts at it, and whether it is held at this moment."""
 
     def __init__(self, who: Candidate, name: str, division: Division | None = None) -> None:
         self._cluster, self._clock, self._identity, self._namespace = who[:4]

@@ -74,7 +74,7 @@ class TextLines(logging.Formatter):
 
 
 class _Behind(logging.Handler):
-    """Hands records to a thread that formats and writes them: who logs waits for nobody.
+    """Log handler with a thread that formats and writes: a thread that logs waits for nothing.
 
     Without a lock, which all threads would meet at. Where the reader of the log is so slow
     that too much waits, what says nothing of trouble is left out, and counted.

@@ -20,7 +20,7 @@ LOOK_AGAIN_SECONDS: Final = 2.0
 
 
 class MemoryGate:
-    """Refuses new work when nearly all memory is in use, until a quarter is free again.
+    """Limit on new work when nearly all memory is in use, until a quarter is free again.
 
     What is under way goes on: it was begun, and to end it frees what it holds.
     """

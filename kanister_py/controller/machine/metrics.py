@@ -61,7 +61,7 @@ _Metric = TypeVar("_Metric", bound=MetricWrapperBase)
 
 
 class ControllerMetrics:
-    """Counts what the controller does. Nothing here has labels without end."""
+    """Counters of what the controller does. Nothing here has labels without end."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()

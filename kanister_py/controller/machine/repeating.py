@@ -14,7 +14,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class Repeating:
-    """Does something again and again; what goes wrong is tried the next time.
+    """Work that is done again and again; what goes wrong is tried the next time.
 
     `what` says for the log what is done. At first it waits for `first_seconds`: a process
     that starts has more urgent things to do. The work may say itself when it is due again.

@@ -22,7 +22,7 @@ class View(NamedTuple):
 
 
 class ShardLeases:
-    """Sees the Leases of all replicas that share a name, of whatever number of shards."""
+    """Leases of all replicas that share a name, of whatever number of shards."""
 
     def __init__(self, who: Candidate, name: str) -> None:
         self._who = who

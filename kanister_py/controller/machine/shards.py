@@ -59,7 +59,7 @@ class ShardTerms(NamedTuple):
 
 
 class Shards(HeldShards):
-    """Tries to hold a fair share of all shards."""
+    """Attempts to hold a fair share of all shards."""
 
     def __init__(self, who: Candidate, shards: ShardTerms | None = None) -> None:
         self.count, name, self._notes, self._patience_seconds = shards or ShardTerms()

@@ -42,7 +42,7 @@ class WebhookSettings(NamedTuple):
 
 
 class WebhookTrust:
-    """Keeps the certificate of the webhook good, and the API server trusting it."""
+    """Certificate of the webhook, kept good, and the API server's trust in it."""
 
     def __init__(
         self,

@@ -215,7 +215,7 @@ FAILED: Final = Look(has_failed=True)
 
 
 class WorkLoop(Generic[Key]):
-    """Looks at whatever is in its queue, from a number of threads.
+    """Threads that look at whatever is in a queue.
 
     A look gives what came of it, or None if it has seen to the next look by itself.
     """

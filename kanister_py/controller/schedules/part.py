@@ -70,7 +70,7 @@ class RunsSeen:
 
 
 class Schedules:
-    """Runs the schedules of a cluster for as long as the controller leads.
+    """Schedules as a part of the controller, which runs them for as long as it leads.
 
     A cluster that has no such kind, or does not let us see it, is asked again every minute.
     """

@@ -54,7 +54,7 @@ class Made(NamedTuple):
 
 
 class ScheduleReconciler:
-    """Carries out what is due. `runs_of` and `deletions_of` give what is seen of ActionSets."""
+    """Reconciler of Schedules. `runs_of` and `deletions_of` give what is seen of ActionSets."""
 
     def __init__(
         self,

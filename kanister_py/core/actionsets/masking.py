@@ -22,7 +22,7 @@ _LONGEST_IN_FORMS: Final = 16 << 10
 
 
 class Masker:
-    """Hides known secrets in texts: whole and line by line, in either case, and encoded.
+    """Masker of known secrets in texts: whole and line by line, in either case, and encoded.
 
     Encoded is what base64, JSON, URLs and hexadecimal numbers make of them, base64 also
     where they stand behind something else, as in `user:password`.

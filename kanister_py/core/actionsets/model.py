@@ -102,7 +102,7 @@ _ACTION_KEYS = (
 
 
 class _Reader(ResourceReader):
-    """Reads ActionSets."""
+    """Reader of ActionSets."""
 
     def actionset(self, value: Any, path: Path) -> ActionSet:
         data = self.mapping(value, path, _SET_KEYS)

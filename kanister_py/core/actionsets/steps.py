@@ -31,19 +31,19 @@ from kanister_py.values import NamedTuple, distinct
 
 @distinct
 class Begin(NamedTuple):
-    """Choose the version of every function, before anything else."""
+    """Choice of the version of every function, before anything else."""
 
 
 @distinct
 class Launch(NamedTuple):
-    """Find what the templates of an action see."""
+    """Search for what the templates of an action see."""
 
     action: int
 
 
 @distinct
 class StartPhase(NamedTuple):
-    """Record that an attempt starts, then let it."""
+    """Start of an attempt, which is recorded first."""
 
     place: Place
     attempt: int
@@ -51,7 +51,7 @@ class StartPhase(NamedTuple):
 
 @distinct
 class ContinuePhase(NamedTuple):
-    """Take up an attempt that was under way when its process died.
+    """Continuation of an attempt that was under way when its process died.
 
     Whether it can be taken up is for its function to say; if it cannot, the
     phase fails as interrupted.
@@ -63,14 +63,14 @@ class ContinuePhase(NamedTuple):
 
 @distinct
 class StopPhase(NamedTuple):
-    """Stop a phase at work. It ends by itself."""
+    """Stop of a phase at work. It ends by itself."""
 
     place: Place
 
 
 @distinct
 class RefusePhase(NamedTuple):
-    """Let a phase fail that never started: the ActionSet has been cancelled."""
+    """Failure of a phase that never started: the ActionSet has been cancelled."""
 
     place: Place
     reason: str = CANCELLED
@@ -87,7 +87,7 @@ class WaitForRetry(NamedTuple):
 
 @distinct
 class RenderArtifacts(NamedTuple):
-    """Render the output artifacts of an action, whose phases are all complete."""
+    """Rendering of the output artifacts of an action, whose phases are all complete."""
 
     action: int
 

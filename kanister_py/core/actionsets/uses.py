@@ -148,7 +148,7 @@ def runs_of(actionset: Mapping[str, Any]) -> Iterator[Run]:
 
 
 class Tally:
-    """Counts uses and runs as they are seen, page by page: none of them is kept."""
+    """Tally of uses and runs as they are seen, page by page: none of them is kept."""
 
     def __init__(self) -> None:
         self._functions: dict[tuple[str, str, str, str], str] = {}

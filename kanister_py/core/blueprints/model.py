@@ -251,7 +251,7 @@ def read_what_can_be_read(found: Found) -> tuple[LocatedBlueprint, list[Problem]
 
 
 class ResourceReader(Reader):
-    """Reads what the resources of our group have in common, and Blueprints."""
+    """Reader of Blueprints, and of what the resources of our group have in common."""
 
     def blueprint(self, value: Any, path: Path) -> Blueprint:
         data = self.mapping(value, path, ("apiVersion", "kind", "metadata", "actions"))

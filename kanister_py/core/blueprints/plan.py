@@ -343,7 +343,7 @@ def _origin_of(blueprint: Blueprint, name: str) -> Origin:
 
 
 class TextPlanner:
-    """Renders what can be rendered, notes what cannot, and what will fail."""
+    """Planner of texts: renders what can be rendered, notes what cannot, and what will fail."""
 
     def __init__(self, base: Path, known: Known) -> None:
         self.base = base

@@ -149,7 +149,7 @@ class _Scope(NamedTuple):
 
 
 class _Walker:
-    """Goes through the tree of a Go template and notes every way down from its data."""
+    """Walk through the tree of a Go template that notes every way down from its data."""
 
     def __init__(self, text: str) -> None:
         self._text = text

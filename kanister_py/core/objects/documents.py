@@ -217,7 +217,7 @@ class _Open:
 
 
 class _Reader:
-    """Builds nodes from the parser's events, with a bound on depth and size.
+    """Builder of nodes from the parser's events, with a bound on depth and size.
 
     No recursion: ten thousand brackets must end in an error, not in a crash.
     """

@@ -50,7 +50,7 @@ def kind_and_version(data: Mapping[str, Any]) -> str:
 
 
 class Reader:
-    """Takes plain data apart and keeps every problem, so that all are raised at once.
+    """Reader of plain data that keeps every problem, so that all are raised at once.
 
     What all resources and files of our own are read with. A field that is null is one
     that is left out.

@@ -94,7 +94,7 @@ def read_what_can_be_read(found: Found) -> tuple[list[UnknownKey], list[Problem]
 
 
 class _Reader(Reader):
-    """Reads Schedules."""
+    """Reader of Schedules."""
 
     def schedule(self, value: Any) -> Schedule | None:
         data = self.mapping(value, (), _KEYS)

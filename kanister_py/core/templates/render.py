@@ -75,7 +75,7 @@ class Origin(NamedTuple):
 
 
 class Renderer(NamedTuple):
-    """Renders texts over params, in the language of one blueprint.
+    """Renderer of texts over params, in the language of one blueprint.
 
     What it is handed of the world is `effects`. How much it may do (`limits`) holds for
     all args of a phase together, all its references, all artifacts of an action, and

@@ -15,7 +15,7 @@ _RETRY_SECONDS: Final = 1.0
 
 
 class Follower:
-    """Tells of every object as it is now, and of those that are gone, from one thread.
+    """Watch over every object as it is now, and over those that are gone, from one thread.
 
     Where the watch breaks off, it lists again: what went in between is seen as
     gone all the same. What `seen` and `gone` raise for the cluster is tried

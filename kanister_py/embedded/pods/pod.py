@@ -31,7 +31,7 @@ _DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 
 
 class PodRun:
-    """Runs one pod in a thread of its own, which alone changes and reports its status."""
+    """Run of one pod in a thread of its own, which alone changes and reports its status."""
 
     def __init__(
         self, pod: Mapping[str, Any], setup: NodeSetup, sources: PodSources, report: ReportStatus

@@ -20,7 +20,7 @@ _GET: Final = (
 
 
 class ReadinessProbe:
-    """Asks the readiness probe of one container, in a thread of its own, until stopped.
+    """Readiness probe of one container, asked in a thread of its own, until stopped.
 
     `run` runs a command in the container and is true if it ends well in time;
     `tell` takes what was found once it is sure. Without an `address`, which a

@@ -18,7 +18,7 @@ from kanister_py.ports.pods import PodSources, ReportStatus
 
 
 class ProcessPodRunner:
-    """Runs the containers of pods as processes of this machine, with your rights.
+    """Runner of pods whose containers are processes of this machine, with your rights.
 
     **It executes whatever the pods' commands say, here.** Images are ignored
     and programs are taken from this machine; a container without a command

@@ -27,7 +27,7 @@ _RESOURCES: Final = (DEPLOYMENTS, STATEFUL_SETS, REPLICA_SETS)
 
 
 class StandingPods:
-    """Runs the pods of a cluster, those of its workloads included, until closed."""
+    """Pods of a cluster, those of its workloads included, that run until this is closed."""
 
     def __init__(self, cluster: Cluster, runner: PodRunner, clock: Clock) -> None:
         self.node = ProcessNode(runner, clock)

@@ -70,7 +70,7 @@ class Claims:
 
 
 class Volumes:
-    """Lays out the volumes of a pod under a folder of its own."""
+    """Volumes of a pod, laid out under a folder of its own."""
 
     def __init__(self, folder: Path, claims: Claims, sources: PodSources) -> None:
         self._folder = folder

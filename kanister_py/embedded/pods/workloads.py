@@ -48,7 +48,7 @@ _Key = tuple[str, str, str]
 
 
 class Workloads:
-    """Makes and removes the pods of workloads until closed, as a cluster's controllers do.
+    """Controller of workloads: makes and removes their pods until closed, as a cluster's would.
 
     Level-based: each look at a workload starts from what is there. Claims are
     bound as soon as they are seen.

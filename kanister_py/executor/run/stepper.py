@@ -85,7 +85,7 @@ class Host(Protocol):
 
 
 class Stepper:
-    """Takes the steps of one run. The caller holds `lock`."""
+    """Steps of one run, taken one by one. The caller holds `lock`."""
 
     def __init__(
         self,

@@ -84,7 +84,7 @@ _BUILTINS = BUILTINS.by_name
 
 
 class Calls(Part):
-    """Makes closures that call, alone or fed by a pipeline."""
+    """Closures that call, alone or fed by a pipeline."""
 
     def chain_call(self, node: Node, args: list[Node]) -> Eval:
         feed = self.fed_chain_call(node, args, None)

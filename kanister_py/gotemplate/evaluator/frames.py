@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """Makes closures of one kind of nodes, for a definition whose parts know each other."""
+    """Maker of closures for one kind of nodes, of a definition whose parts know each other."""
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition

@@ -119,7 +119,7 @@ class Scope(Part):
 
 
 class Fields(Part):
-    """Makes closures out of chains of names."""
+    """Closures made out of chains of names."""
 
     def field(self, node: Field) -> Eval:
         names = node.names
@@ -334,7 +334,7 @@ class Origins(Part):
 
 
 class Pipelines(Part):
-    """Makes closures that give a value, out of pipelines and what stands in them."""
+    """Closures that give a value, made out of pipelines and what stands in them."""
 
     def pipe(self, pipe: Pipe) -> Eval:
         commands = pipe.commands

@@ -42,7 +42,7 @@ from kanister_py.gotemplate.values import Struct, Uint8, Value, kind_of, type_na
 
 
 class Statements(Part):
-    """Makes closures that write, out of the nodes of a block."""
+    """Closures that write, made out of the nodes of a block."""
 
     def steps(self, block: Block) -> list[Step]:
         return [self.step(node) for node in block.nodes]

@@ -37,7 +37,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 class _Encoder:
-    """Writes one value; what it has written is counted as it goes."""
+    """Encoder of one value; what it has written is counted as it goes."""
 
     def __init__(self, context: Context, *, indent: str = "", escapes_html: bool = True) -> None:
         self.context = context
@@ -207,7 +207,7 @@ _LITERALS: dict[str, Any] = {"true": True, "false": False, "null": None}
 
 
 class _Decoder:
-    """Reads one JSON text; says where it is wrong in Go's words."""
+    """Decoder of one JSON text; says where it is wrong in Go's words."""
 
     def __init__(self, text: str, context: Context) -> None:
         self.text = text

@@ -289,7 +289,7 @@ def delimited(text: str, joint: str) -> str:
 
 
 class _Delimited:
-    """Walks a text word by word; a joint is set where the kind of word says so."""
+    """Walk through a text word by word; a joint is set where the kind of word says so."""
 
     def __init__(self, text: str, joint: str) -> None:
         self.joint = joint
@@ -378,7 +378,7 @@ def _walk_capitalized(walk: _Walk) -> None:
 
 
 class _Walk:
-    """Walks a text from character to character.
+    """Walk through a text from character to character.
 
     Bytes that are no UTF-8 belong to the character behind them; at the end,
     they count as one more of the character before them.

@@ -38,7 +38,7 @@ _HEADERS: Final = encoded_headers(
 
 
 class EventStream:
-    """Sends events until the browser leaves; costs nothing while nothing happens.
+    """Stream of events until the browser leaves; costs nothing while nothing happens.
 
     Of one run where the address names it, with its lines; else of all.
     """

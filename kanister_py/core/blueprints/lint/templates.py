@@ -229,7 +229,7 @@ class ActionTexts(NamedTuple):
 
 
 class ActionReads:
-    """Holds what the texts of one action read against what will be there.
+    """Check of what the texts of one action read against what will be there.
 
     `all_phases` names the action of each phase of the Blueprint, `outputs` what the
     function of a phase declares, by action and phase.

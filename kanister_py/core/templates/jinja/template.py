@@ -81,7 +81,7 @@ _REFUSED: Mapping[type, str] = {
 
 
 class _Rewriter(NodeTransformer):
-    """Puts a counter or a scale wherever Jinja2's own sandbox has none."""
+    """Rewriter that puts a counter or a scale wherever Jinja2's own sandbox has none."""
 
     def __init__(self) -> None:
         # Text outside of loops and macros is written once, as it stands.

@@ -1,1 +1,1 @@
-"""Backs a folder of a running container up with restic."""
+"""BackupData: a folder of a running container, backed up with restic."""

@@ -1,1 +1,1 @@
-"""Backs a folder of all pods of a workload up with restic."""
+"""BackupDataAll: a folder of all pods of a workload, backed up with restic."""

@@ -1,1 +1,1 @@
-"""Measures a backup of restic."""
+"""BackupDataStats: the size of a backup of restic."""

@@ -1,1 +1,1 @@
-"""Tells whether a repository of restic can be opened."""
+"""CheckRepository: whether a repository of restic can be opened."""

@@ -1,1 +1,1 @@
-"""Backs a volume up with restic."""
+"""CopyVolumeData: a volume, backed up with restic."""

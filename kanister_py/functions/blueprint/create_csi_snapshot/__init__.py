@@ -1,1 +1,1 @@
-"""Takes a snapshot of a volume through its CSI driver."""
+"""CreateCSISnapshot: a snapshot of a volume through its CSI driver."""

@@ -1,1 +1,1 @@
-"""Makes a snapshot known that the storage already has."""
+"""CreateCSISnapshotStatic: a snapshot that the storage already has, made known to the cluster."""

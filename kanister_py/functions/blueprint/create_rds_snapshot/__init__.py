@@ -1,1 +1,1 @@
-"""Takes a snapshot of an RDS instance or an Aurora cluster."""
+"""CreateRDSSnapshot: a snapshot of an RDS instance or an Aurora cluster."""

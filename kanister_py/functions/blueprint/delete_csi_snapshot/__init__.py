@@ -1,1 +1,1 @@
-"""Deletes a CSI snapshot."""
+"""DeleteCSISnapshot: the deletion of a CSI snapshot."""

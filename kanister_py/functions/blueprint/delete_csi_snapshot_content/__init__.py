@@ -1,1 +1,1 @@
-"""Deletes what stands for a CSI snapshot in the whole cluster."""
+"""DeleteCSISnapshotContent: the deletion of what stands for a CSI snapshot in the whole cluster."""

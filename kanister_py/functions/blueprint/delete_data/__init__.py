@@ -1,1 +1,1 @@
-"""Deletes backups of restic."""
+"""DeleteData: the deletion of backups of restic."""

@@ -1,1 +1,1 @@
-"""Deletes the backups of all pods of a workload."""
+"""DeleteDataAll: the deletion of the backups of all pods of a workload."""

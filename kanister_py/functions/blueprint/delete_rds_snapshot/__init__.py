@@ -1,1 +1,1 @@
-"""Deletes a snapshot of an RDS instance or an Aurora cluster."""
+"""DeleteRDSSnapshot: the deletion of a snapshot of an RDS instance or an Aurora cluster."""

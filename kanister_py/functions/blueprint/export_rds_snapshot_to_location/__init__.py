@@ -1,1 +1,1 @@
-"""Writes a PostgreSQL snapshot of RDS into the store of a Profile."""
+"""ExportRDSSnapshotToLocation: a PostgreSQL snapshot of RDS, dumped into the store of a Profile."""

@@ -1,1 +1,1 @@
-"""Sends an HTTP request."""
+"""HTTPRequest: a request over HTTP, and parts of its answer."""

@@ -1,1 +1,1 @@
-"""Runs a command in a container that is there."""
+"""KubeExec: a command in a container that is there."""

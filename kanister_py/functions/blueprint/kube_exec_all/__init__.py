@@ -1,1 +1,1 @@
-"""Runs a command in many containers at once."""
+"""KubeExecAll: a command in many containers at once."""

@@ -1,1 +1,1 @@
-"""Creates, deletes and patches objects of the cluster."""
+"""KubeOps: objects of the cluster, created, deleted or patched."""

@@ -1,1 +1,1 @@
-"""Runs a command in a pod of its own."""
+"""KubeTask: a command in a pod of its own."""

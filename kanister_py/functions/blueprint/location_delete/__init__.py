@@ -1,1 +1,1 @@
-"""Deletes objects of the Profile's store."""
+"""LocationDelete: the deletion of objects of the Profile's store."""

@@ -1,1 +1,1 @@
-"""Runs two commands side by side in one pod."""
+"""MultiContainerRun: two commands side by side in one pod."""

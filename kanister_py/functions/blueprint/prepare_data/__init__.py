@@ -1,1 +1,1 @@
-"""Runs a command in a pod that has volumes mounted."""
+"""PrepareData: a command in a pod that has volumes mounted."""

@@ -1,1 +1,1 @@
-"""Makes a volume out of a CSI snapshot."""
+"""RestoreCSISnapshot: a volume made out of a CSI snapshot."""

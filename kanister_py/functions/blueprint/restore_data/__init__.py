@@ -1,1 +1,1 @@
-"""Restores a backup into volumes."""
+"""RestoreData: a backup, restored into volumes."""

@@ -1,1 +1,1 @@
-"""Restores backups into the volumes of all pods of a workload."""
+"""RestoreDataAll: backups, restored into the volumes of all pods of a workload."""

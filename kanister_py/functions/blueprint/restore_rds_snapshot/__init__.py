@@ -1,1 +1,1 @@
-"""Restores an RDS instance or an Aurora cluster from a snapshot."""
+"""RestoreRDSSnapshot: an RDS instance or an Aurora cluster, restored from a snapshot."""

@@ -1,1 +1,1 @@
-"""Sets how many replicas a workload has."""
+"""ScaleWorkload: the number of replicas of a workload."""

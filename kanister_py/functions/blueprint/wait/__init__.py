@@ -1,1 +1,1 @@
-"""Waits until objects of the cluster are as a blueprint wants them."""
+"""Wait: a wait for objects of the cluster to be as conditions of a blueprint say."""

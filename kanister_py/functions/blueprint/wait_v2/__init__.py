@@ -1,1 +1,1 @@
-"""Waits until objects of the cluster are as templates over them say."""
+"""WaitV2: a wait for objects of the cluster to be as templates over them say."""

@@ -1,1 +1,1 @@
-"""Says of composed resources whether they are ready."""
+"""Auto-ready: whether composed resources are ready."""

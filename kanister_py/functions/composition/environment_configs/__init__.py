@@ -1,1 +1,1 @@
-"""Merges EnvironmentConfigs into the environment of a composition."""
+"""Environment configs: EnvironmentConfigs merged into the environment of a composition."""

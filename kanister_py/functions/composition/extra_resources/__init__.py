@@ -1,1 +1,1 @@
-"""Fetches resources and puts them into the context."""
+"""Extra resources: resources of the cluster, fetched and put into the context."""

@@ -1,1 +1,1 @@
-"""Composes resources with Go templates."""
+"""Go templating: resources composed with Go templates."""

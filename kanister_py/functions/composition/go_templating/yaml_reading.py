@@ -109,7 +109,7 @@ def _where(error: yaml.MarkedYAMLError) -> str:
 
 
 class _Composer:
-    """Makes nodes of the events of a document; what comes after it is never looked at."""
+    """Composer of nodes from the events of a document; what comes after it is never looked at."""
 
     def __init__(self, text: str) -> None:
         self._events: Iterator[Any] = yaml.parse(to_bytes(text), Loader=_EVENTS)
@@ -153,7 +153,7 @@ class _Composer:
 
 
 class _Reading:
-    """Makes values of nodes; keys that stand twice are gathered, and refused at the end."""
+    """Values of nodes; keys that stand twice are gathered, and refused at the end."""
 
     def __init__(self, spend: Callable[[int], None]) -> None:
         self._spend = spend

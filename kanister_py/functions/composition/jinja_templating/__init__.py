@@ -1,1 +1,1 @@
-"""Composes resources with Jinja2 templates."""
+"""Jinja templating: resources composed with Jinja2 templates."""

@@ -28,7 +28,7 @@ def templating_fields(api_version: str, kind: str, **more: Field) -> Fields:
 
 
 class Templating(AnsweringFunction):
-    """Compose resources with a template that is given the request."""
+    """Composition of resources with a template that is given the request."""
 
     words: ClassVar[Vocabulary]
     is_strict: ClassVar = False
