@@ -131,7 +131,7 @@ def _converse(
 ) -> Ended:
     assert process.stdin and process.stdout and process.stderr  # noqa: PT018 - one fact of pipes
     until = time.monotonic() + seconds
-    unsaid = memoryview(given)
+    unwritten = memoryview(given)
     out, err = bytearray(), bytearray()
     with selectors.DefaultSelector() as selector:
         # Both ends of a pipe may be full at once: writing must not keep us from reading.
@@ -148,8 +148,8 @@ def _converse(
                 return Ended(0, b"", bytes(err), "time")
             for key, _ in ready:
                 if key.fileobj is process.stdin:
-                    unsaid = unsaid[_written(key.fd, unsaid) :]
-                    if not unsaid:
+                    unwritten = unwritten[_written(key.fd, unwritten) :]
+                    if not unwritten:
                         selector.unregister(process.stdin)
                         process.stdin.close()
                     continue
@@ -169,14 +169,14 @@ def _converse(
     return Ended(code, bytes(out), bytes(err))
 
 
-def _written(pipe: int, unsaid: memoryview) -> int:
+def _written(pipe: int, unwritten: memoryview) -> int:
     try:
-        return os.write(pipe, unsaid)
+        return os.write(pipe, unwritten)
     except BlockingIOError:
         return 0
     except BrokenPipeError:
         # A program need not read what it does not want to know.
-        return len(unsaid)
+        return len(unwritten)
 
 
 def _marks(text: bytes) -> int:

@@ -190,14 +190,14 @@ class Controller:
     def _run(self) -> None:
         settings = self.settings
 
-        def until_nobody_composes(lease: str) -> None:
+        def wait_for_composer(lease: str) -> None:
             stopped = (self._changed, lambda: self._is_stopping)
             await_composer(self._outer, self._clock, settings.home, lease, *stopped)
 
         if settings.refuses_neighbours and settings.runs_actionsets:
             self._patiently(self._refuse_neighbours)
         if settings.composes and settings.runs_actionsets:
-            until_nobody_composes(COMPOSING_LEASE_NAME)
+            wait_for_composer(COMPOSING_LEASE_NAME)
         shares = settings.shards > 1
         if not self._shards.join(is_patient=settings.stands_by or shares):
             return
@@ -205,7 +205,7 @@ class Controller:
             _LOG.info("Leads as %s", settings.identity)
         self._shards.keep(self._lose)
         if settings.composes and not settings.runs_actionsets:
-            until_nobody_composes(LEASE_NAME)
+            wait_for_composer(LEASE_NAME)
             if self._is_stopping:
                 return
         if settings.is_paused:

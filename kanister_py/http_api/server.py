@@ -1,4 +1,4 @@
-"""Server of the endpoint: quiet, and patient with nobody who asks for nothing."""
+"""Server of the endpoint: connections on which no request comes are closed after a while."""
 
 from __future__ import annotations
 

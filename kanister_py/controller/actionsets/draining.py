@@ -36,7 +36,7 @@ class Drain:
         all_know = reconciler.drain()
         while self._seconds < self._most_seconds and still_leads():
             # Counted after that: what knows of it starts no phase any more.
-            is_at_work = reconciler.at_work.untouchable or reconciler.has_untold_ends
+            is_at_work = reconciler.at_work.untouchable or reconciler.has_unreported_ends
             if all_know and not is_at_work:
                 break
             with changed:

@@ -1,4 +1,4 @@
-"""Failure notices on their way: found out for whom they are, delivered, tried again.
+"""Failure notices on their way: their receivers are found, and sending is tried again.
 
 No run waits for any of it. Each place that notices may go to has a queue and a thread of its
 own: one that hangs holds up none of the others.

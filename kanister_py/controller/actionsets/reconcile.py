@@ -453,7 +453,7 @@ class ActionSetReconciler:
         return AtWork(sum(each.phases for each in found), sum(each.untouchable for each in found))
 
     @property
-    def has_untold_ends(self) -> bool:
+    def has_unreported_ends(self) -> bool:
         """Whether runs have come to an end that is still being reported."""
         with self._lock:
             return any(each.run.status.is_final for each in self._active.values())

@@ -181,8 +181,8 @@ def _reference_of(obj: Data) -> dict[str, str]:
     return {**reference, "namespace": namespace_of(obj)}
 
 
-def is_somebodys(obj: Data, uid: str) -> bool:
-    """Say whether an object is a composed one, be it another controller's; not just any object."""
+def is_composed(obj: Data, uid: str) -> bool:
+    """Say whether an object was composed, or adopted for `uid`, or has another controller."""
     mark = annotations_of(obj).get(ADOPTED)
     if mark:
         return bool(mark == uid)

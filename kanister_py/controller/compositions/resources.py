@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from kanister_py.controller.compositions.children import ADOPT, Children, is_somebodys
+from kanister_py.controller.compositions.children import ADOPT, Children, is_composed
 from kanister_py.controller.compositions.one_pass import (
     Dependencies,
     Pass,
@@ -256,7 +256,7 @@ class CompositeReconciler:
             if run.metadata.get("namespace"):
                 reference["namespace"] = run.metadata["namespace"]
             live = self._world.seen.find(reference)
-            if live is not None and is_somebodys(live, run.metadata["uid"]):
+            if live is not None and is_composed(live, run.metadata["uid"]):
                 objects.append(live)
         return objects
 

@@ -1,8 +1,8 @@
-"""Functions and their revisions: which package is meant, who is active, who goes.
+"""Functions: the package that each means, its active revisions, and those to be deleted.
 
 One pass reads the Function and its revisions, asks the registry which package is meant
-now, and writes what differs: the revision of that package, who is active, who goes, and
-the conditions of the Function.
+now, and writes what differs: the revision of that package, which revisions are active,
+which are deleted, and the conditions of the Function.
 """
 
 from __future__ import annotations

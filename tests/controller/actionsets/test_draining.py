@@ -14,7 +14,7 @@ from tests.fake_clock import FakeClock
 class Writing:
     """A reconciler with one run, which writes for some time the start of a phase."""
 
-    has_untold_ends = False
+    has_unreported_ends = False
 
     def __init__(self, looks: int) -> None:
         self._looks_left = looks

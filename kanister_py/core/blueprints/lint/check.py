@@ -1,4 +1,4 @@
-"""Lint: everything there is to say about files with Blueprints and ActionSets."""
+"""Lint: all findings about files with Blueprints and ActionSets."""
 
 from __future__ import annotations
 
