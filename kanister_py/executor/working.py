@@ -39,7 +39,7 @@ class Ticket:
 
 
 class _Slots:
-    """Free slots, and the lines for them: of jobs that woke up, and of new ones."""
+    """Free slots, and the queues for them: of jobs that woke up, and of new ones."""
 
     def __init__(self, free: int) -> None:
         self.free = free
@@ -85,7 +85,7 @@ class Workers:
 
     @property
     def waking(self) -> int:
-        """How many jobs have woken up and stand in line for a slot."""
+        """How many jobs have woken up and are queued for a slot."""
         with self.slots.lock:
             return len(self.slots.waking)
 
@@ -145,7 +145,7 @@ class Workers:
             return self._seat_next()
 
     def _seat_next(self) -> Ticket | None:
-        """Give a free slot to the next in line that has room; a new job is to be started."""
+        """Give a free slot to the next in a queue that has room; a new job is to be started."""
         for at, (woken, turn) in enumerate(self.slots.waking):
             if not woken.is_given_up and woken.has_room:
                 del self.slots.waking[at]

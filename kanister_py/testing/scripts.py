@@ -66,8 +66,8 @@ Reply: TypeAlias = Answer | Callable[[Command], Answer]
 
 
 @dataclass(slots=True)
-class _Line:
-    """One line of a script: which commands it is about, and what becomes of them."""
+class _Row:
+    """Row of a script: which commands it is about, and what becomes of them."""
 
     pattern: re.Pattern[str]
     reply: Reply
@@ -76,29 +76,29 @@ class _Line:
 
 
 class Script:
-    """What commands answer. The first line that fits a command and is not used up counts."""
+    """What commands answer. The first row that fits a command and is not used up counts."""
 
     def __init__(self) -> None:
-        self._lines: list[_Line] = []
+        self._rows: list[_Row] = []
         self._lock = Lock()
         self.otherwise: Reply = _not_scripted
 
     def add(self, pattern: str, reply: Reply, times: int | None = None) -> None:
         """Say what commands answer in whose text the regular expression is found."""
-        self._lines.append(_Line(re.compile(pattern, re.DOTALL), reply, times))
+        self._rows.append(_Row(re.compile(pattern, re.DOTALL), reply, times))
 
     def answer(self, command: Command) -> Answer:
-        """Say what a command answers, and use up the line that says so."""
+        """Say what a command answers, and use up the row that says so."""
         with self._lock:
             reply = self._find(command)
         return reply if isinstance(reply, Answer) else reply(command)
 
     def _find(self, command: Command) -> Reply:
-        for line in self._lines:
-            if line.left != 0 and line.pattern.search(command.text):
-                if line.left is not None:
-                    line.left -= 1
-                return line.reply
+        for row in self._rows:
+            if row.left != 0 and row.pattern.search(command.text):
+                if row.left is not None:
+                    row.left -= 1
+                return row.reply
         return self.otherwise
 
 

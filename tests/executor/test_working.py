@@ -11,7 +11,7 @@ PATIENCE_SECONDS = 180.0
 
 
 def until_one_wakes(workers: Workers) -> None:
-    """Wait until a thread stands in line for a slot."""
+    """Wait until a thread is queued for a slot."""
     until = time.monotonic() + PATIENCE_SECONDS
     while not workers.waking:
         assert time.monotonic() < until

@@ -62,7 +62,7 @@ def parse_limit(text: str) -> Limit:
     )
 
 
-class Line(NamedTuple):
+class Queue(NamedTuple):
     """What only so many may hold at a time."""
 
     namespace: str
@@ -75,22 +75,22 @@ class Line(NamedTuple):
         return f"Waits for room (limit {self.name})"
 
 
-Lines: TypeAlias = tuple[Line, ...]
+Queues: TypeAlias = tuple[Queue, ...]
 
 
-def lines_of(
+def queues_of(
     key: ObjectKey,
     concurrency_key: str,
     limits: Iterable[Limit],
     actions: Iterable[tuple[str, str, str]],
-) -> Lines:
-    """Say in which lines an ActionSet stands; an action is a namespace, a Blueprint, a name."""
-    own = (Line(key.namespace, concurrency_key),) if concurrency_key else ()
+) -> Queues:
+    """Name the queues of an ActionSet; an action is a namespace, a Blueprint, a name."""
+    own = (Queue(key.namespace, concurrency_key),) if concurrency_key else ()
     asked = tuple(actions)
     return (
         *own,
         *(
-            Line("", str(limit), limit.at_once)
+            Queue("", str(limit), limit.at_once)
             for limit in limits
             if any(limit.means(*each) for each in asked)
         ),
@@ -98,7 +98,7 @@ def lines_of(
 
 
 class _Place(NamedTuple):
-    """Place in a line: what is at work first, then by age."""
+    """Place in a queue: what is at work first, then by age."""
 
     is_waiting: bool
     since: datetime
@@ -106,23 +106,23 @@ class _Place(NamedTuple):
 
 
 class Concurrency:
-    """All lines, with the runs in them. What left the cluster has to be let go.
+    """All queues, with the runs in them. What left the cluster has to be let go.
 
-    One order holds in all lines: the first of those that wait waits only for some that
+    One order holds in all queues: the first of those that wait waits only for some that
     are at work, so there is always one that goes on.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._places: dict[Line, dict[ObjectKey, _Place]] = {}
-        self._lines_of: dict[ObjectKey, Lines] = {}
+        self._places: dict[Queue, dict[ObjectKey, _Place]] = {}
+        self._queues_of: dict[ObjectKey, Queues] = {}
         self._arrivals = 0
 
-    def stand(self, key: ObjectKey, lines: Lines, since: datetime, *, is_waiting: bool) -> None:
-        """Put a run into lines, where its age puts it."""
+    def stand(self, key: ObjectKey, queues: Queues, since: datetime, *, is_waiting: bool) -> None:
+        """Put a run into queues, where its age puts it."""
         with self._lock:
             before = self._place_of(key)
-            if self._lines_of.get(key, lines) != lines:
+            if self._queues_of.get(key, queues) != queues:
                 self._leave(key)
             if before is not None:
                 # Who has begun to work does not go back to waiting.
@@ -130,43 +130,43 @@ class Concurrency:
             else:
                 self._arrivals += 1
                 place = _Place(is_waiting, since, self._arrivals)
-            for line in lines:
-                self._places.setdefault(line, {})[key] = place
-            self._lines_of[key] = lines
+            for queue in queues:
+                self._places.setdefault(queue, {})[key] = place
+            self._queues_of[key] = queues
 
     def _place_of(self, key: ObjectKey) -> _Place | None:
-        return next((self._places[line][key] for line in self._lines_of.get(key, ())), None)
+        return next((self._places[queue][key] for queue in self._queues_of.get(key, ())), None)
 
-    def waits_in(self, key: ObjectKey) -> tuple[Line, ObjectKey] | None:
-        """Say in which line a run waits, and which stands right before; None on its turn."""
+    def waits_in(self, key: ObjectKey) -> tuple[Queue, ObjectKey] | None:
+        """Say in which queue a run waits, and which stands right before; None on its turn."""
         with self._lock:
-            for line in self._lines_of.get(key, ()):
-                places = self._places[line]
+            for queue in self._queues_of.get(key, ()):
+                places = self._places[queue]
                 mine = places[key]
                 ahead = [other for other, place in places.items() if place < mine]
-                if len(ahead) >= line.at_once:
-                    return line, max(ahead, key=places.__getitem__)
+                if len(ahead) >= queue.at_once:
+                    return queue, max(ahead, key=places.__getitem__)
         return None
 
     def leave(self, key: ObjectKey) -> list[ObjectKey]:
         """Let a run go, and say for which ones it is not as it was."""
-        if key not in self._lines_of:
+        if key not in self._queues_of:
             return []
         with self._lock:
             return self._leave(key)
 
     def _leave(self, key: ObjectKey) -> list[ObjectKey]:
         moved: dict[ObjectKey, None] = {}
-        for line in self._lines_of.pop(key, ()):
-            places = self._places[line]
+        for queue in self._queues_of.pop(key, ()):
+            places = self._places[queue]
             mine = places.pop(key)
             if not places:
-                del self._places[line]
+                del self._places[queue]
                 continue
             behind = (other for other, place in places.items() if place > mine)
             following = min(behind, key=places.__getitem__, default=None)
             if following is not None:
                 moved[following] = None
-            first = nsmallest(line.at_once, places.items(), key=itemgetter(1))
+            first = nsmallest(queue.at_once, places.items(), key=itemgetter(1))
             moved |= {other: None for other, place in first if place.is_waiting}
         return list(moved)

@@ -21,7 +21,7 @@ from threading import Lock
 from typing import Any, Final
 
 from kanister_py.controller.actionsets.active_run import ActiveRun, Host
-from kanister_py.controller.actionsets.concurrency import Concurrency, Lines, lines_of
+from kanister_py.controller.actionsets.concurrency import Concurrency, Queues, queues_of
 from kanister_py.controller.actionsets.planner import Planned, Planner
 from kanister_py.controller.actionsets.projection import (
     Ended,
@@ -105,9 +105,9 @@ class ActionSetReconciler:
         """Hear that an ActionSet is another than before. Decides only who has to look."""
         concurrency = self._equipment.concurrency
         if isinstance(new, Live):
-            lines = _lines_of(self._equipment, key, new)
-            if lines and not (new.is_pending and new.is_suspended):
-                concurrency.stand(key, lines, new.created_at, is_waiting=new.is_pending)
+            queues = _queues_of(self._equipment, key, new)
+            if queues and not (new.is_pending and new.is_suspended):
+                concurrency.stand(key, queues, new.created_at, is_waiting=new.is_pending)
             with self._lock:
                 active = self._active.get(key)
             # Most of what is seen of a run it has done itself.
@@ -338,26 +338,26 @@ class ActionSetReconciler:
     def _waits(self, key: ObjectKey, kept: Live, writer: StatusWriter, planned: Planned) -> bool:
         """Say whether an ActionSet has to wait for others, and tell for which."""
         if kept.is_deleted or kept.is_suspended:
-            # It holds nobody up, and is put in line when it goes on.
+            # It holds nobody up, and is put into its queues when it goes on.
             return False
         equipment = self._equipment
         if why := equipment.tools.memory.why_refused():
             self._tell_waiting(writer, planned, "MemoryShort", why)
             equipment.queue.add_later(key, LOOK_AGAIN_SECONDS)
             return True
-        lines = _lines_of(self._equipment, key, kept)
-        if not lines:
+        queues = _queues_of(self._equipment, key, kept)
+        if not queues:
             return False
         if not equipment.store.has_synced:
             equipment.queue.add_later(key, _LOOK_AGAIN_SECONDS / 4)
             return True
         waits = equipment.concurrency.waits_in(key)
         if waits is None:
-            equipment.concurrency.stand(key, lines, kept.created_at, is_waiting=False)
+            equipment.concurrency.stand(key, queues, kept.created_at, is_waiting=False)
             return _has_gone(equipment, key, kept)
-        line, before = waits
-        reason = "ConcurrencyKey" if line.namespace else "Limit"
-        self._tell_waiting(writer, planned, reason, line.why_waiting(before))
+        queue, before = waits
+        reason = "ConcurrencyKey" if queue.namespace else "Limit"
+        self._tell_waiting(writer, planned, reason, queue.why_waiting(before))
         return True
 
     def _tell_waiting(
@@ -476,7 +476,7 @@ def _writer(equipment: Equipment, key: ObjectKey, obj: KubeObject) -> StatusWrit
 def _has_gone(equipment: Equipment, key: ObjectKey, kept: Live) -> bool:
     """Say whether an ActionSet went while it was looked at, and let its followers go on.
 
-    Asked once it stands in its lines: what goes later leaves them by itself.
+    Asked once it stands in its queues: what goes later leaves them by itself.
     """
     now = equipment.store.get(key)
     if isinstance(now, Live):
@@ -486,11 +486,11 @@ def _has_gone(equipment: Equipment, key: ObjectKey, kept: Live) -> bool:
     return True
 
 
-def _lines_of(equipment: Equipment, key: ObjectKey, kept: Live) -> Lines:
+def _queues_of(equipment: Equipment, key: ObjectKey, kept: Live) -> Queues:
     limits = equipment.settings.limits
     if not limits and not kept.concurrency_key:
         return ()
-    return lines_of(key, kept.concurrency_key, limits, actions_of(kept) if limits else ())
+    return queues_of(key, kept.concurrency_key, limits, actions_of(kept) if limits else ())
 
 
 def _interrupted(status: Status, message: str, error: KanisterError, now: datetime) -> Status:

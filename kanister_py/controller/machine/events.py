@@ -29,7 +29,7 @@ WARNING: Final = "Warning"
 _LONGEST_MESSAGE: Final = 1024
 _LONGEST_REASON: Final = 128
 _THREADS: Final = 4
-_MOST_IN_LINE: Final = 2000
+_MOST_QUEUED: Final = 2000
 _MOST_REMEMBERED: Final = 1000
 
 
@@ -134,25 +134,25 @@ class EventPoster:
                 waiting.count += 1
                 waiting.last = now
                 return
-            if len(self._waiting) >= _MOST_IN_LINE:
+            if len(self._waiting) >= _MOST_QUEUED:
                 oldest, _ = self._waiting.popitem(last=False)
-                self._line_of(oldest.uid).popleft()
+                self._queue_of(oldest.uid).popleft()
                 self._on_dropped()
             self._waiting[news] = _Happening(subject, news, now, now)
-            self._line_of(news.uid).append(news)
+            self._queue_of(news.uid).append(news)
             # One thread is enough, and who posts events of this object comes back for it.
             self._due.notify()
             if self._started < min(self._threads, len(self._of) + len(self._busy)):
                 self._started += 1
                 Thread(target=self._run, name="events", daemon=True).start()
 
-    def _line_of(self, uid: str) -> deque[_News]:
+    def _queue_of(self, uid: str) -> deque[_News]:
         """Give what waits of an object, the oldest first."""
         busy = self._busy.get(uid)
         return self._of.setdefault(uid, deque()) if busy is None else busy
 
     def close(self, timeout_seconds: float = 0.0) -> None:
-        """Post what is in line, as far as time allows, and nothing after that."""
+        """Post what is queued, as far as time allows, and nothing after that."""
         until = self._clock.monotonic() + timeout_seconds
         with self._due:
             while self._waiting or self._busy:
@@ -187,18 +187,18 @@ class EventPoster:
         with self._due:
             while not self._is_closed:
                 while self._of:
-                    uid, line = self._of.popitem(last=False)
-                    if line:
-                        self._busy[uid] = line
-                        return self._waiting.pop(line.popleft())
+                    uid, queue = self._of.popitem(last=False)
+                    if queue:
+                        self._busy[uid] = queue
+                        return self._waiting.pop(queue.popleft())
                 self._clock.wait(self._due)
         return None
 
     def _put_down(self, uid: str) -> None:
         with self._due:
-            line = self._busy.pop(uid)
-            if line and not self._is_closed:
-                self._of[uid] = line
+            queue = self._busy.pop(uid)
+            if queue and not self._is_closed:
+                self._of[uid] = queue
             self._posted.notify_all()
 
     def _send(self, happening: _Happening) -> None:

@@ -43,9 +43,9 @@ class WorkQueue(Generic[Key]):
         self._alarms = alarms
         self._groups_of = groups_of
         self._changed = Condition()
-        self._line: deque[Key] = deque()
+        self._ready: deque[Key] = deque()
         self._waiting: dict[Key, float] = {}
-        """All that wait, in line or behind their group, and since when."""
+        """All that wait, ready or behind their group, and since when."""
         self._parked: dict[Hashable, deque[Key]] = defaultdict(deque)
         self._groups: dict[Key, Groups] = {}
         """Groups of those that wait, as found when their turn came first. They stay: a key that
@@ -63,7 +63,7 @@ class WorkQueue(Generic[Key]):
                 return
             self._waiting[key] = self._clock.monotonic()
             if key not in self._in_hand:
-                self._line.append(key)
+                self._ready.append(key)
                 self._changed.notify()
 
     def add_later(self, key: Key, seconds: float) -> None:
@@ -98,7 +98,7 @@ class WorkQueue(Generic[Key]):
             self._failures.pop(key, None)
 
     def drop(self, key: Key) -> None:
-        """Forget a key whose object is gone; one that waits in line is still looked at."""
+        """Forget a key whose object is gone; one that waits is still looked at."""
         with self._changed:
             self._failures.pop(key, None)
             later = self._later.pop(key, None)
@@ -109,8 +109,8 @@ class WorkQueue(Generic[Key]):
         """Wait for a key, and take it in hand; None once the queue is closed."""
         with self._changed:
             while not self._is_closed:
-                while self._line:
-                    key = self._line.popleft()
+                while self._ready:
+                    key = self._ready.popleft()
                     groups = self._groups.get(key)
                     if groups is None:
                         groups = () if self._groups_of is None else self._groups_of(key)
@@ -145,11 +145,11 @@ class WorkQueue(Generic[Key]):
                     del self._busy[group]
                 self._let_up(group, most)
             if key in self._waiting and not self._is_closed:
-                self._line.append(key)
+                self._ready.append(key)
                 self._changed.notify()
 
     def _let_up(self, group: Hashable, most: int) -> None:
-        """Put the first that waits for a group back in line, unless another group holds it up."""
+        """Make the first that waits for a group ready, unless another group holds it up."""
         if self._busy.get(group, 0) >= most:
             return
         parked = self._parked.pop(group, None)
@@ -157,7 +157,7 @@ class WorkQueue(Generic[Key]):
             key = parked.popleft()
             others = [each for each in self._groups[key] if each[0] != group]
             if not self._park(key, others):
-                self._line.appendleft(key)
+                self._ready.appendleft(key)
                 self._changed.notify()
                 break
         if parked:
@@ -167,7 +167,7 @@ class WorkQueue(Generic[Key]):
         """Give out nothing any more."""
         with self._changed:
             self._is_closed = True
-            self._line.clear()
+            self._ready.clear()
             self._parked.clear()
             self._waiting.clear()
             for alarm in self._later.values():

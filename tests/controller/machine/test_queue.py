@@ -31,7 +31,7 @@ def queue_of(most: int, clock: FakeClock | None = None) -> WorkQueue[Key]:
 def taken(queue: WorkQueue[Key]) -> list[Key]:
     """Take all that can be had at this moment."""
     found = []
-    while queue._line:
+    while queue._ready:
         key = _take_now(queue)
         if key is None:
             break
@@ -153,7 +153,7 @@ def test_every_key_comes_in_the_end_and_no_group_has_more_than_its_share(
     assert not queue._busy
 
 
-@pytest.mark.parametrize("where", ["in line", "behind its group"])
+@pytest.mark.parametrize("where", ["ready", "behind its group"])
 def test_what_is_added_twice_comes_once(where: str) -> None:
     queue = queue_of(1)
     first, second = ("one", "a", 1), ("one", "a", 2)
