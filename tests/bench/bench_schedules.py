@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -11,7 +10,7 @@ from typing import Any
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
-from tests.bench.bench_controller import SPACE, Process, Stage, client_of
+from tests.bench.bench_controller import SPACE, Process, Stage, staged_rows
 from tests.bench.measure import Row
 from tests.core.schedules.schedules import schedule
 
@@ -24,17 +23,7 @@ _PATIENCE_SECONDS = 600.0
 
 
 def rows() -> list[Row]:
-    from e2e.cluster.programs import BuildFailed, GoMissing, find_programs
-    from e2e.cluster.standing import standing_cluster
-
-    try:
-        programs = find_programs()
-    except (GoMissing, BuildFailed) as error:
-        print(f"NOTHING IS MEASURED ON A REAL API SERVER: {error}", file=sys.stderr)
-        return [Row("skipped", str(error), "the programs of e2e/")]
-    with standing_cluster(programs, has_node=False) as server, client_of(server) as cluster:
-        stage = Stage(cluster, server.kubeconfig)
-        return [*_starts(stage), *_rest(stage)]
+    return staged_rows(_starts, _rest)
 
 
 def _starts(stage: Stage) -> list[Row]:

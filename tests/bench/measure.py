@@ -5,11 +5,14 @@ Against a peer in the same run: what counts is the ratio.
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+
+_MOST = 1.1
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,25 @@ def _seconds(call: Callable[[], object]) -> float:
     start = time.perf_counter()
     call()
     return time.perf_counter() - start
+
+
+def exponent(points: Sequence[tuple[float, float]]) -> float:
+    """Fit `b` of `time = a * work ** b` to points of work and time."""
+    logs = [(math.log(work), math.log(seconds)) for work, seconds in points]
+    middle_x = sum(x for x, _ in logs) / len(logs)
+    middle_y = sum(y for _, y in logs) / len(logs)
+    over = sum((x - middle_x) * (y - middle_y) for x, y in logs)
+    return over / sum((x - middle_x) ** 2 for x, _ in logs)
+
+
+def growth_row(name: str, points: Sequence[tuple[float, float]], unit: str) -> Row:
+    """Say how time grows with work; a unit that ends in `each` is of one piece of work."""
+    grows = exponent(points)
+    first, last = points[0], points[-1]
+    each = unit.endswith("each")
+    costs = [seconds * 1000 / (work if each else 1) for work, seconds in (first, last)]
+    what = f"{name}, {first[0]:,.0f} to {last[0]:,.0f}: {costs[0]:.2f} to {costs[1]:.2f} {unit}"
+    return Row(what, f"exponent {grows:.2f}", f"<= {_MOST}", grows <= _MOST)
 
 
 def rows_of(measures: Mapping[str, Callable[[], Iterable[Row]]]) -> list[Row]:

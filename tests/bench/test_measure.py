@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +29,18 @@ def test_a_measure_that_fails_is_a_row_and_all_others_are_there(
     assert found == [begun, failed, memory]
     assert not print_table("Growth", found)
     assert "the controller ended with 75" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["controller", "composites", "schedules"])
+def test_a_bench_whose_programs_are_missing_says_so_and_fails(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench", name],
+        env={"PATH": "", "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "MISS" in done.stdout
+    assert "Go" in done.stdout
