@@ -20,11 +20,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.bench.measure import Row
+from tests.bench.bench_controller import request_row, requests_of, requests_through
+from tests.bench.measure import Row, growth_row
 
 TITLE = "Composite resources on a real API server"
 
-_LONE, _BATCH, _MANY = 50, 200, 1000
+_LONE, _BATCH, _MANY, _MOST = 50, 200, 1000, 5000
+_COUNTED, _MOST_REQUESTS = 10, 7
+_REST_SECONDS = 30
+_TICK_SECONDS = 0.01
 _PAUSE_SECONDS = 0.5
 _THREADS = 16
 _THINGS = "/apis/example.org/v1alpha1/namespaces/default/xthings"
@@ -32,54 +36,45 @@ _CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 _CLAIMS = "/apis/example.org/v1alpha1/namespaces/default/stores"
 _CLAIMED = "/apis/example.org/v1alpha1/xstores"
 _EVENTS = "/api/v1/events"
-_PATIENCE_SECONDS = 300.0
+_PATIENCE_SECONDS = 600.0
+_FUNCTIONS = ("function-patch-and-transform", "function-auto-ready")
+_COMPOSITIONS = "/apis/apiextensions.crossplane.io/v1/compositions"
+_SERVING = re.compile(rb"Serving .*:(\d+) ")
 
 
-def rows() -> list[Row]:
+def rows() -> Iterator[Row]:
     from e2e.cluster.local import LocalCluster
-    from e2e.cluster.programs import GoMissing, find_programs
+    from e2e.cluster.programs import find_programs
     from e2e.cluster.standing import own_folder
 
-    try:
-        programs = find_programs("")
-    except GoMissing as error:
-        print(f"NOTHING IS MEASURED: {error}", file=sys.stderr)
-        return []
+    programs = find_programs()
     with own_folder() as folder, LocalCluster(programs, folder) as cluster, ExitStack() as stack:
         bench = _Bench(cluster, Path(folder), stack)
         bench.prepare()
-        return list(bench.rows())
+        yield from bench.rows()
 
 
-_STEPS: list[dict[str, Any]] = [
-    {
-        "step": "make",
-        "functionRef": {"name": "function-patch-and-transform"},
-        "input": {
-            "apiVersion": "pt.fn.crossplane.io/v1beta1",
-            "kind": "Resources",
-            "resources": [
-                {
-                    "name": "map",
-                    "base": {
-                        "apiVersion": "v1",
-                        "kind": "ConfigMap",
-                        "metadata": {"namespace": "default"},
-                        "data": {"text": "x"},
-                    },
-                    "patches": [
-                        {
-                            "type": "FromCompositeFieldPath",
-                            "fromFieldPath": "metadata.name",
-                            "toFieldPath": "data.name",
-                        }
-                    ],
-                }
-            ],
-        },
-    },
-    {"step": "ready", "functionRef": {"name": "function-auto-ready"}},
-]
+def _steps(text: str = "x", prefix: str = "") -> list[dict[str, Any]]:
+    """Make one object that says something, and call it ready once it is there."""
+    names = (f"{prefix}{each}" for each in _FUNCTIONS)
+    make, ready = ({"step": name, "functionRef": {"name": name}} for name in names)
+    base = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"namespace": "default"},
+        "data": {"text": text},
+    }
+    patch = {
+        "type": "FromCompositeFieldPath",
+        "fromFieldPath": "metadata.name",
+        "toFieldPath": "data.name",
+    }
+    made = {
+        "apiVersion": "pt.fn.crossplane.io/v1beta1",
+        "kind": "Resources",
+        "resources": [{"name": "map", "base": base, "patches": [patch]}],
+    }
+    return [{**make, "input": made}, ready]
 
 
 class _Bench:
@@ -106,12 +101,41 @@ class _Bench:
         extensions = "/apis/apiextensions.crossplane.io"
         until(lambda: self._answers(f"{extensions}/v2/compositeresourcedefinitions"))
         self._client.post(f"{extensions}/v2/compositeresourcedefinitions", definition())
-        self._client.post(f"{extensions}/v1/compositions", composition("bench", *_STEPS))
+        self._client.post(_COMPOSITIONS, composition("bench", *_steps()))
+        self._client.post(_COMPOSITIONS, composition("served", *_steps(prefix="served-")))
+        for function in _FUNCTIONS:
+            self._serve(function)
         self.start()
         until(lambda: self._answers(_THINGS))
         threading.Thread(target=self._listen, daemon=True).start()
-        self._make(["warm"])
-        self._until_ready(["warm"])
+        for uses in ("bench", "served"):
+            self._make([f"{uses}-warm"], uses)
+            self._until_ready([f"{uses}-warm"])
+
+    def _serve(self, function: str) -> None:
+        """Serve a function over gRPC, and call it by another name than the one in process."""
+        words = ("function", "serve", function, "--insecure", "--port", "0", "--processes", "1")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kanister_py", *words],
+            stderr=subprocess.PIPE,
+            env={**os.environ, "NO_COLOR": "1"},
+        )
+        self._stack.callback(process.kill)
+        assert process.stderr is not None
+        port = int(next(filter(None, map(_SERVING.search, process.stderr)))[1])
+        name = f"served-{function}"
+        path = "/apis/pkg.crossplane.io/v1/functionrevisions"
+        revision = {
+            "apiVersion": "pkg.crossplane.io/v1",
+            "kind": "FunctionRevision",
+            "metadata": {"name": name, "labels": {"pkg.crossplane.io/package": name}},
+            "spec": {"desiredState": "Active", "image": name, "revision": 1},
+        }
+        self._client.post(path, revision)
+        well = {"type": "RuntimeHealthy", "status": "True", "reason": "Serves"}
+        well["lastTransitionTime"] = "2026-01-01T10:00:00Z"
+        status = {"endpoint": f"ipv4:127.0.0.1:{port}", "conditions": [well]}
+        self._client.patch(f"{path}/{name}/status", {"status": status})
 
     def _answers(self, path: str) -> bool:
         from e2e.cluster.client import ApiFailed
@@ -122,12 +146,13 @@ class _Bench:
             return False
         return True
 
-    def start(self) -> None:
+    def start(self, kubeconfig: Path | None = None) -> None:
         with (self._folder / "controller.log").open("ab") as log:
             self._controller = subprocess.Popen(
                 [
                     *(sys.executable, "-m", "kanister_py", "controller", "--no-http"),
-                    *("--kubeconfig", str(self._cluster.kubeconfig), "--leader-elect"),
+                    *("--kubeconfig", str(kubeconfig or self._cluster.kubeconfig)),
+                    *("--leader-elect", "--insecure-functions"),
                     *("--namespace", "kanister-py", "--home", "kanister-py"),
                     *("--enable-compositions", "--enable-composition-revisions"),
                 ],
@@ -154,12 +179,12 @@ class _Bench:
                 self._ready.setdefault(thing["metadata"]["name"], time.monotonic())
                 self._changed.notify_all()
 
-    def _make(self, names: list[str], threads: int = 8) -> None:
+    def _make(self, names: list[str], uses: str = "bench", threads: int = 8) -> None:
         from e2e.test_compositions import thing
 
         def make(part: list[str]) -> None:
             for name in part:
-                self._client.post(_THINGS, thing(name, "bench"))
+                self._client.post(_THINGS, thing(name, uses))
 
         _side_by_side(threads, names, make)
 
@@ -174,26 +199,58 @@ class _Bench:
             return max(self._ready[name] for name in names)
 
     def rows(self) -> Iterator[Row]:
-        yield from self._lone()
+        yield from self._lone("bench", "in process")
+        yield from self._lone("served", "over gRPC")
+        taken = []
+        for number in range(_LONE):
+            began = time.monotonic()
+            self._write([f"bare-lone-{number}"])
+            taken.append((time.monotonic() - began) * 1000)
+            self._client.delete(f"{_THINGS}/bare-lone-{number}")
+        name = "a lone one, the bare client's same writes"
+        yield Row(name, f"{statistics.median(taken):.0f} ms", "for reading")
         yield from self._batch()
-        yield from self._crowd()
+        yield from self._crowds()
         yield from self._claimed()
+        yield from self._requests()
 
-    def _lone(self) -> Iterator[Row]:
+    def _lone(self, uses: str, how: str) -> Iterator[Row]:
         taken = []
         for number in range(_LONE):
             time.sleep(_PAUSE_SECONDS)
-            name = f"lone-{number}"
+            name = f"{uses}-lone-{number}"
             began = time.monotonic()
-            self._make([name], threads=1)
+            self._make([name], uses, threads=1)
             taken.append((self._until_ready([name]) - began) * 1000)
         middle, longest = statistics.median(taken), max(taken)
-        yield Row("a lone one from create to ready, p50", f"{middle:.0f} ms", "<= 60", middle <= 60)
-        yield Row(f"the longest of {_LONE}", f"{longest:.0f} ms", "<= 150", longest <= 150)
+        what = f"a lone one {how} from create to ready"
+        yield Row(f"{what}, p50", f"{middle:.0f} ms", "<= 60", middle <= 60)
+        yield Row(f"{what}, of {_LONE} the longest", f"{longest:.0f} ms", "<= 150", longest <= 150)
+
+    def _requests(self) -> Iterator[Row]:
+        """Count what lone ones cost, through a proxy: nothing that is another's is among it."""
+        from e2e.faults.proxy import FaultProxy
+
+        self._stop()
+        with FaultProxy(self._cluster) as proxy:
+            self.start(proxy.kubeconfig)
+            self._one_by_one("counted-warm", 1)
+            proxy.reset()
+            self._one_by_one("counted", _COUNTED)
+            counted = requests_through(proxy)
+            self._stop()
+        yield request_row("a lone one", counted, _COUNTED, _MOST_REQUESTS)
+
+    def _one_by_one(self, name: str, many: int) -> None:
+        for number in range(many):
+            self._make([f"{name}-{number}"], threads=1)
+            self._until_ready([f"{name}-{number}"])
+            # What tells of it follows what does it.
+            time.sleep(_PAUSE_SECONDS * 4)
 
     def _batch(self) -> Iterator[Row]:
         names = [f"batch-{number}" for number in range(_BATCH)]
-        before = self._writes()
+        before = requests_of(self._cluster)
         with self._processor_seconds() as spent:
             began = time.monotonic()
             self._make(names)
@@ -202,54 +259,91 @@ class _Bench:
         yield Row("our processor time for each", f"{spent() / _BATCH * 1000:.1f} ms", "")
         # What tells of it may follow what does it.
         time.sleep(5)
-        each = (self._writes() - before) / _BATCH
-        yield Row("writes for each, its creation counted", f"{each:.1f}", "<= 5.5", each <= 5.5)
-        ratio = rate / self._bare_rate()
-        name = "beside the same writes of the bare client"
-        yield Row(name, f"{ratio:.2f}x", ">= 0.5x", ratio >= 0.5)
+        each = (requests_of(self._cluster) - before) / _BATCH
+        name = "requests for each, its creation counted"
+        yield Row(name, f"{each:.1f}", "<= 5.5", each <= 5.5)
+        bare = self._bare_rate()
+        name = f"beside the same writes of the bare client, {bare:.1f} a second"
+        yield Row(name, f"{rate / bare:.2f}x", ">= 0.5x", rate / bare >= 0.5)
 
-    def _writes(self) -> float:
-        """Count what was written of our kinds, as the API server counts it."""
-        wanted = re.compile(
-            r'apiserver_request_total\{[^}]*resource="(?:xthings|configmaps|events)"'
-            r'[^}]*verb="(?!WATCH|LIST|GET)[^}]*\} (\S+)'
-        )
-        return sum(map(float, wanted.findall(self._client.text("/metrics"))))
-
-    def _bare_rate(self) -> float:
-        """Make the writes of one resource as often, with nothing in between."""
+    def _write(self, names: list[str]) -> None:
+        """Make the writes of composite resources, with nothing in between."""
         from e2e.test_compositions import thing
 
-        def make(part: list[str]) -> None:
-            for name in part:
-                made = self._client.post(_THINGS, {**thing(name, "nobody")})
-                self._client.patch(f"{_THINGS}/{name}", {"metadata": {"labels": {"a": "b"}}})
-                self._client.post(
-                    _CONFIG_MAPS,
-                    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}},
-                )
-                conditions = {"status": {"crossplane": {"uid": made["metadata"]["uid"]}}}
-                self._client.patch(f"{_THINGS}/{name}/status", conditions)
+        for name in names:
+            made = self._client.post(_THINGS, {**thing(name, "nobody")})
+            self._client.patch(f"{_THINGS}/{name}", {"metadata": {"labels": {"a": "b"}}})
+            self._client.post(
+                _CONFIG_MAPS,
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}},
+            )
+            conditions = {"status": {"crossplane": {"uid": made["metadata"]["uid"]}}}
+            self._client.patch(f"{_THINGS}/{name}/status", conditions)
 
+    def _bare_rate(self) -> float:
         names = [f"bare-{number}" for number in range(_BATCH)]
         began = time.monotonic()
-        _side_by_side(_THREADS, names, make)
+        _side_by_side(_THREADS, names, self._write)
         rate = _BATCH / (time.monotonic() - began)
         for name in names:
             self._client.delete(f"{_THINGS}/{name}")
         return rate
 
-    def _crowd(self) -> Iterator[Row]:
-        names = [f"many-{number}" for number in range(_MANY)]
+    def _crowds(self) -> Iterator[Row]:
+        come, rest, change = [], [], []
+        made = 0.0
+        for many in (_MANY, _MOST):
+            with self._processor_seconds() as spent:
+                self._make_up_to(many)
+            made += spent()
+            come.append((float(many), made))
+            time.sleep(20)
+            with self._processor_seconds() as spent:
+                time.sleep(_REST_SECONDS)
+            rest.append((float(many), max(spent(), _TICK_SECONDS)))
+            share = spent() / _REST_SECONDS
+            yield Row(
+                f"{many:,} resources at rest, of one core", f"{share:.1%}", "< 5%", share < 0.05
+            )
+            with self._processor_seconds() as spent:
+                self._change_all(many)
+            change.append((float(many), spent()))
+            if many == _MANY:
+                yield from self._memory_and_restart()
+        yield growth_row("resources that come", come, "ms each")
+        yield growth_row("resources whose Composition changes", change, "ms each")
+        yield growth_row(f"resources at rest for {_REST_SECONDS} s", rest, "ms")
+
+    def _make_up_to(self, many: int) -> None:
+        """Have so many that follow one Composition, those counted that are there."""
+        there = sum(not each.startswith("served") for each in self._ready)
+        names = [f"many-{number}" for number in range(there, many)]
         self._make(names)
         self._until_ready(names)
-        time.sleep(20)
-        with self._processor_seconds() as spent:
-            time.sleep(10)
-        share = spent() / 10
-        yield Row(f"{_MANY} at rest, of one core", f"{share:.1%}", "< 5%", share < 0.05)
+
+    def _change_all(self, many: int) -> None:
+        """Change the Composition, and wait until all that follow it have what it says now."""
+        from e2e.test_compositions import composition
+
+        text, path = f"changed with {many}", f"{_COMPOSITIONS}/bench"
+        version = self._client.get(_CONFIG_MAPS, limit="1")["metadata"]["resourceVersion"]
+        spec = composition("bench", *_steps(text))["spec"]
+        self._client.put(path, {**self._client.get(path), "spec": spec})
+        changed = set[str]()
+        for event in self._client.watch(
+            _CONFIG_MAPS, resourceVersion=version, timeoutSeconds=f"{_PATIENCE_SECONDS:.0f}"
+        ):
+            if (event["object"].get("data") or {}).get("text") == text:
+                changed.add(event["object"]["metadata"]["name"])
+            if len(changed) >= many:
+                return
+        raise RuntimeError(f"{len(changed)} of {many} have what their Composition says")
+
+    def _memory_and_restart(self) -> Iterator[Row]:
         memory = self._memory_megabytes()
-        yield Row(f"memory with {_MANY}", f"{memory:.0f} MB", "< 500 MB", memory < 500)
+        yield Row(f"memory with {_MANY:,}", f"{memory:.0f} MB", "< 500 MB", memory < 500)
+        # Those that have changed may be about to say so.
+        time.sleep(5)
         before = self._versions()
         self._stop()
         self.start()
@@ -264,7 +358,7 @@ class _Bench:
         from e2e.test_compositions import claimed_stores
         from e2e.test_controller import until
 
-        for path, each in claimed_stores(*_STEPS):
+        for path, each in claimed_stores(*_steps()):
             self._client.post(path, each)
         until(lambda: self._answers(_CLAIMS))
         api_version = "example.org/v1alpha1"
