@@ -8,8 +8,10 @@ class GoTemplateError(Exception):
 
     The message is Go's own. `line` counts from one; `column` is Go's: bytes from
     zero, and -1 where Go does not say it. `context` is the part of the template that
-    failed, `why` what failed there without the place.
+    failed, `why` what failed there without the place. `reason` is for machines.
     """
+
+    reason = "TemplateError"
 
     def __init__(
         self,
@@ -32,6 +34,8 @@ class GoTemplateError(Exception):
 class ParseError(GoTemplateError):
     """A text is no template."""
 
+    reason = "TemplateParseError"
+
 
 class ExecError(GoTemplateError):
     """A template fails over the data it was given.
@@ -41,6 +45,7 @@ class ExecError(GoTemplateError):
     type of that, and `there` what could be read of it instead.
     """
 
+    reason = "TemplateExecError"
     missing: str = ""
     kind: str = ""
     owner: str = ""
@@ -49,6 +54,8 @@ class ExecError(GoTemplateError):
 
 class KeyMissing(ExecError):
     """A template reads a key that a map has not."""
+
+    reason = "TemplateKeyMissing"
 
     @property
     def key(self) -> str:
@@ -60,6 +67,8 @@ class LimitExceeded(GoTemplateError):
 
     `limit` is what it ran into: steps, size or depth.
     """
+
+    reason = "TemplateLimitExceeded"
 
     def __init__(self, limit: str, why: str) -> None:
         super().__init__(f"The template was stopped: {why}", why=why)

@@ -370,7 +370,9 @@ class TextPlanner:
             return int(self.base[1])
         return DEFER if self.base[:1] == ("deferPhase",) else None
 
-    def obstacle(self, inside: Path, error: KanisterError, message: str = "") -> Obstacle:
+    def obstacle(
+        self, inside: Path, error: KanisterError | TemplateError, message: str = ""
+    ) -> Obstacle:
         """Say that there is an obstacle at a place below the base."""
         path = (*self.base, *inside)
         if isinstance(error, RenderFailed):

@@ -15,10 +15,10 @@ from kanister_py.core.templates.engines import (
     is_template,
 )
 from kanister_py.core.templates.errors import TemplateError
-from kanister_py.core.templates.go import parse_go
 from kanister_py.core.templates.param_types import ROOTS
 from kanister_py.gotemplate import nodes
 from kanister_py.gotemplate.builtins import BUILTINS
+from kanister_py.gotemplate.parser import parse
 from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple
 
@@ -59,7 +59,7 @@ def reads_of(text: str, engine: Engine, *, inside_lists: bool = False) -> list[R
     if engine is Engine.JINJA2:
         return list(_jinja_reads(text))
     walker = _Walker(text)
-    tree = parse_go(text, _NAMES)
+    tree = parse(text, _NAMES)
     for name, body in tree.definitions.items():
         is_own = name == tree.name
         top = () if is_own else None
@@ -98,7 +98,7 @@ def check_condition(text: str, functions: Collection[str] | None) -> None:
     those of blueprints. None where it is not known which.
     """
     if is_template(text, Engine.GO):
-        parse_go(text, _ConditionNames(functions))
+        parse(text, _ConditionNames(functions))
 
 
 # Names that most blueprints call. For others the table of functions is loaded, which takes

@@ -8,9 +8,9 @@ from enum import StrEnum
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.errors import TemplateParseError
-from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.param_types import ROOT_NAMES
 from kanister_py.gotemplate.functions import FunctionTable
+from kanister_py.gotemplate.template import compile_template
 from kanister_py.patterns import pattern_of
 from kanister_py.values import NamedTuple
 
@@ -81,7 +81,7 @@ def fault_in(text: str, engine: Engine) -> TemplateParseError | None:
     """Say why a text is no template of a language; nothing if it is one."""
     try:
         if engine is Engine.GO:
-            compile_go(text, blueprint_functions())
+            compile_template(text, blueprint_functions())
         elif is_template(text, engine):
             # Jinja2 takes longer to import than most runs take; they do without it.
             from kanister_py.core.templates.jinja import compile_jinja

@@ -8,17 +8,13 @@ from typing import Any, Final
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.documents import Path, text_of_path
 from kanister_py.core.templates.engines import Engine, blueprint_functions, is_template
-from kanister_py.core.templates.errors import (
-    KEY_MISSING,
-    TemplateError,
-    TemplateExecError,
-    TemplateParseError,
-)
-from kanister_py.core.templates.go import compile_go
+from kanister_py.core.templates.errors import TemplateError, TemplateParseError
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.wording import explain, explain_unreadable
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
+from kanister_py.gotemplate.errors import KeyMissing
 from kanister_py.gotemplate.limits import DEFAULT, Budget, Limits
+from kanister_py.gotemplate.template import compile_template
 from kanister_py.values import NamedTuple
 
 ORIGINAL: Final = "; in Kanister's words: "
@@ -115,7 +111,7 @@ class Renderer(NamedTuple):
 
     def _render(self, template: str, params: Params) -> str:
         if self.engine is Engine.GO:
-            compiled = compile_go(template, blueprint_functions())
+            compiled = compile_template(template, blueprint_functions())
             return compiled.execute(params.root, self.effects, self.limits, self.budget)
         # Jinja2 takes longer to import than most runs take; they do without it.
         from kanister_py.core.templates.jinja import compile_jinja
@@ -198,6 +194,6 @@ def _text_of(value: object) -> str:
 
 def _original(error: TemplateError) -> str:
     """Say what went wrong as Kanister does: of a missing key, it names no more than the key."""
-    if isinstance(error, TemplateExecError) and error.reason == KEY_MISSING:
+    if isinstance(error, KeyMissing):
         return f'Failed to render template: "{error.missing}" not found'
     return error.message

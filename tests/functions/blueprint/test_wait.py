@@ -10,7 +10,6 @@ from kanister_py.core.errors import RunCancelled, UsageError
 from kanister_py.core.objects.resources import CONFIG_MAPS
 from kanister_py.core.objects.weak import InvalidArgs
 from kanister_py.core.templates.engines import Engine
-from kanister_py.core.templates.errors import TemplateParseError
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.render import RenderFailed
 from kanister_py.functions.blueprint.wait.v0_0_0 import Wait
@@ -225,8 +224,9 @@ def test_a_template_that_cannot_be_parsed_fails_the_second_version_at_once() -> 
     write(api := Api(), state="up")
     given = args(anyOf=[condition("{{ if }}")])
     assert failure_after(api, 60, WaitV2, given).message == LATE
-    with pytest.raises(TemplateParseError):
+    with pytest.raises(UsageError, match="missing value for if") as refused:
         api.call(WaitV2V010, given)
+    assert refused.value.reason == "TemplateParseError"
 
 
 def test_a_reference_that_cannot_be_rendered_fails_the_second_version_at_once() -> None:

@@ -26,13 +26,7 @@ from jinja2.visitor import NodeTransformer
 
 from kanister_py.core.errors import did_you_mean
 from kanister_py.core.objects.documents import nearest
-from kanister_py.core.templates.errors import (
-    TemplateError,
-    TemplateExecError,
-    TemplateLimitExceeded,
-    TemplateParseError,
-)
-from kanister_py.core.templates.go import template_error
+from kanister_py.core.templates.errors import TemplateExecError, TemplateParseError
 from kanister_py.core.templates.jinja.filters import FILTERS, GLOBALS, TESTS
 from kanister_py.core.templates.jinja.sandbox import BlueprintContext, BlueprintEnvironment, Missing
 from kanister_py.core.templates.jinja.values import (
@@ -57,8 +51,6 @@ if TYPE_CHECKING:
     from kanister_py.core.templates.params import Params
 
 
-UNDEFINED: Final = "TemplateUndefined"
-"""The reason of a template that uses something which is not there; `why` names it."""
 NO_FUNCTIONS: Mapping[str, Callee] = {}
 _MOST_KEPT = 2048
 _MOST_CHARACTERS = 1024 * 1024
@@ -272,6 +264,12 @@ def _environment() -> BlueprintEnvironment:
     return environment
 
 
+class TemplateUndefined(TemplateExecError):
+    """A template uses something which is not there; `why` names it."""
+
+    reason = "TemplateUndefined"
+
+
 class JinjaTemplate(NamedTuple):
     """A parsed template, ready to be carried out over any params."""
 
@@ -306,13 +304,13 @@ class JinjaTemplate(NamedTuple):
                 pieces.append(piece)
         except LimitExceeded as error:
             error.line = self._line_of(error)
-            raise template_error(error) from None
+            raise
         except RecursionError:
-            raise TemplateLimitExceeded("depth", "it is nested too deep") from None
+            raise LimitExceeded("depth", "it is nested too deep") from None
         except _MISUSES as error:
             line, why = self._line_of(error), str(error) or type(error).__name__
-            reason = UNDEFINED if isinstance(error, UndefinedError) else ""
-            raise TemplateExecError(f"Line {line}: {why}", line, why, reason=reason) from None
+            kind = TemplateUndefined if isinstance(error, UndefinedError) else TemplateExecError
+            raise kind(f"Line {line}: {why}", line=line, why=why) from None
         finally:
             meter.close()
         return "".join(pieces)
@@ -366,5 +364,5 @@ def _meant(why: str, environment: Environment) -> str:
 _UNKNOWN: Final = pattern_of(r"No (filter|test) named '(.*)'\.")
 
 
-def _unreadable(why: str, line: int) -> TemplateError:
-    return TemplateParseError(f"Line {line}: {why}" if line else why.capitalize(), line)
+def _unreadable(why: str, line: int) -> TemplateParseError:
+    return TemplateParseError(f"Line {line}: {why}" if line else why.capitalize(), line=line)

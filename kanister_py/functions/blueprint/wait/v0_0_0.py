@@ -10,7 +10,6 @@ from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import Path
 from kanister_py.core.objects.jsonpath import parse_jsonpath
 from kanister_py.core.templates.engines import Engine, blueprint_functions
-from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.conditions import (
     Condition,
@@ -21,6 +20,7 @@ from kanister_py.functions.blueprint.conditions import (
     seconds_of,
     wait_for,
 )
+from kanister_py.gotemplate.template import compile_template
 from kanister_py.ports.arguments import Outputs
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
@@ -78,6 +78,6 @@ class Wait(Func):
             return parse_jsonpath(f"{{{match[1].strip()}}}").render(found)
 
         text = _JSONPATH.sub(value, condition)
-        template = compile_go(text, blueprint_functions(), missing_key="zero")
+        template = compile_template(text, blueprint_functions(), missing_key="zero")
         rendered = template.execute(None, ctx.renderer.effects, ctx.renderer.limits)
         return rendered.strip() == "true"

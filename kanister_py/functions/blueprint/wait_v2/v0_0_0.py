@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 from kanister_py.core.objects.access import Access
 from kanister_py.core.objects.documents import Path
 from kanister_py.core.templates.errors import TemplateParseError
-from kanister_py.core.templates.go import compile_go
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.conditions import (
     KUBECTL,
@@ -23,6 +22,7 @@ from kanister_py.functions.blueprint.conditions import (
     wait_for,
 )
 from kanister_py.gotemplate.functions import FunctionTable
+from kanister_py.gotemplate.template import compile_template
 from kanister_py.ports.arguments import Outputs
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
@@ -72,6 +72,6 @@ def says_true(
     ctx: PhaseContext, condition: str, found: KubeObject, functions: FunctionTable
 ) -> bool:
     """Say whether a condition holds for an object."""
-    template = compile_go(condition, functions, name="output", missing_key="default")
+    template = compile_template(condition, functions, name="output", missing_key="default")
     rendered = template.execute(as_kubectl_sees(found), ctx.renderer.effects, ctx.renderer.limits)
     return rendered.strip() == "true"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import ClassVar
 
+from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.documents import Path
 from kanister_py.core.templates.engines import blueprint_functions
-from kanister_py.core.templates.go import compile_go
+from kanister_py.core.templates.errors import TemplateParseError
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.conditions import (
     KUBECTL,
@@ -21,6 +22,7 @@ from kanister_py.functions.blueprint.conditions import (
 )
 from kanister_py.functions.blueprint.wait_v2.v0_0_0 import WaitV2, says_true
 from kanister_py.gotemplate.functions import FunctionTable
+from kanister_py.gotemplate.template import compile_template
 from kanister_py.ports.function import Func, PhaseContext
 
 
@@ -40,7 +42,10 @@ class WaitV2V010(Func, parent=WaitV2):
         timeout = ctx.renderer.text(args.timeout, params, ("timeout",))
         references = {}
         for condition, path in paths_of(args.conditions):
-            compile_go(condition.condition, _functions(), name="output")
+            try:
+                compile_template(condition.condition, _functions(), name="output")
+            except TemplateParseError as error:
+                raise UsageError(error.message, reason=error.reason) from error
             at = (*path, "objectReference")
             references[path] = rendered(ctx, params, condition.object_reference, at)
 
