@@ -17,8 +17,6 @@ from kanister_py.gotemplate.printing import printable, sprint, sprintf, sprintln
 from kanister_py.gotemplate.quoting import is_print
 from kanister_py.gotemplate.types import (
     ANY,
-    COMPLEXES,
-    FLOATS,
     INTEGERS,
     NILABLE,
     SIGNED,
@@ -204,8 +202,8 @@ _SORTS: dict[Kind, str] = {
     Kind.STRING: "string",
     **dict.fromkeys(SIGNED, "int"),
     **dict.fromkeys(UNSIGNED, "uint"),
-    **dict.fromkeys(FLOATS, "float"),
-    **dict.fromkeys(COMPLEXES, "complex"),
+    Kind.FLOAT64: "float",
+    Kind.COMPLEX128: "complex",
 }
 
 
@@ -256,12 +254,12 @@ def _are_same(one: Value, other: Value) -> bool:
 def _is_comparable(go_type: GoType) -> bool:
     if go_type.kind is Kind.STRUCT:
         return all(_is_comparable(field.type) for field in go_type.fields.values())
-    return go_type.kind not in (Kind.MAP, Kind.SLICE, Kind.FUNC)
+    return go_type.kind not in (Kind.MAP, Kind.SLICE)
 
 
 def _are_equal_structs(one: Struct, other: Struct) -> bool:
-    for field in one.struct.fields.values():
-        left, right = one.value_of(field), other.value_of(field)
+    for name in one.struct.fields:
+        left, right = one[name], other[name]
         if type_of(left) is not type_of(right):
             return False
         if left is not None and not _are_equal(left, right):

@@ -87,11 +87,11 @@ def unicode_text(value: int, flags: Flags) -> str:
     return text
 
 
-def float_text(value: float, verb: str, bits: int, flags: Flags, *, plus: bool) -> str:
+def float_text(value: float, verb: str, flags: Flags, *, plus: bool) -> str:
     shape, precision = FLOAT_VERBS[verb]
     if flags.precision is not None:
         precision = flags.precision
-    text = format_float(value, shape, precision, bits)
+    text = format_float(value, shape, precision)
     if text == "NaN":
         return f"+{text}" if plus else f" {text}" if flags.space else text
     sign = "-" if text[0] == "-" else "+"

@@ -85,7 +85,7 @@ def format_float(value: float, verb: str = "g", precision: int = -1, bits: int =
         return _general_form(value, verb, precision, bits)
     if verb in "xX":
         return _hex_form(value, verb, precision)
-    return _binary_form(value, bits)
+    return _binary_form(value)
 
 
 def _digits_of(value: float, bits: int) -> tuple[str, int]:
@@ -187,8 +187,8 @@ def _hex_form(value: float, verb: str, precision: int) -> str:
     return text.upper() if verb == "X" else text
 
 
-def _binary_form(value: float, bits: int) -> str:
-    width, bias = (52, 1023) if bits == 64 else (23, 127)
+def _binary_form(value: float) -> str:
+    width, bias = 52, 1023
     if value == 0:
         mantissa, power = 0, 1 - bias - width
     else:

@@ -15,7 +15,7 @@ from kanister_py.gotemplate.number_texts import (
     unicode_text,
 )
 from kanister_py.gotemplate.quoting import can_backquote, quote, quote_rune
-from kanister_py.gotemplate.types import COMPLEXES, FLOATS, INTEGERS, SIGNED, GoType, Kind
+from kanister_py.gotemplate.types import INTEGERS, SIGNED, GoType, Kind
 from kanister_py.gotemplate.values import (
     Struct,
     Uint8,
@@ -132,9 +132,9 @@ class Printer:
             self.string(value, verb)
         elif kind in INTEGERS:
             self.integer(value, verb)
-        elif kind in FLOATS:
+        elif kind is Kind.FLOAT64:
             self.real(value, verb)
-        elif kind in COMPLEXES:
+        elif kind is Kind.COMPLEX128:
             self.complex_number(value, verb)
         elif kind is Kind.MAP:
             self.mapping(value, verb, depth)
@@ -144,7 +144,7 @@ class Printer:
             self.items(go_type.name, value, verb, depth)
         elif isinstance(value, Struct) and (depth == 0 or kind is Kind.STRUCT):
             self.structure(value, verb, depth)
-        elif kind in (Kind.POINTER, Kind.FUNC):
+        elif kind is Kind.POINTER:
             self.pointer(value, verb)
         else:
             # A struct that keeps its insides to itself and has nothing to say.
@@ -175,11 +175,10 @@ class Printer:
             self.bad_verb(verb, value)
 
     def real(self, value: float, verb: str) -> None:
-        bits = 64 if type(value) is float or type_known(value).kind is Kind.FLOAT64 else 32
         if verb not in FLOAT_VERBS:
             self.bad_verb(verb, value)
             return
-        self.pad_number(float_text(float(value), verb, bits, self.flags, plus=self.flags.plus))
+        self.pad_number(float_text(float(value), verb, self.flags, plus=self.flags.plus))
 
     def pad_number(self, text: str) -> None:
         """Zeros go between the sign and the digits, and never before Inf or NaN."""
@@ -192,13 +191,12 @@ class Printer:
             self.pad(text, may_zero=is_number)
 
     def complex_number(self, value: complex, verb: str) -> None:
-        bits = 32 if type_known(value).kind is Kind.COMPLEX64 else 64
         if verb not in FLOAT_VERBS:
             self.bad_verb(verb, value)
             return
         self.write("(")
-        self.pad_number(float_text(value.real, verb, bits, self.flags, plus=self.flags.plus))
-        self.pad_number(float_text(value.imag, verb, bits, self.flags, plus=True))
+        self.pad_number(float_text(value.real, verb, self.flags, plus=self.flags.plus))
+        self.pad_number(float_text(value.imag, verb, self.flags, plus=True))
         self.write("i)")
 
     def cut(self, text: str) -> str:
@@ -282,17 +280,17 @@ class Printer:
             depth += 1
         struct = value.struct
         self.write(f"{struct.name}{{" if flags.sharp_v else "{")
-        for position, field in enumerate(struct.fields.values()):
+        for position, name in enumerate(struct.fields):
             if position:
                 self.write(", " if flags.sharp_v else " ")
             if flags.plus_v or flags.sharp_v:
-                self.write(f"{field.name}:")
-            self.value(value.value_of(field), verb, depth + 1)
+                self.write(f"{name}:")
+            self.value(value[name], verb, depth + 1)
         self.write("}")
 
     def pointer(self, value: Value, verb: str) -> None:
         kind = type_known(value).kind
-        if kind not in (Kind.FUNC, Kind.MAP, Kind.POINTER, Kind.SLICE):
+        if kind not in (Kind.MAP, Kind.POINTER, Kind.SLICE):
             self.bad_verb(verb, value)
             return
         address = 0 if is_nil(value) else _ADDRESS

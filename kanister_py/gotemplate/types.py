@@ -24,12 +24,9 @@ class Kind(StrEnum):
     UINT32 = "uint32"
     UINT64 = "uint64"
     UINTPTR = "uintptr"
-    FLOAT32 = "float32"
     FLOAT64 = "float64"
-    COMPLEX64 = "complex64"
     COMPLEX128 = "complex128"
     STRING = "string"
-    FUNC = "func"
     INTERFACE = "interface"
     MAP = "map"
     POINTER = "ptr"
@@ -40,9 +37,7 @@ class Kind(StrEnum):
 SIGNED = frozenset({Kind.INT, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64})
 UNSIGNED = frozenset({Kind.UINT, Kind.UINT8, Kind.UINT16, Kind.UINT32, Kind.UINT64, Kind.UINTPTR})
 INTEGERS = SIGNED | UNSIGNED
-FLOATS = frozenset({Kind.FLOAT32, Kind.FLOAT64})
-COMPLEXES = frozenset({Kind.COMPLEX64, Kind.COMPLEX128})
-NILABLE = frozenset({Kind.FUNC, Kind.INTERFACE, Kind.MAP, Kind.POINTER, Kind.SLICE})
+NILABLE = frozenset({Kind.INTERFACE, Kind.MAP, Kind.POINTER, Kind.SLICE})
 # Those that do not say their bits have 64.
 BITS: Mapping[Kind, int] = {
     kind: int("".join(filter(str.isdigit, kind)) or 64) for kind in INTEGERS
@@ -50,7 +45,7 @@ BITS: Mapping[Kind, int] = {
 
 
 class Field:
-    """One field of a Go struct.
+    """One field of a Go struct; its name begins with a capital, as all that templates see.
 
     `json` is what stands in Go's tag: `"bucket,omitempty"`, `"-"`, `",inline"`;
     empty means that JSON uses the Go name. The fields of an embedded struct can
@@ -64,10 +59,6 @@ class Field:
         self.type = type
         self.json = json
         self.embedded = embedded
-
-    @property
-    def is_exported(self) -> bool:
-        return self.name[:1].isupper()
 
 
 _NO_FIELDS: Mapping[str, Field] = MappingProxyType({})
@@ -83,7 +74,6 @@ class GoType:
     __slots__ = (
         "elem",
         "fields",
-        "has_hidden",
         "is_named",
         "key",
         "kind",
@@ -109,7 +99,6 @@ class GoType:
         self.fields: Mapping[str, Field] = (
             {each.name: each for each in fields} if fields else _NO_FIELDS
         )
-        self.has_hidden = any(not each.is_exported for each in self.fields.values())
         self.is_named = is_named
         self.methods: dict[str, Any] = {}
         self.promoted = _promoted(self.fields)
@@ -168,9 +157,8 @@ def _basic(kind: Kind) -> GoType:
 
 
 # In the order of their kinds.
-BOOL, INT, INT8, INT16, INT32, INT64, *_UNSIGNED = map(_basic, tuple(Kind)[:17])
-UINT, UINT8, UINT16, UINT32, UINT64, UINTPTR, *_OTHERS = _UNSIGNED
-FLOAT32, FLOAT64, COMPLEX64, COMPLEX128, STRING = _OTHERS
+BOOL, INT, INT8, INT16, INT32, INT64, *_OTHERS = map(_basic, tuple(Kind)[:15])
+UINT, UINT8, UINT16, UINT32, UINT64, UINTPTR, FLOAT64, COMPLEX128, STRING = _OTHERS
 ANY = GoType("interface {}", Kind.INTERFACE)
 ERROR = GoType("error", Kind.INTERFACE, is_named=True)
 TYPES_BY_NAME |= {"error": ERROR, "byte": UINT8, "rune": INT32}

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 from kanister_py.gotemplate.types import (
@@ -32,16 +31,13 @@ from kanister_py.gotemplate.types import (
     BITS,
     BOOL,
     BYTES,
-    COMPLEX64,
     COMPLEX128,
     ERROR,
-    FLOAT32,
     FLOAT64,
     INT,
     SIGNED,
     STRING,
     TYPES_BY_NAME,
-    Field,
     GoType,
     Kind,
 )
@@ -68,16 +64,6 @@ SIZED_INTEGERS = tuple(
 Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64 = SIZED_INTEGERS
 Uint, Uintptr = _sized("Uint"), _sized("Uintptr")
 SIZED_INTEGERS += (Uint, Uintptr)
-
-
-class Float32(float):
-    __slots__ = ()
-    go_type = FLOAT32
-
-
-class Complex64(complex):
-    __slots__ = ()
-    go_type = COMPLEX64
 
 
 class GoMap(dict[Any, Any]):
@@ -125,7 +111,7 @@ class NilBytes(bytes):
 
 
 class NilPointer:
-    """A nil pointer (or nil func) that still knows its type."""
+    """A nil pointer that still knows its type."""
 
     __slots__ = ("go_type",)
     is_nil = True
@@ -151,10 +137,10 @@ class Struct(dict[str, Any]):
 
     Only what is not zero must be given: a field that was left out is its type's
     zero value, and one given in `lazy` is made when it is first read. Iterating
-    gives what was read so far: walk the type's fields and ask `value_of` instead.
+    gives what was read so far: walk the type's fields and read each instead.
     """
 
-    __slots__ = ("_hidden", "_lazy", "go_type", "memo")
+    __slots__ = ("_lazy", "go_type", "memo")
 
     def __init__(
         self,
@@ -167,11 +153,6 @@ class Struct(dict[str, Any]):
         self._lazy = lazy
         # What was once made of the struct, by name; only where it is settled.
         self.memo: dict[str, str] = {}
-        # What templates may not read is kept where a subscript does not find it.
-        self._hidden: Mapping[str, Any] = _NOTHING
-        if self.struct.has_hidden:
-            names = [name for name in self if not self.struct.fields[name].is_exported]
-            self._hidden = {name: self.pop(name) for name in names}
 
     def __bool__(self) -> bool:
         return True
@@ -184,8 +165,6 @@ class Struct(dict[str, Any]):
             if path is None:
                 raise KeyError(name)
             return self[path[0].name][name]
-        if not found.is_exported:
-            raise KeyError(name)
         lazy = self._lazy
         value = lazy[name]() if lazy is not None and name in lazy else zero(found.type)
         self[name] = value
@@ -199,28 +178,9 @@ class Struct(dict[str, Any]):
             return go_type.elem
         return go_type
 
-    def value_of(self, field: Field) -> Any:
-        """Give what stands in one of the struct's own fields, exported or not."""
-        if field.is_exported:
-            return self[field.name]
-        return self._hidden[field.name] if field.name in self._hidden else zero(field.type)
-
     def pointed_at(self) -> Struct:
         """The struct itself, when this is a pointer to it."""
-        return Struct(self.struct, {**self, **self._hidden}, self._lazy)
-
-
-_NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-
-class GoFunc:
-    """A function as a value, for `call`."""
-
-    __slots__ = ("function", "go_type")
-
-    def __init__(self, function: Any, go_type: GoType) -> None:
-        self.function = function
-        self.go_type = go_type
+        return Struct(self.struct, self, self._lazy)
 
 
 _PLAIN: dict[type, GoType] = {
@@ -235,8 +195,6 @@ _PLAIN: dict[type, GoType] = {
 }
 _SIZED: dict[Kind, type] = {
     **{each.go_type.kind: each for each in SIZED_INTEGERS},
-    Kind.FLOAT32: Float32,
-    Kind.COMPLEX64: Complex64,
     Kind.INT: int,
     Kind.FLOAT64: float,
     Kind.COMPLEX128: complex,
@@ -314,7 +272,7 @@ def zero(go_type: GoType) -> Value:
     if kind is Kind.STRUCT:
         made = _ZERO_STRUCTS.get(go_type)
         return made() if made is not None else Struct(go_type)
-    if kind in (Kind.POINTER, Kind.FUNC):
+    if kind is Kind.POINTER:
         return NilPointer(go_type)
     return _class_of(go_type)(0)
 

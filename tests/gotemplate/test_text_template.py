@@ -16,8 +16,6 @@ from kanister_py.gotemplate.functions import FunctionTable, go_function
 from kanister_py.gotemplate.limits import Context, Limits
 from kanister_py.gotemplate.template import MissingKey, compile_template
 from kanister_py.gotemplate.times import UTC, fixed_zone
-from kanister_py.gotemplate.types import GoType, Kind
-from kanister_py.gotemplate.values import GoFunc
 from tests.gotemplate.world import FUNCTIONS, MOMENT, world
 
 ROWS: list[dict[str, str]] = json.loads(
@@ -123,16 +121,6 @@ class TestFunctions:
         template = compile_template("{{ .T.Local.Hour }}")
         assert template.execute(world(), Effects(zone=fixed_zone("CET", 3600))) == "14"
         assert template.execute(world(), Effects(zone=UTC)) == "13"
-
-    def test_a_function_that_is_a_value_can_be_called(self) -> None:
-        double = go_function("func(int64) int64")(lambda number: number * 2)
-        data = {"f": GoFunc(double, GoType("func(int64) int64", Kind.FUNC))}
-        assert render("{{ call .f 4 }} {{ 5 | call .f }}", data) == "8 10"
-        with pytest.raises(ExecError) as caught:
-            render('{{ call .f "x" }}', data)
-        assert caught.value.why == (
-            "error calling call: arg 0: value has type string; should be int64"
-        )
 
 
 class TestBytes:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,6 @@ from kanister_py.gotemplate.types import (
     ANY_MAP,
     ANY_SLICE,
     BYTES,
-    FLOAT32,
     INT,
     INT64,
     STRING,
@@ -26,8 +24,6 @@ from kanister_py.gotemplate.types import (
     UINT,
     UINT8,
     Field,
-    GoType,
-    Kind,
     map_of,
     parse_type,
     pointer_to,
@@ -43,7 +39,7 @@ DEP = struct_type(
     Field("N", INT),
     Field("PVC", parse_type("map[string]map[string]string")),
 )
-INNER = struct_type("main.Inner", Field("ID", STRING), Field("secret", STRING))
+INNER = struct_type("main.Inner", Field("ID", STRING), Field("Secret", STRING))
 EMB = struct_type("main.Emb", Field("Kind", STRING))
 TP = struct_type(
     "main.TP",
@@ -58,7 +54,6 @@ TP = struct_type(
     Field("I64", INT64),
     Field("U8", UINT8),
     Field("U", UINT),
-    Field("F32", FLOAT32),
     Field("Data", map_of(STRING, BYTES)),
     Field("NilMap", STRING_MAP),
     Field("NilSlice", STRINGS),
@@ -69,7 +64,6 @@ TP = struct_type(
     Field("Nested", map_of(STRING, pointer_to(DEP))),
     Field("L", ANY_SLICE),
     Field("B", BYTES),
-    Field("Fn", GoType("func(string) string", Kind.FUNC)),
 )
 
 MOMENT = make_time(2024, 2, 29, hour=13, minute=4, second=5, nanosecond=123456789)
@@ -107,9 +101,8 @@ def world() -> Value:
             "I64": -5,
             "U8": 200,
             "U": 7,
-            "F32": struct.unpack("f", struct.pack("f", 0.1))[0],
             "Data": {"k": b"v1", "empty": None},
-            "In": {"ID": "id", "secret": "hid"},
+            "In": {"ID": "id", "Secret": "hid"},
             "Arts": {"a": {"ID": "x"}},
             "MI": {2: "two", 1: "one"},
             "Nested": {"d": {"Name": "n"}, "nil": None},

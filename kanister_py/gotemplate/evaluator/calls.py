@@ -11,7 +11,6 @@ from kanister_py.gotemplate.builtins import (
     cut,
     item_at,
     length_of,
-    prepare_argument,
 )
 from kanister_py.gotemplate.errors import ExecError
 from kanister_py.gotemplate.evaluator.frames import (
@@ -46,9 +45,7 @@ from kanister_py.gotemplate.types import (
     ANY_SLICE,
     BOOL,
     BYTES,
-    COMPLEXES,
     FLOAT64,
-    FLOATS,
     INT,
     INTEGERS,
     NILABLE,
@@ -59,7 +56,6 @@ from kanister_py.gotemplate.types import (
     Kind,
 )
 from kanister_py.gotemplate.values import (
-    GoFunc,
     Struct,
     Value,
     int_of_kind,
@@ -249,7 +245,7 @@ class Calls(Part):
             return lambda frame: self.cut(at, [each(frame) for each in evals], args, frame)
         if name == "call":
             called = str(args[0])
-            return lambda frame: self.call_value(at, called, [each(frame) for each in evals], frame)
+            return lambda frame: self.call_value(at, called, [each(frame) for each in evals])
         is_or = name == "or"
 
         def decide(frame: Frame) -> Value:
@@ -323,7 +319,7 @@ class Calls(Part):
             def run(frame: Frame, final: Value) -> Value:
                 values = [*[each(frame) for each in evals], final]
                 shown = called if called is not None else _final_name(values[0])
-                return self.call_value(at, shown, values, frame)
+                return self.call_value(at, shown, values)
 
             return run
         is_or = name == "or"
@@ -339,40 +335,11 @@ class Calls(Part):
 
         return decide
 
-    def call_value(self, at: Node, name: str, values: list[Value], frame: Frame) -> Value:
-        """What the builtin `call` does: call a function that is a value."""
-        target, *given = values
-        try:
-            if target is None:
-                raise GoError("call of nil")
-            go_type = type_of(target)
-            assert go_type is not None
-            if go_type.kind is not Kind.FUNC:
-                raise GoError(f"non-function {name} of type {go_type.name}")
-            function = (
-                target.function
-                if isinstance(target, GoFunc)
-                else Function(go_type.name, _nil_function, context=False)
-            )
-            assert isinstance(function, Function)
-            fixed = len(function.params) - function.is_variadic
-            if function.is_variadic and len(given) < fixed:
-                raise GoError(
-                    f"wrong number of args for {name}: got {len(given)} want at least {fixed}"
-                )
-            if not function.is_variadic and len(given) != fixed:
-                raise GoError(f"wrong number of args for {name}: got {len(given)} want {fixed}")
-            ready = []
-            for place, value in enumerate(given):
-                try:
-                    ready.append(prepare_argument(value, param_at(function, place)))
-                except GoError as error:
-                    raise GoError(f"arg {place}: {error}") from error
-            if function.wants_context:
-                ready.insert(0, frame.context)
-            return function.run(*ready)
-        except GoError as error:
-            raise self.error(at, f"error calling call: {error}") from error
+    def call_value(self, at: Node, name: str, values: list[Value]) -> NoReturn:
+        """What the builtin `call` does: no value that templates see is a function."""
+        go_type = type_of(values[0])
+        why = f"non-function {name} of type {go_type.name}" if go_type else "call of nil"
+        raise self.error(at, f"error calling call: {why}")
 
     # Arguments
 
@@ -469,10 +436,6 @@ def _context(frame: Frame) -> Context:
     return frame.context
 
 
-def _nil_function(*_: Value) -> NoReturn:
-    raise GoError("reflect.Value.Call: call of nil function")
-
-
 def _final_name(value: Value) -> str:
     """What reflect.Value.String says of a value."""
     if type(value) is str:
@@ -492,6 +455,6 @@ _TAKES: Mapping[Kind, tuple[type[Node], str, str]] = {
     Kind.BOOL: (Bool, "is_true", "bool"),
     **dict.fromkeys(SIGNED, (Number, "as_int", "integer")),
     **dict.fromkeys(UNSIGNED, (Number, "as_uint", "unsigned integer")),
-    **dict.fromkeys(FLOATS, (Number, "as_float", "float")),
-    **dict.fromkeys(COMPLEXES, (Number, "as_complex", "complex")),
+    Kind.FLOAT64: (Number, "as_float", "float"),
+    Kind.COMPLEX128: (Number, "as_complex", "complex"),
 }

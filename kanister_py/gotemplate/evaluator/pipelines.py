@@ -228,10 +228,6 @@ class Fields(Part):
         if isinstance(value, Struct):
             field = value.struct.field(name)
             if field is not None:
-                if not field.is_exported:
-                    raise self.error(
-                        node, f"{name} is an unexported field of struct type {go_type.name}"
-                    )
                 if has_args:
                     raise self.error(
                         node, f"{name} has arguments but cannot be invoked as function"
@@ -270,8 +266,7 @@ def _names_in(value: Value) -> tuple[str, ...]:
     pointed = value.go_type.elem if isinstance(value, NilPointer) else None
     struct = value.struct if isinstance(value, Struct) else pointed
     if struct is not None:
-        own = [name for name, each in struct.fields.items() if each.is_exported]
-        return (*own, *struct.promoted)
+        return (*struct.fields, *struct.promoted)
     return tuple(str(key) for key in value) if isinstance(value, dict) else ()
 
 

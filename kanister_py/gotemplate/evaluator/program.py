@@ -38,7 +38,7 @@ from kanister_py.gotemplate.printer import sorted_keys
 from kanister_py.gotemplate.printing import show, text_of
 from kanister_py.gotemplate.quoting import quote
 from kanister_py.gotemplate.types import INTEGERS, Kind
-from kanister_py.gotemplate.values import Struct, Uint8, Value, kind_of, type_name, type_of
+from kanister_py.gotemplate.values import Struct, Uint8, Value, type_of
 
 
 class Statements(Part):
@@ -93,10 +93,7 @@ class Statements(Part):
             return assign
 
         def write(frame: Frame) -> int:
-            value = value_of(frame)
-            if kind_of(value) is Kind.FUNC:
-                raise self.error(node, f"can't print {node} of type {type_name(value)}")
-            frame.out.append(text_of(value, frame.context))
+            frame.out.append(text_of(value_of(frame), frame.context))
             return ON
 
         return write

@@ -131,8 +131,6 @@ def deep_equal(one: Value, other: Value, context: Context) -> bool:
     if is_nil(one) or is_nil(other):
         return is_nil(one) and is_nil(other)
     kind = go_type.kind
-    if kind is Kind.FUNC:
-        return False
     if kind is Kind.MAP:
         return len(one) == len(other) and all(
             key in other and deep_equal(each, other[key], context) for key, each in one.items()
@@ -143,8 +141,7 @@ def deep_equal(one: Value, other: Value, context: Context) -> bool:
         )
     if isinstance(one, Struct):
         return one is other or all(
-            deep_equal(one.value_of(field), other.value_of(field), context)
-            for field in one.struct.fields.values()
+            deep_equal(one[name], other[name], context) for name in one.struct.fields
         )
     return bool(one == other)
 

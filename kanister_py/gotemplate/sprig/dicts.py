@@ -152,8 +152,8 @@ def copied(value: Value, context: Context) -> Value:
     context.spend(1)
     if isinstance(value, Struct):
         made = Struct(value.go_type)
-        for field in value.struct.fields.values():
-            made[field.name] = copied(value.value_of(field), context)
+        for name in value.struct.fields:
+            made[name] = copied(value[name], context)
         return made
     if isinstance(value, GoMap):
         entries = {key: copied(each, context) for key, each in value.items()}

@@ -15,7 +15,7 @@ from kanister_py.gotemplate.quoting import quote_rune
 from kanister_py.gotemplate.sprig.encoding import encode_base64
 from kanister_py.gotemplate.sprig.words import runes
 from kanister_py.gotemplate.times import Time
-from kanister_py.gotemplate.types import FLOATS, INTEGERS, Field, GoType, Kind, is_settled
+from kanister_py.gotemplate.types import INTEGERS, Field, GoType, Kind, is_settled
 from kanister_py.gotemplate.values import Struct, Value, from_bytes, is_nil, to_bytes, type_of
 
 # How deep Go follows before it looks for a value that contains itself; and how deep
@@ -81,8 +81,8 @@ class _Encoder:
             self._write("true" if value else "false")
         elif kind in INTEGERS:
             self._write(str(int(value)))
-        elif kind in FLOATS:
-            self._write(_number(value, 32 if kind is Kind.FLOAT32 else 64))
+        elif kind is Kind.FLOAT64:
+            self._write(_number(value))
         elif isinstance(value, bytes):
             self._write(f'"{encode_base64(value)}"')
         elif kind is Kind.MAP:
@@ -139,13 +139,13 @@ def _rfc3339(moment: Time) -> str:
     return format_time(moment, "2006-01-02T15:04:05.999999999Z07:00")
 
 
-def _number(value: float, bits: int) -> str:
+def _number(value: float) -> str:
     if not math.isfinite(value):
         raise GoError(f"json: unsupported value: {format_float(value)}")
     size = abs(value)
     if size == 0 or 1e-6 <= size < 1e21:
-        return format_float(value, "f", -1, bits)
-    text = format_float(value, "e", -1, bits)
+        return format_float(value, "f")
+    text = format_float(value, "e")
     # e-09 is written e-9.
     return f"{text[:-2]}{text[-1]}" if text[-4:-1] == "e-0" else text
 
@@ -159,14 +159,12 @@ def struct_members(value: Struct) -> list[tuple[str, Value]]:
         if name == "-" and not options:
             continue
         if field.embedded and not name:
-            inner = value.value_of(field)
+            inner = value[field.name]
             if isinstance(inner, Struct):
                 inner_members = struct_members(inner)
                 members |= {key: each for key, each in inner_members if key not in own}
             continue
-        if not field.is_exported:
-            continue
-        each = value.value_of(field)
+        each = value[field.name]
         own.add(name or field.name)
         if "omitempty" in options and _is_omitted(each):
             members.pop(name or field.name, None)

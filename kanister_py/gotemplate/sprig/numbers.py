@@ -231,7 +231,7 @@ def cast_to_int(value: Value) -> int:
     name = go_type.name if go_type else ""
     if name in _PLAIN_NAMES or name in ("time.Weekday", "time.Month"):
         return wrapped(int(value))
-    return cut_to_int(value) if name in ("float32", "float64") else 0
+    return cut_to_int(value) if name == "float64" else 0
 
 
 def cast_to_float(value: Value) -> float:
@@ -239,7 +239,7 @@ def cast_to_float(value: Value) -> float:
         return to_float64(value)
     go_type = type_of(value)
     name = go_type.name if go_type else ""
-    if name in _PLAIN_NAMES or name in ("float32", "float64", "time.Weekday", "time.Month"):
+    if name in _PLAIN_NAMES or name in ("float64", "time.Weekday", "time.Month"):
         return float(value)
     return 0.0
 

@@ -89,11 +89,7 @@ def _plain(value: Any, spend: Callable[[int], None], depth: int) -> Any:
     if isinstance(value, Struct):
         if isinstance(value, KubeTime):
             return _rfc3339(value.moment)  # a text of its own, so it stands in quotes
-        return {
-            name.lower(): _plain(value[name], spend, depth + 1)
-            for name, field in value.struct.fields.items()
-            if field.is_exported
-        }
+        return {name.lower(): _plain(value[name], spend, depth + 1) for name in value.struct.fields}
     if isinstance(value, Mapping):
         return {
             key: _plain(value[key], spend, depth + 1) for key in in_go_order(value, is_third=True)
