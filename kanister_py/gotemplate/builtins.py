@@ -12,7 +12,6 @@ from urllib.parse import quote_plus
 
 from kanister_py.gotemplate.functions import Function, FunctionTable, GoError, go_function
 from kanister_py.gotemplate.limits import Context
-from kanister_py.gotemplate.printer import type_known
 from kanister_py.gotemplate.printing import printable, sprint, sprintf, sprintln
 from kanister_py.gotemplate.quoting import is_print
 from kanister_py.gotemplate.types import (
@@ -36,6 +35,7 @@ from kanister_py.gotemplate.values import (
     is_assignable,
     is_nil,
     to_bytes,
+    type_known,
     type_of,
     zero,
 )

@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kanister_py.gotemplate.limits import Context
-from kanister_py.gotemplate.number_texts import NO_FLAGS, Flags
-from kanister_py.gotemplate.printer import Printer, type_known
 from kanister_py.gotemplate.types import INTEGERS, Kind
 from kanister_py.gotemplate.values import (
     SIZED_INTEGERS,
     Struct,
     Value,
+    type_known,
     type_of,
 )
+from kanister_py.gotemplate.verbs import NO_FLAGS, Flags, Printer
 
 _TOO_LARGE = 1_000_000
 # Most of what is printed are texts and whole numbers, with no flags. That is no work:

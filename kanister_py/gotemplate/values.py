@@ -216,6 +216,14 @@ def type_of(value: Value) -> GoType | None:
     raise TypeError(f"{type(value).__name__} is no Go value")
 
 
+def type_known(value: Value) -> GoType:
+    """The type of a value that is no untyped nil."""
+    go_type = type_of(value)
+    if go_type is None:
+        raise TypeError("an untyped nil has no type")
+    return go_type
+
+
 def type_name(value: Value) -> str:
     """Give the text of `%T` and `typeOf`."""
     go_type = type_of(value)
@@ -226,6 +234,14 @@ def kind_of(value: Value) -> Kind | None:
     """Give the kind of a value; None for an untyped nil."""
     go_type = type_of(value)
     return None if go_type is None else go_type.kind
+
+
+def sorted_keys(value: dict[Any, Value]) -> list[Any]:
+    """A map's keys in the order in which Go prints them and ranges over them."""
+    try:
+        return sorted(value)
+    except TypeError:  # keys of several types, in a map[interface {}]...
+        return sorted(value, key=lambda key: (type_name(key), str(key)))
 
 
 def is_nil(value: Value) -> bool:

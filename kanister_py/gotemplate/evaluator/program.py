@@ -34,11 +34,10 @@ from kanister_py.gotemplate.nodes import (
     Tree,
     With,
 )
-from kanister_py.gotemplate.printer import sorted_keys
 from kanister_py.gotemplate.printing import show, text_of
 from kanister_py.gotemplate.quoting import quote
 from kanister_py.gotemplate.types import INTEGERS, Kind
-from kanister_py.gotemplate.values import Struct, Uint8, Value, type_of
+from kanister_py.gotemplate.values import Struct, Uint8, Value, sorted_keys, type_of
 
 
 class Statements(Part):

@@ -1,4 +1,4 @@
-"""Printer: one value after the other as text, under a verb and its flags."""
+"""Verbs of `printf`: one value as text under a verb and its flags."""
 
 from __future__ import annotations
 
@@ -6,29 +6,52 @@ from collections.abc import Sequence
 from typing import Any
 
 from kanister_py.gotemplate.limits import Context
-from kanister_py.gotemplate.number_texts import (
-    FLOAT_VERBS,
-    MAX_RUNE,
-    NO_FLAGS,
-    float_text,
-    in_base,
-    unicode_text,
-)
-from kanister_py.gotemplate.quoting import can_backquote, quote, quote_rune
-from kanister_py.gotemplate.types import INTEGERS, SIGNED, GoType, Kind
+from kanister_py.gotemplate.numbers import format_float
+from kanister_py.gotemplate.quoting import can_backquote, is_print, quote, quote_rune
+from kanister_py.gotemplate.types import INTEGERS, SIGNED, Kind
 from kanister_py.gotemplate.values import (
     Struct,
     Uint8,
     Value,
     from_bytes,
     is_nil,
+    sorted_keys,
     to_bytes,
-    type_name,
-    type_of,
+    type_known,
 )
 
 # Where everything that is no nil pointer lives, as far as templates can see.
 _ADDRESS = 0xC000012345
+
+
+class Flags:
+    """What stands between the percent sign and the verb."""
+
+    __slots__ = (
+        "minus",
+        "plus",
+        "plus_v",
+        "precision",
+        "sharp",
+        "sharp_v",
+        "space",
+        "width",
+        "zero",
+    )
+
+    def __init__(self) -> None:
+        self.width: int | None = None
+        self.precision: int | None = None
+        self.minus = False
+        self.plus = False
+        self.sharp = False
+        self.space = False
+        self.zero = False
+        self.plus_v = False
+        self.sharp_v = False
+
+
+NO_FLAGS = Flags()
 
 
 class Printer:
@@ -161,24 +184,24 @@ class Printer:
     def integer(self, value: int, verb: str) -> None:
         is_signed = type(value) is int or type_known(value).kind in SIGNED
         if verb == "v" and self.flags.sharp_v and not is_signed:
-            self.pad(in_base(value, 16, verb, self.flags, sharp=True), may_zero=False)
+            self.pad(_in_base(value, 16, verb, self.flags, sharp=True), may_zero=False)
         elif verb in _BASES:
-            self.pad(in_base(value, _BASES[verb], verb, self.flags), may_zero=False)
+            self.pad(_in_base(value, _BASES[verb], verb, self.flags), may_zero=False)
         elif verb == "c":
-            code = value if 0 <= value <= MAX_RUNE else 0xFFFD
+            code = value if 0 <= value <= _MAX_RUNE else 0xFFFD
             self.pad(chr(0xFFFD if 0xD800 <= code <= 0xDFFF else code))
         elif verb == "q":
             self.pad(quote_rune(value, ascii_only=self.flags.plus))
         elif verb == "U":
-            self.pad(unicode_text(value, self.flags), may_zero=False)
+            self.pad(_unicode_text(value, self.flags), may_zero=False)
         else:
             self.bad_verb(verb, value)
 
     def real(self, value: float, verb: str) -> None:
-        if verb not in FLOAT_VERBS:
+        if verb not in _FLOAT_VERBS:
             self.bad_verb(verb, value)
             return
-        self.pad_number(float_text(float(value), verb, self.flags, plus=self.flags.plus))
+        self.pad_number(_float_text(float(value), verb, self.flags, plus=self.flags.plus))
 
     def pad_number(self, text: str) -> None:
         """Zeros go between the sign and the digits, and never before Inf or NaN."""
@@ -191,12 +214,12 @@ class Printer:
             self.pad(text, may_zero=is_number)
 
     def complex_number(self, value: complex, verb: str) -> None:
-        if verb not in FLOAT_VERBS:
+        if verb not in _FLOAT_VERBS:
             self.bad_verb(verb, value)
             return
         self.write("(")
-        self.pad_number(float_text(value.real, verb, self.flags, plus=self.flags.plus))
-        self.pad_number(float_text(value.imag, verb, self.flags, plus=True))
+        self.pad_number(_float_text(value.real, verb, self.flags, plus=self.flags.plus))
+        self.pad_number(_float_text(value.imag, verb, self.flags, plus=True))
         self.write("i)")
 
     def cut(self, text: str) -> str:
@@ -301,11 +324,11 @@ class Printer:
             elif not address:
                 self.pad("<nil>")
             else:
-                self.pad(in_base(address, 16, "v", self.flags, sharp=not self.flags.sharp))
+                self.pad(_in_base(address, 16, "v", self.flags, sharp=not self.flags.sharp))
         elif verb == "p":
-            self.pad(in_base(address, 16, "v", self.flags, sharp=not self.flags.sharp))
+            self.pad(_in_base(address, 16, "v", self.flags, sharp=not self.flags.sharp))
         elif verb in "bodxX":
-            self.pad(in_base(address, _BASES[verb], verb, self.flags), may_zero=False)
+            self.pad(_in_base(address, _BASES[verb], verb, self.flags), may_zero=False)
         else:
             self.bad_verb(verb, value)
 
@@ -316,17 +339,94 @@ _CONTAINER_STEPS = 5
 _BASES = {"v": 10, "d": 10, "b": 2, "o": 8, "O": 8, "x": 16, "X": 16}
 
 
-def type_known(value: Value) -> GoType:
-    """The type of a value that is no untyped nil."""
-    go_type = type_of(value)
-    if go_type is None:
-        raise TypeError("an untyped nil has no type")
-    return go_type
+# Numbers
+
+_MAX_RUNE = 0x10FFFF
+_FORMATS = {10: "d", 2: "b", 8: "o", 16: "x"}
+# The shape and the precision that a verb asks for.
+_FLOAT_VERBS = {
+    "v": ("g", -1),
+    "b": ("b", -1),
+    "g": ("g", -1),
+    "G": ("G", -1),
+    "x": ("x", -1),
+    "X": ("X", -1),
+    "f": ("f", 6),
+    "F": ("f", 6),
+    "e": ("e", 6),
+    "E": ("E", 6),
+}
 
 
-def sorted_keys(value: dict[Any, Value]) -> list[Any]:
-    """A map's keys in the order in which Go prints them and ranges over them."""
-    try:
-        return sorted(value)
-    except TypeError:  # keys of several types, in a map[interface {}]...
-        return sorted(value, key=lambda key: (type_name(key), str(key)))
+def _in_base(value: int, base: int, verb: str, flags: Flags, *, sharp: bool | None = None) -> str:
+    sharp = flags.sharp if sharp is None else sharp
+    is_negative = value < 0
+    digits = format(abs(int(value)), _FORMATS[base])
+    if verb == "X":
+        digits = digits.upper()
+    if flags.precision is not None:
+        if flags.precision == 0 and value == 0:
+            return ""
+        digits = digits.zfill(flags.precision)
+    elif flags.zero and not flags.minus and flags.width:
+        signs = 1 if is_negative or flags.plus or flags.space else 0
+        digits = digits.zfill(flags.width - signs)
+    if sharp:
+        if base == 2:
+            digits = "0b" + digits
+        elif base == 16:
+            digits = ("0X" if verb == "X" else "0x") + digits
+        elif base == 8 and digits[0] != "0":
+            digits = "0" + digits
+    if verb == "O":
+        digits = "0o" + digits
+    if is_negative:
+        return "-" + digits
+    return ("+" if flags.plus else " " if flags.space else "") + digits
+
+
+def _unicode_text(value: int, flags: Flags) -> str:
+    code = value & 0xFFFF_FFFF_FFFF_FFFF
+    text = f"U+{code:0{max(flags.precision or 4, 4)}X}"
+    if flags.sharp and code <= _MAX_RUNE and is_print(chr(code)):
+        text += f" '{chr(code)}'"
+    return text
+
+
+def _float_text(value: float, verb: str, flags: Flags, *, plus: bool) -> str:
+    shape, precision = _FLOAT_VERBS[verb]
+    if flags.precision is not None:
+        precision = flags.precision
+    text = format_float(value, shape, precision)
+    if text == "NaN":
+        return f"+{text}" if plus else f" {text}" if flags.space else text
+    sign = "-" if text[0] == "-" else "+"
+    text = text.lstrip("+-")
+    if flags.sharp and verb != "b" and text != "Inf":
+        text = _with_point(text, shape, precision)
+    if sign == "+" and text != "Inf" and not plus:
+        return " " + text if flags.space else text
+    if sign == "+" and not plus:
+        return " " + text if flags.space else sign + text
+    return sign + text
+
+
+def _with_point(text: str, shape: str, precision: int) -> str:
+    """A float's text with a decimal point, and the zeros `#` keeps."""
+    wanted = 0
+    if shape in "gGx":
+        wanted = 6 if precision < 0 else precision
+    marks = "pP" if shape in "xX" else "eEpP"
+    end = next((at for at, char in enumerate(text) if char in marks), len(text))
+    body, tail = text[:end], text[end:]
+    has_point = "." in body
+    seen = body.replace(".", "").lstrip("0")
+    if shape == "x":
+        # The x of 0x counts as a digit in Go, as does all that follows.
+        seen = body.replace(".", "")[1:]
+    wanted -= len(seen)
+    if not has_point:
+        if body == "0":
+            wanted -= 1
+        body += "."
+    return body + "0" * max(wanted, 0) + tail
