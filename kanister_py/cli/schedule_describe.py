@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import Line, Tint, write_data
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
-from kanister_py.core.objects.parts import conditions_of, spec_of, status_of
+from kanister_py.core.objects.parts import spec_of, status_of
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
+from kanister_py.core.schedules.status import trouble_of
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster, KubeObject
@@ -68,9 +69,8 @@ def _lines(obj: KubeObject, runs: list[KubeObject], now: datetime) -> Iterator[L
     yield line("Last success", ago(status.get("lastSuccessfulTime"), now) or "never")
     if status.get("lastFailureTime"):
         yield line("Last failure", ago(status["lastFailureTime"], now))
-    for each in conditions_of(obj):
-        if each.get("status") == "False" and each.get("type") == "Ready":
-            yield line("Not ready", Tint(str(each.get("message") or each.get("reason")), "red"))
+    if trouble := trouble_of(obj):
+        yield line("Not ready", Tint(str(trouble.get("message") or trouble.get("reason")), "red"))
     if runs:
         runs.sort(key=lambda each: each["metadata"].get("creationTimestamp") or "", reverse=True)
         yield ""

@@ -15,8 +15,9 @@ from kanister_py.cli.connection import add_listing
 from kanister_py.cli.output import Cell, Line, Tint, list_of, say, table_of_objects, write_data
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.objects.durations import whole_seconds
-from kanister_py.core.objects.parts import conditions_of, spec_of, status_of
+from kanister_py.core.objects.parts import spec_of, status_of
 from kanister_py.core.schedules.model import SCHEDULES
+from kanister_py.core.schedules.status import trouble_of
 from kanister_py.core.schedules.times import InvalidTimetable, zone_of
 
 if TYPE_CHECKING:
@@ -74,9 +75,8 @@ def next_of(obj: KubeObject, now: datetime) -> Cell:
     """Say when a Schedule runs next, or why it does not."""
     if spec_of(obj).get("suspend"):
         return Tint("suspended", "yellow")
-    for each in conditions_of(obj):
-        if each.get("type") == "Ready" and each.get("status") == "False":
-            return Tint(str(each.get("reason")), "red")
+    if trouble := trouble_of(obj):
+        return Tint(str(trouble.get("reason")), "red")
     status = status_of(obj)
     if status.get("waitingTime"):
         return Tint("waits", "yellow")

@@ -11,7 +11,7 @@ from kanister_py.core.errors import Expired, NotFound, TransientError
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.differences import Difference, differences_of
 from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.parts import conditions_of
+from kanister_py.core.objects.parts import is_true
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.core.retries import despite_conflicts
 from kanister_py.ports.clock import Clock
@@ -126,18 +126,11 @@ def _wait_until_served(cluster: Cluster, clock: Clock, name: str) -> None:
                 timeout_seconds=left,
             ) as events:
                 for event in events:
-                    if event.type is not EventType.DELETED and _is_served(event.object):
+                    if event.type is not EventType.DELETED and is_true(event.object, "Established"):
                         return
         except Expired:
             continue
     raise TransientError(
         f"{name} is not served after {_ESTABLISH_SECONDS:.0f}s; look at its conditions",
         reason="DefinitionNotServed",
-    )
-
-
-def _is_served(definition: KubeObject) -> bool:
-    conditions = conditions_of(definition)
-    return any(
-        each.get("type") == "Established" and each.get("status") == "True" for each in conditions
     )

@@ -14,7 +14,6 @@ from kanister_py.controller.machine.writing import (
     delete_as_seen,
     ensure,
     hold,
-    is_true,
     judgement,
     let_go,
     write_status,
@@ -28,7 +27,7 @@ from kanister_py.core.compositions.claims import (
 from kanister_py.core.compositions.naming import child_name
 from kanister_py.core.compositions.results import RECONCILE_ERROR
 from kanister_py.core.errors import AlreadyExists, Conflict, Invalid
-from kanister_py.core.objects.parts import controller_reference, spec_of
+from kanister_py.core.objects.parts import controller_reference, is_true, spec_of
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.ports.cluster import KubeObject, Propagation, find
 

@@ -12,7 +12,6 @@ from kanister_py.controller.machine.writing import (
     condition,
     delete_as_seen,
     hold,
-    is_true,
     let_go,
     says,
     write_status,
@@ -25,7 +24,7 @@ from kanister_py.core.compositions.definitions import (
     target_version,
 )
 from kanister_py.core.errors import Invalid
-from kanister_py.core.objects.parts import controller_of, is_controlled_by
+from kanister_py.core.objects.parts import controller_of, is_controlled_by, is_true
 from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.core.revisions.kinds import DEFINITIONS
 from kanister_py.core.revisions.policy import rules_of

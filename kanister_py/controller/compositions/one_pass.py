@@ -20,7 +20,7 @@ from kanister_py.core.compositions.results import (
     Conditions,
 )
 from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.parts import conditions_of, status_of
+from kanister_py.core.objects.parts import condition_of, is_true, status_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.values import NamedTuple
@@ -132,12 +132,11 @@ class Pass:
 
 
 def synced_of(xr: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = conditions_of(xr)
-    return next((each for each in found if each.get("type") == "Synced"), {})
+    return condition_of(xr, "Synced")
 
 
 def was_synced(xr: Mapping[str, Any]) -> bool:
-    return bool(synced_of(xr).get("status") == "True")
+    return is_true(xr, "Synced")
 
 
 def log_turn(subject: Subject, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -31,7 +31,7 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.objects.parts import (
     annotations_of,
-    conditions_of,
+    condition_of,
     controller_reference,
     is_controlled_by,
     labels_of,
@@ -492,12 +492,12 @@ def _numbered(revision: KubeObject, function: KubeObject) -> Numbered:
 
 
 def _health_message(revision: KubeObject) -> str:
-    for each in conditions_of(revision):
-        if each.get("type") == "RuntimeHealthy" and each.get("status") != "True":
-            message = str(each.get("message") or "")
-            health = f'Package runtime health is "{each.get("status")}"'
-            return f"{health} with message: {message}" if message else health
-    return 'Package runtime health is "Unknown"'
+    found = condition_of(revision, "RuntimeHealthy")
+    if not found or found.get("status") == "True":
+        return 'Package runtime health is "Unknown"'
+    message = str(found.get("message") or "")
+    health = f'Package runtime health is "{found.get("status")}"'
+    return f"{health} with message: {message}" if message else health
 
 
 def _installed(function: KubeObject) -> Installed:

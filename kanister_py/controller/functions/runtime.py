@@ -18,7 +18,7 @@ from kanister_py.core.compositions.endpoints import builtin_endpoint
 from kanister_py.core.errors import KanisterError, NotFound
 from kanister_py.core.objects.parts import (
     annotations_of,
-    conditions_of,
+    condition_of,
     is_controlled_by,
     spec_of,
     status_of,
@@ -146,10 +146,7 @@ class FunctionRuntime:
         return None
 
     def _drained_at(self, revision: KubeObject) -> float:
-        found = conditions_of(revision)
-        since = next(
-            each["lastTransitionTime"] for each in found if each["type"] == "RuntimeActive"
-        )
+        since = condition_of(revision, "RuntimeActive")["lastTransitionTime"]
         time = parse_time(since) or self._clock.now()
         return (time + self._settings.drains_for).timestamp()
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.parts import conditions_of, namespace_of, status_of
+from kanister_py.core.objects.parts import namespace_of, status_of
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, Propagation, find
@@ -123,13 +123,6 @@ def write_status(
     if wanted == before:
         return obj
     return cluster.replace_status({**obj, "status": wanted})
-
-
-def is_true(obj: Mapping[str, Any], kind: str) -> bool:
-    """Say whether a condition of an object is there and true."""
-    return any(
-        each.get("type") == kind and each.get("status") == "True" for each in conditions_of(obj)
-    )
 
 
 # Finalizers

@@ -29,7 +29,7 @@ from kanister_py.core.compositions.messages import (
 )
 from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.parts import conditions_of
+from kanister_py.core.objects.parts import condition_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -164,7 +164,7 @@ class Request(Mapping[str, Any]):
     def condition(self, type_: str, resource: str = "") -> Data:
         """Give a condition of the composite resource, or of a composed one; `{}` is none."""
         found = self.resources.get(resource, {}) if resource else self.composite
-        return next((dict(each) for each in conditions_of(found) if each.get("type") == type_), {})
+        return dict(condition_of(found, type_))
 
     @property
     def context(self) -> Data:

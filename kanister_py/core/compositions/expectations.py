@@ -35,7 +35,7 @@ from kanister_py.core.compositions.dry_run import Rendered
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.naming import resource_name_of
 from kanister_py.core.objects.documents import Document
-from kanister_py.core.objects.parts import metadata_of
+from kanister_py.core.objects.parts import is_true, metadata_of
 from kanister_py.core.objects.reading import Reader, kind_and_version
 from kanister_py.values import NamedTuple
 
@@ -115,8 +115,7 @@ def failures(expect: Mapping[str, Any], result: Rendered) -> Iterator[str]:
     if "composite" in expect:
         yield from differences(expect["composite"], result.composite, "composite")
     if "ready" in expect:
-        conditions = result.composite["status"]["conditions"]
-        is_ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+        is_ready = is_true(result.composite, "Ready")
         if is_ready is not expect["ready"]:
             yield f"ready: expected {_shown(expect['ready'])}, found {_shown(is_ready)}"
     events = [each.as_dict() for each in result.events]

@@ -43,6 +43,16 @@ def conditions_of(obj: Part) -> Sequence[Part]:
     return (obj.get("status") or {}).get("conditions") or ()
 
 
+def condition_of(obj: Part, kind: str) -> Part:
+    """Give one condition of an object; empty where it has none of this type."""
+    return next((each for each in conditions_of(obj) if each.get("type") == kind), {})
+
+
+def is_true(obj: Part, kind: str) -> bool:
+    """Say whether a condition of an object is there and true."""
+    return bool(condition_of(obj, kind).get("status") == "True")
+
+
 def owners_of(obj: Part) -> Sequence[Part]:
     return (obj.get("metadata") or {}).get("ownerReferences") or ()
 

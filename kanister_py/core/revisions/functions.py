@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from kanister_py.core.objects.parts import annotations_of, conditions_of, spec_of, status_of
+from kanister_py.core.objects.parts import annotations_of, condition_of, is_true, spec_of, status_of
 from kanister_py.core.registry.entries import DesiredState, FunctionRevision
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
 from kanister_py.core.revisions.lifecycles import LIFECYCLE
@@ -57,7 +57,7 @@ def revision_of(obj: Mapping[str, Any]) -> FunctionRevision:
         version_of_revision(obj),
         tuple(str(each) for each in status.get("capabilities") or ()),
         _answer_limit_of(obj),
-        trouble="" if is_well else str(_health_of(obj).get("message") or ""),
+        trouble="" if is_well else str(condition_of(obj, "RuntimeHealthy").get("message") or ""),
         lifecycle=str(annotations_of(obj).get(LIFECYCLE) or ""),
     )
 
@@ -76,14 +76,9 @@ def _answer_limit_of(obj: Mapping[str, Any]) -> int:
         return 0
 
 
-def _health_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = (each for each in conditions_of(obj) if each.get("type") == "RuntimeHealthy")
-    return next(found, {})
-
-
 def is_healthy(obj: Mapping[str, Any]) -> bool:
     """Say whether what runs a revision is well, as its condition has it."""
-    return _health_of(obj).get("status") == "True"
+    return is_true(obj, "RuntimeHealthy")
 
 
 def digest_of_revision(obj: Mapping[str, Any]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kanister_py.core.objects.merge_rules import NO_RULE, merge_rules_of
-from kanister_py.core.objects.parts import controller_reference, spec_of
+from kanister_py.core.objects.parts import condition_of, controller_reference, spec_of
 from kanister_py.core.objects.patches import strategic_patched
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
@@ -188,12 +188,12 @@ def why_not_well(deployment: Mapping[str, Any] | None, ready_addresses: int) -> 
     status = mapping_of(deployment.get("status"))
     if status.get("observedGeneration", 0) < deployment["metadata"].get("generation", 0):
         return "its Deployment has not been looked at yet"
-    for each in status.get("conditions") or ():
-        if each.get("type") == "Available":
-            # Of several pods, those that are left go on: a Deployment that lacks one of two on a
-            # node that vanished is not available, and answers all the same.
-            is_left = ready_addresses and status.get("availableReplicas")
-            if each.get("status") != "True" and not is_left:
-                return f"its Deployment is not available: {each.get('message') or '?'}"
-            return "" if ready_addresses else "none of its addresses is ready"
-    return "its Deployment is not available yet"
+    available = condition_of(deployment, "Available")
+    if not available:
+        return "its Deployment is not available yet"
+    # Of several pods, those that are left go on: a Deployment that lacks one of two on a
+    # node that vanished is not available, and answers all the same.
+    is_left = ready_addresses and status.get("availableReplicas")
+    if available.get("status") != "True" and not is_left:
+        return f"its Deployment is not available: {available.get('message') or '?'}"
+    return "" if ready_addresses else "none of its addresses is ready"

@@ -7,7 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from kanister_py.core.actionsets.status import parse_time, text_of_time
-from kanister_py.core.objects.parts import conditions_of, metadata_of, status_of
+from kanister_py.core.objects.parts import (
+    condition_of,
+    conditions_of,
+    is_true,
+    metadata_of,
+    status_of,
+)
 from kanister_py.core.schedules.decisions import Act, Decision, Memory, Situation, next_starts
 from kanister_py.core.schedules.deletions import Plan
 from kanister_py.core.schedules.model import Schedule
@@ -21,10 +27,13 @@ def created_at(obj: Mapping[str, Any], now: datetime) -> datetime:
 
 def is_suspended(obj: Mapping[str, Any]) -> bool:
     """Say whether a schedule was seen to be suspended."""
-    return any(
-        each.get("type") == "Suspended" and each.get("status") == "True"
-        for each in conditions_of(obj)
-    )
+    return is_true(obj, "Suspended")
+
+
+def trouble_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give the condition that says what keeps a schedule from running; empty if nothing does."""
+    ready = condition_of(obj, "Ready")
+    return ready if ready.get("status") == "False" else {}
 
 
 def memory_of(obj: Mapping[str, Any], schedule: Schedule, now: datetime) -> Memory:

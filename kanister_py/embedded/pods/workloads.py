@@ -14,9 +14,9 @@ from typing import Any, Final
 from kanister_py.core.errors import AlreadyExists, ApiError, NotFound
 from kanister_py.core.objects.parts import (
     annotations_of,
-    conditions_of,
     controller_of,
     controller_reference,
+    is_true,
     labels_of,
     metadata_of,
     spec_of,
@@ -480,10 +480,7 @@ def _is_over(pod: KubeObject) -> bool:
 
 
 def _is_ready(pod: KubeObject) -> bool:
-    conditions = conditions_of(pod)
-    return not pod["metadata"].get("deletionTimestamp") and any(
-        one["type"] == "Ready" and one["status"] == "True" for one in conditions
-    )
+    return not pod["metadata"].get("deletionTimestamp") and is_true(pod, "Ready")
 
 
 def _hash(template: Mapping[str, Any]) -> str:

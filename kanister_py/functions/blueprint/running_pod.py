@@ -21,7 +21,7 @@ from kanister_py.core.errors import (
     WaitTimedOut,
 )
 from kanister_py.core.objects.durations import parse_seconds
-from kanister_py.core.objects.parts import conditions_of, spec_of, status_of
+from kanister_py.core.objects.parts import condition_of, spec_of, status_of
 from kanister_py.core.objects.resources import (
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -115,17 +115,17 @@ class RunningPod:
         if status.get("reason") in _OUT_OF_ROOM:
             raise PodNotReady(f"Pod stuck in pending state, reason: {status['reason']}")
         if fails_early:
-            if why := _text_of(_what_is_stuck(status)):
+            if why := _text_of(_what_is_stuck(pod)):
                 raise PodNotReady(why)
         else:
             self._check_node(pod)
         self._check_volumes(pod)
-        self._tell_what_it_waits_for(status)
+        self._tell_what_it_waits_for(pod)
         return False
 
-    def _tell_what_it_waits_for(self, status: Mapping[str, Any]) -> None:
+    def _tell_what_it_waits_for(self, pod: KubeObject) -> None:
         """Log once what a pod lacks, where its node or the scheduler says it."""
-        found = _what_waits(status)
+        found = _what_waits(pod)
         why = _text_of(found)
         # A reason without a message is the usual course of a pod that is about to start.
         if found[1].get("message") and why not in self._logged_waits:
@@ -139,9 +139,9 @@ class RunningPod:
             return
         if spec_of(node).get("unschedulable"):
             raise PodNotReady(f"Node {name} is unschedulable")
-        for condition in conditions_of(node):
-            if condition.get("type") == "Ready" and condition.get("status") != "True":
-                raise PodNotReady(f"Node {name} is not ready")
+        ready = condition_of(node, "Ready")
+        if ready and ready.get("status") != "True":
+            raise PodNotReady(f"Node {name} is not ready")
 
     def _check_volumes(self, pod: KubeObject) -> None:
         for volume in pod["spec"].get("volumes") or ():
@@ -174,7 +174,7 @@ class RunningPod:
         limit = format_duration(int(seconds * SECOND))
         message = f"Pod did not transition into running state. Timeout: {limit}"
         with suppress(KanisterError):
-            if why := _text_of(_what_waits(status_of(self._read()))):
+            if why := _text_of(_what_waits(self._read())):
                 message = f"{message}, {why}"
         return PodNotReady(message)
 
@@ -292,7 +292,7 @@ class RunningPod:
     def _tell_if_stranded(self, pod: KubeObject) -> None:
         """Say, once for each time, that nothing moves because the pod's node does not answer."""
         status = status_of(pod)
-        is_stranded = _is_stranded(status)
+        is_stranded = _is_stranded(pod)
         if is_stranded is self._is_stranded or status.get("phase") in _ENDED:
             return
         self._is_stranded = is_stranded
@@ -394,40 +394,37 @@ def _state_of(status: Mapping[str, Any], container: str) -> Mapping[str, Any]:
     return next(states, {})
 
 
-def _is_stranded(status: Mapping[str, Any]) -> bool:
+def _is_stranded(pod: KubeObject) -> bool:
     """Say whether a cluster has given up on the node of a pod that has not ended.
 
     A kubelet that finds a pod not ready says for which reason. The controller that marks
     the pods of a silent node says none.
     """
+    status, ready = status_of(pod), condition_of(pod, "Ready")
     if status.get("reason") == "NodeLost":
         return True
-    return status.get("phase") == "Running" and any(
-        each.get("type") == "Ready"
-        and each.get("status") in ("False", "Unknown")
-        and not each.get("reason")
-        for each in status.get("conditions") or ()
-    )
+    is_marked = ready.get("status") in ("False", "Unknown") and not ready.get("reason")
+    return status.get("phase") == "Running" and is_marked
 
 
-def _what_is_stuck(status: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+def _what_is_stuck(pod: KubeObject) -> tuple[str, Mapping[str, Any]]:
     """Name what cannot start unless a person changes something, with the state that says why."""
-    for each in _containers(status):
+    for each in _containers(status_of(pod)):
         waiting = (each.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") in _STUCK:
             return f"Container {each['name']} cannot start", waiting
-    for condition in status.get("conditions") or ():
-        if condition.get("type") == "PodScheduled" and condition.get("reason") == "Unschedulable":
-            return "No node takes the pod", condition
+    scheduled = condition_of(pod, "PodScheduled")
+    if scheduled.get("reason") == "Unschedulable":
+        return "No node takes the pod", scheduled
     return "", {}
 
 
-def _what_waits(status: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+def _what_waits(pod: KubeObject) -> tuple[str, Mapping[str, Any]]:
     """Name what has not started yet, likewise."""
-    stuck = _what_is_stuck(status)
+    stuck = _what_is_stuck(pod)
     if stuck[0]:
         return stuck
-    for each in _containers(status):
+    for each in _containers(status_of(pod)):
         waiting = (each.get("state") or {}).get("waiting") or {}
         if waiting.get("reason"):
             return f"container {each['name']} waits", waiting

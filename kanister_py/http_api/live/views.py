@@ -35,6 +35,7 @@ from kanister_py.core.objects.parts import (
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.objects.visible import visible
 from kanister_py.core.schedules.calendar import Day, calendar_of, planned_starts
+from kanister_py.core.schedules.status import trouble_of
 from kanister_py.http_api import page as page_package
 from kanister_py.http_api.page import security_headers
 from kanister_py.ports.overview import CompositeKind, Runs
@@ -181,7 +182,7 @@ def schedules_content(found: Iterable[Mapping[str, Any]], now: datetime) -> dict
 
 
 def _schedule_row(obj: Mapping[str, Any], now: datetime) -> dict[str, Any]:
-    spec, status = spec_of(obj), status_of(obj)
+    spec, status, trouble = spec_of(obj), status_of(obj), trouble_of(obj)
     next_time = parse_time(next(iter(status.get("nextTimes") or ()), None))
     return {
         "namespace": namespace_of(obj),
@@ -189,20 +190,12 @@ def _schedule_row(obj: Mapping[str, Any], now: datetime) -> dict[str, Any]:
         "schedule": str(spec.get("schedule") or ""),
         "zone": str(spec.get("timeZone") or "UTC"),
         "state": "suspended" if spec.get("suspend") is True else str(status.get("lastState") or ""),
-        "trouble": _trouble(obj),
+        "trouble": str(trouble.get("message") or trouble.get("reason") or ""),
         "last": parse_time(status.get("lastScheduleTime")),
         "last_good": parse_time(status.get("lastSuccessfulTime")),
         "next": next_time,
         "left": (next_time - now).total_seconds() if next_time is not None else None,
     }
-
-
-def _trouble(obj: Mapping[str, Any]) -> str:
-    """Say what keeps a Schedule from running."""
-    for each in conditions_of(obj):
-        if each.get("type") == "Ready" and each.get("status") == "False":
-            return str(each.get("message") or each.get("reason") or "")
-    return ""
 
 
 def schedule_content(obj: Mapping[str, Any], runs: Runs, now: datetime) -> dict[str, Any]:

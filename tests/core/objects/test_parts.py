@@ -70,3 +70,15 @@ def test_what_an_object_has_is_read_from_its_place() -> None:
 def test_a_name_is_a_text_whatever_a_file_says() -> None:
     obj = {"metadata": {"name": 5, "namespace": True}}
     assert (parts.name_of(obj), parts.namespace_of(obj)) == ("5", "True")
+
+
+def test_a_condition_that_is_not_there_is_empty_and_not_true() -> None:
+    ready, synced = {"type": "Ready", "status": "True"}, {"type": "Synced", "status": "False"}
+    obj = {"status": {"conditions": [ready, synced]}}
+    assert parts.condition_of(obj, "Synced") == synced
+    assert parts.condition_of(obj, "Healthy") == {}
+    assert [parts.is_true(obj, each) for each in ("Ready", "Synced", "Healthy")] == [
+        True,
+        False,
+        False,
+    ]
