@@ -17,6 +17,7 @@ from kanister_py.cli.output import Cell, Line, Tint, list_of, say, table_of_obje
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.actionsets.stored_status import STATUS_ANNOTATION, read_status_data
 from kanister_py.core.objects.durations import whole_seconds
+from kanister_py.core.objects.parts import annotations_of
 from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.executor.find_namespace import NamespaceUnknown, check_namespace
 
@@ -63,11 +64,7 @@ def _shown(obj: KubeObject) -> KubeObject:
     """Leave out what the cluster keeps for itself, and join a status that is stored in parts."""
     metadata = {key: each for key, each in obj["metadata"].items() if key != "managedFields"}
     status = read_status_data(obj)
-    notes = {
-        key: each
-        for key, each in (metadata.get("annotations") or {}).items()
-        if key != STATUS_ANNOTATION
-    }
+    notes = {key: each for key, each in annotations_of(obj).items() if key != STATUS_ANNOTATION}
     if "annotations" in metadata:
         metadata["annotations"] = notes
     return {**obj, "metadata": metadata, **({"status": status} if status is not None else {})}

@@ -22,7 +22,7 @@ from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.output import DATA_FORMATS, Cell, Line, Tint, put, say, table, write_data
 from kanister_py.cli.parser import add_verbs, switch, whole
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.objects.parts import labels_of, spec_of
 
 if TYPE_CHECKING:
     from kanister_py.executor.revision_inventory import Inventory, Known
@@ -195,7 +195,7 @@ def _content(known: Known) -> dict[str, Any]:
     spec = dict(spec_of(known.object))
     for key in ("revision", "desiredState"):
         spec.pop(key, None)
-    return {"labels": labels_that_count(known.object["metadata"].get("labels")), "spec": spec}
+    return {"labels": labels_that_count(labels_of(known.object)), "spec": spec}
 
 
 def _users(known: Known, form: str) -> int:

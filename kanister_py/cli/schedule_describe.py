@@ -51,7 +51,7 @@ def _lines(obj: KubeObject, runs: list[KubeObject], now: datetime) -> Iterator[L
 
     yield line("Name", f"{obj['metadata']['namespace']}/{obj['metadata']['name']}")
     yield line("Schedule", f"{spec.get('schedule')} {zone or 'UTC'}")
-    for action in (spec.get("template") or {}).get("spec", {}).get("actions") or ():
+    for action in spec_of(spec.get("template") or {}).get("actions") or ():
         about = action.get("object") or {}
         place = "/".join(filter(None, (about.get("namespace"), about.get("name"))))
         kind = about.get("kind") or about.get("resource") or "object"

@@ -8,6 +8,7 @@ from typing import Any
 
 from kanister_py.core.compositions.masking import is_secret
 from kanister_py.core.compositions.messages import Data
+from kanister_py.core.compositions.requirements import labels_wanted
 from kanister_py.core.objects.openapi import schema_of_kind
 from kanister_py.core.objects.parts import labels_of, metadata_of
 
@@ -79,5 +80,5 @@ def _is_selected(obj: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
     if selector.get("namespace") and namespace != selector["namespace"]:
         return False
     labels = labels_of(obj)
-    wanted = (selector.get("matchLabels") or {}).get("labels") or {}
+    wanted = labels_wanted(selector)
     return all(labels.get(key) == value for key, value in wanted.items())

@@ -70,7 +70,7 @@ class Known(NamedTuple):
             "name": self.name,
             "revision": self.number,
             "state": self.state,
-            "labels": dict(metadata.get("labels") or {}),
+            "labels": dict(labels_of(self.object)),
             "created": str(metadata.get("creationTimestamp") or ""),
             "usedBy": {way: list(who) for way, who in self.uses.items()},
         }

@@ -21,8 +21,9 @@ from kanister_py.controller.machine.work_loop import DONE, FAILED, Groups, Look,
 from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import called_functions
+from kanister_py.core.compositions.requirements import labels_wanted
 from kanister_py.core.errors import NoMatch
-from kanister_py.core.objects.parts import controller_of, spec_of
+from kanister_py.core.objects.parts import controller_of, labels_of, spec_of
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITIONS
 from kanister_py.core.revisions.policy import RevisionFacts, follows, wishes_of
@@ -264,7 +265,7 @@ class Looks:
         if "matchName" in selector:
             named.append((known.gvr, ObjectKey(namespace, str(selector["matchName"]))))
             return
-        labels = (selector.get("matchLabels") or {}).get("labels") or {}
+        labels = labels_wanted(selector)
         wanted.append(Wanted(known.gvr, namespace, frozenset(labels.items())))
 
     def tell_dependents(
@@ -275,7 +276,7 @@ class Looks:
         new: KubeObject | None,
     ) -> None:
         """Have those look again that depend on an object which has changed."""
-        labels = [each["metadata"].get("labels") if each else None for each in (old, new)]
+        labels = [labels_of(each or {}) for each in (old, new)]
         tasks = self._tracker.who_depends_on(resource, key, *labels)
         if not tasks:
             return

@@ -8,6 +8,7 @@ from typing import Any
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.compositions.messages import Data
+from kanister_py.core.compositions.requirements import labels_wanted
 from kanister_py.core.errors import NoMatch, UsageError
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.resources import (
@@ -49,7 +50,7 @@ class ClusterSource:
         if "matchName" in selector:
             found = self._seen.get(resource, ObjectKey(namespace, str(selector["matchName"])))
             return () if found is None else (found,)
-        labels = (selector.get("matchLabels") or {}).get("labels") or {}
+        labels = labels_wanted(selector)
         return self._seen.list(resource, namespace, labels)
 
     def fetch_schema(self, api_version: str, kind: str) -> Data | None:

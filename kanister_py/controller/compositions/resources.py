@@ -503,7 +503,7 @@ class CompositeReconciler:
         self._world.seen.remember(written)
 
     def _again(self, run: Pass) -> float | None:
-        interval = (run.metadata.get("annotations") or {}).get(POLL_INTERVAL)
+        interval = annotations_of(run.xr).get(POLL_INTERVAL)
         seconds = self._poll_seconds
         if interval:
             try:

@@ -61,7 +61,7 @@ def reconcile_composition(cluster: Cluster, name: str, tell: Tell) -> str:
                 f"Revision {each['metadata']['name']} is controlled by {other.get('kind')} "
                 f"{other.get('name')}; it is left alone",
             )
-    identity = composition_identity(spec_of(composition), composition["metadata"].get("labels"))
+    identity = composition_identity(spec_of(composition), labels_of(composition))
     existing = {name: _numbered(each, composition) for name, each in ours.items()}
     plan = number_revision(identity, list(existing.values()))
     for orphan in plan.adopted:
@@ -151,7 +151,7 @@ def _revision_of(composition: KubeObject, name: str, identity: str, number: int)
         "metadata": {
             "name": name,
             "labels": {
-                **(metadata.get("labels") or {}),
+                **labels_of(composition),
                 COMPOSITION_NAME_LABEL: metadata["name"],
                 COMPOSITION_HASH_LABEL: identity[:MAX_LABEL],
                 SPEC_HASH_LABEL: composition_spec_hash(spec)[:MAX_LABEL],

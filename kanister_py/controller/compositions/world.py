@@ -23,7 +23,7 @@ from kanister_py.core.compositions.model import Composition, parse_composition
 from kanister_py.core.compositions.pipeline import Observed, StepOutcome
 from kanister_py.core.errors import NoMatch, NotFound
 from kanister_py.core.objects.documents import Document
-from kanister_py.core.objects.parts import labels_of, spec_of, status_of
+from kanister_py.core.objects.parts import labels_of, name_of, spec_of, status_of
 from kanister_py.core.registry.entries import (
     FunctionRevision,
     Registry,
@@ -293,21 +293,19 @@ class World:
 
 def composition_facts(obj: KubeObject) -> CompositionFacts:
     target = spec_of(obj).get("compositeTypeRef") or {}
-    metadata = obj["metadata"]
     return CompositionFacts(
-        metadata["name"],
+        name_of(obj),
         str(target.get("apiVersion") or ""),
         str(target.get("kind") or ""),
-        metadata.get("labels") or {},
+        labels_of(obj),
     )
 
 
 def revision_facts(obj: KubeObject) -> RevisionFacts:
-    metadata = obj["metadata"]
-    labels = metadata.get("labels") or {}
+    labels = labels_of(obj)
     number = int(spec_of(obj).get("revision") or 0)
     return RevisionFacts(
-        metadata["name"], str(labels.get(COMPOSITION_NAME_LABEL) or ""), number, labels
+        name_of(obj), str(labels.get(COMPOSITION_NAME_LABEL) or ""), number, labels
     )
 
 

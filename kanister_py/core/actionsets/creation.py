@@ -13,7 +13,7 @@ from kanister_py.core.errors import UsageError, did_you_mean
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.documents import nearest
 from kanister_py.core.objects.names import generate_name
-from kanister_py.core.objects.parts import spec_of, status_of
+from kanister_py.core.objects.parts import annotations_of, spec_of, status_of
 from kanister_py.values import NamedTuple
 
 API_VERSION: Final = "cr.kanister.io/v1alpha1"
@@ -158,9 +158,7 @@ def retry_of(
         if key not in _OF_ONE_LIFE
     }
     annotations = {
-        key: value
-        for key, value in (metadata.get("annotations") or {}).items()
-        if key in _KEPT_NOTES
+        key: value for key, value in annotations_of(actionset).items() if key in _KEPT_NOTES
     }
     annotations[RETRY_OF] = metadata["name"]
     if from_phase:

@@ -21,7 +21,14 @@ from kanister_py.core.compositions.results import COMPOSE, Conditions, Event, ev
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.notices import Notice
 from kanister_py.core.objects.copies import copy_json, laid_over
-from kanister_py.core.objects.parts import conditions_of, metadata_of, spec_of, status_of
+from kanister_py.core.objects.parts import (
+    annotations_of,
+    conditions_of,
+    labels_of,
+    metadata_of,
+    spec_of,
+    status_of,
+)
 from kanister_py.core.objects.resources import group_version_of
 from kanister_py.core.objects.selectors import label_selector_of
 from kanister_py.values import NamedTuple
@@ -107,7 +114,7 @@ def prepared(
         raise CompositionMismatch("the XR has no name")
     if not metadata.get("uid"):
         metadata["uid"] = uid_of_rendered(xr)
-    labels = dict(metadata.get("labels") or {})
+    labels = dict(labels_of(xr))
     labels.setdefault(COMPOSITE, metadata["name"])
     machinery = dict(machinery_of(xr, legacy=legacy))
     machinery["compositionRef"] = {"name": composition.name}
@@ -171,7 +178,7 @@ _PAUSED_MESSAGE = "Reconciliation (including deletion) is paused via the pause a
 def not_composed(xr: Data) -> Rendered | None:
     """Give an XR whose pipeline does not run: one that is paused, or on its way out."""
     metadata = metadata_of(xr)
-    is_paused = (metadata.get("annotations") or {}).get(PAUSED) == "true"
+    is_paused = annotations_of(xr).get(PAUSED) == "true"
     if not is_paused and not metadata.get("deletionTimestamp"):
         return None
     conditions = _conditions_of(xr)

@@ -67,6 +67,11 @@ def _text_of(asked: Data | None) -> str:
     )
 
 
+def labels_wanted(selector: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Give the labels that a selector asks for."""
+    return (selector.get("matchLabels") or {}).get("labels") or {}
+
+
 def text_of_selector(selector: Mapping[str, Any]) -> str:
     """Say in words what a selector selects."""
     text = f"{selector.get('kind')} of {selector.get('apiVersion')}"
@@ -74,7 +79,7 @@ def text_of_selector(selector: Mapping[str, Any]) -> str:
         text += f" in {selector['namespace']}"
     if "matchName" in selector:
         return f"{text} named {selector['matchName']}"
-    labels = (selector.get("matchLabels") or {}).get("labels") or {}
+    labels = labels_wanted(selector)
     if labels:
         text += f" with labels {', '.join(f'{key}={labels[key]}' for key in sorted(labels))}"
     return text
@@ -117,7 +122,7 @@ def _allows(rule: AllowedResource, selector: Mapping[str, Any]) -> bool:
         return False
     if rule.match_name is not None:
         return "matchName" in selector and _matches(rule.match_name, selector["matchName"])
-    labels = (selector.get("matchLabels") or {}).get("labels") or {}
+    labels = labels_wanted(selector)
     # A label that is not asked for may have any value in what is found.
     return all(
         key in labels and _matches(pattern, labels[key])

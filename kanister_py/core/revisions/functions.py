@@ -6,7 +6,14 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from kanister_py.core.objects.parts import annotations_of, condition_of, is_true, spec_of, status_of
+from kanister_py.core.objects.parts import (
+    annotations_of,
+    condition_of,
+    is_true,
+    labels_of,
+    spec_of,
+    status_of,
+)
 from kanister_py.core.registry.entries import DesiredState, FunctionRevision
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
 from kanister_py.core.revisions.lifecycles import LIFECYCLE
@@ -42,7 +49,7 @@ def says_in_process(obj: Mapping[str, Any]) -> bool:
 def revision_of(obj: Mapping[str, Any]) -> FunctionRevision:
     """Read a FunctionRevision as far as choosing it goes."""
     metadata, spec, status = obj["metadata"], spec_of(obj), status_of(obj)
-    labels = metadata.get("labels") or {}
+    labels = labels_of(obj)
     is_well = is_healthy(obj)
     is_active = spec.get("desiredState") == DesiredState.ACTIVE
     return FunctionRevision(

@@ -6,7 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kanister_py.core.objects.merge_rules import NO_RULE, merge_rules_of
-from kanister_py.core.objects.parts import condition_of, controller_reference, spec_of
+from kanister_py.core.objects.parts import (
+    condition_of,
+    controller_reference,
+    labels_of,
+    name_of,
+    spec_of,
+)
 from kanister_py.core.objects.patches import strategic_patched
 from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
@@ -48,9 +54,8 @@ def _metadata(revision: Mapping[str, Any], namespace: str) -> dict[str, Any]:
 
 def selector_of(revision: Mapping[str, Any]) -> dict[str, str]:
     """Give the labels that the pods of one revision have, and no other's."""
-    metadata = revision["metadata"]
-    function = (metadata.get("labels") or {}).get(PACKAGE_LABEL) or ""
-    return {_REVISION_LABEL: metadata["name"], _FUNCTION_LABEL: function}
+    function = labels_of(revision).get(PACKAGE_LABEL) or ""
+    return {_REVISION_LABEL: name_of(revision), _FUNCTION_LABEL: function}
 
 
 def service_of(
@@ -144,7 +149,7 @@ def server_secret_of(revision: Mapping[str, Any]) -> str:
 def _container(revision: Mapping[str, Any]) -> dict[str, Any]:
     metadata, spec = revision["metadata"], spec_of(revision)
     environment = {
-        "FUNCTION_NAME": (metadata.get("labels") or {}).get(PACKAGE_LABEL) or "",
+        "FUNCTION_NAME": labels_of(revision).get(PACKAGE_LABEL) or "",
         "REVISION_NAME": metadata["name"],
         "REVISION_UID": metadata.get("uid") or "",
         "TLS_SERVER_CERTS_DIR": _CERTIFICATES,

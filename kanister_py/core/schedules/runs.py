@@ -38,14 +38,13 @@ def run_of(schedule: Mapping[str, Any], name: str, time: datetime | None = None)
     """Write an ActionSet of a schedule, for one of its times or for now."""
     metadata = metadata_of(schedule)
     template = spec_of(schedule).get("template") or {}
-    given = template.get("metadata") or {}
-    annotations = {**(given.get("annotations") or {})}
+    annotations = {**annotations_of(template)}
     if time is not None:
         annotations[TIME_ANNOTATION] = text_of_time(time)
     made: dict[str, Any] = {
         "name": name,
         "namespace": metadata["namespace"],
-        "labels": {**(given.get("labels") or {}), SCHEDULE_LABEL: metadata["name"]},
+        "labels": {**labels_of(template), SCHEDULE_LABEL: metadata["name"]},
     }
     if annotations:
         made["annotations"] = annotations
@@ -53,7 +52,7 @@ def run_of(schedule: Mapping[str, Any], name: str, time: datetime | None = None)
         "apiVersion": API_VERSION,
         "kind": "ActionSet",
         "metadata": made,
-        "spec": copy_json(template.get("spec") or {}),
+        "spec": copy_json(spec_of(template)),
     }
 
 
