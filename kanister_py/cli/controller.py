@@ -303,7 +303,7 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
             controller,
             functions,
             checks,
-            seen_of(
+            sources_of(
                 cluster,
                 clock,
                 functions,
@@ -428,7 +428,7 @@ class Apps(NamedTuple):
     health: ASGIApp
 
 
-class Seen(NamedTuple):
+class EndpointSources(NamedTuple):
     """Sources of the endpoint about a cluster: what it uses and has, and whose a token is."""
 
     uses: Callable[[], Uses | None]
@@ -436,7 +436,7 @@ class Seen(NamedTuple):
     revisions: Callable[[], Revisions | None] = lambda: None
 
 
-def seen_of(
+def sources_of(
     cluster: Cluster,
     clock: Clock,
     functions: Functions,
@@ -445,7 +445,7 @@ def seen_of(
     *,
     has_actionsets: bool = True,
     has_revisions: bool = False,
-) -> Seen:
+) -> EndpointSources:
     """Count what a cluster uses every now and then, on a thread of its own.
 
     Each is read only where the controller may: revisions of functions if it composes.
@@ -461,14 +461,14 @@ def seen_of(
         stack.callback(repeating.close)
         repeating.start()
     review = AccessReviewer(cluster, clock).review
-    return Seen(lambda: usage.uses, review, lambda: revisions.revisions)
+    return EndpointSources(lambda: usage.uses, review, lambda: revisions.revisions)
 
 
 def apps_of(
     controller: Controller,
     functions: Functions,
     checks: Mapping[str, Check] | None = None,
-    seen: Seen | None = None,
+    sources: EndpointSources | None = None,
     *,
     asks_for_tokens: bool = False,
     is_local: bool = False,
@@ -486,7 +486,7 @@ def apps_of(
     metrics = Metrics(controller.metrics.registry)
     checks = checks or controller.checks()
     # Where nothing can check tokens, no request gets through.
-    review = seen.review if seen is not None else lambda _token, _asked: Access.UNKNOWN
+    review = sources.review if sources is not None else lambda _token, _asked: Access.UNKNOWN
 
     def live(metrics: Metrics) -> Sequence[BaseRoute]:
         if overview is None:
@@ -503,8 +503,8 @@ def apps_of(
         publication_of(functions),
         checks=checks,
         metrics=metrics,
-        uses=seen.uses if seen is not None else None,
-        revisions=seen.revisions if seen is not None else None,
+        uses=sources.uses if sources is not None else None,
+        revisions=sources.revisions if sources is not None else None,
         lines=lines_of(controller.lines),
         live=live,
     )

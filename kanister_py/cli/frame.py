@@ -33,7 +33,7 @@ _BAR_COLUMNS: Final = 20
 _BAR_FROM_WIDTH: Final = 60
 
 
-class Seen(NamedTuple):
+class Moment(NamedTuple):
     """State of a run at one moment; `logs` has the last line of phases at work, the newest last."""
 
     name: str
@@ -62,7 +62,7 @@ class Row(NamedTuple):
         return self.phase.state is State.PENDING and self.phase.retry_time is None
 
 
-def frame_of(seen: Seen, width: int, height: int, now: datetime) -> list[Line]:
+def frame_of(seen: Moment, width: int, height: int, now: datetime) -> list[Line]:
     """Draw a run while it is under way, in no more lines than there are.
 
     Lines may be too wide: what draws them cuts them. What does not fit is counted: what is
@@ -166,7 +166,7 @@ def count_of(rows: Iterable[Row]) -> str:
 # The first line
 
 
-def _headline(seen: Seen, rows: Sequence[Row], width: int, now: datetime) -> Line:
+def _headline(seen: Moment, rows: Sequence[Row], width: int, now: datetime) -> Line:
     status = seen.status
     percent = status.percent or 0
     done = sum(1 for each in rows if each.phase.state is State.COMPLETE)

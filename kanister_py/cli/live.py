@@ -10,7 +10,7 @@ from threading import Lock, current_thread, main_thread
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self, TextIO, cast
 
-from kanister_py.cli.frame import Seen, changed_rows, frame_of
+from kanister_py.cli.frame import Moment, changed_rows, frame_of
 from kanister_py.cli.output import Line, Tint, cells_of
 from kanister_py.cli.view import Patient, Warnings
 from kanister_py.core.objects.visible import visible
@@ -98,7 +98,7 @@ class LiveView:
         if status is self._status and to_draw == self._drawn and not above:
             return
         self._status, self._drawn = status, to_draw
-        seen = Seen(name, status, self._began, logs)
+        seen = Moment(name, status, self._began, logs)
         now = self._began + timedelta(seconds=seconds)
         # A row stays free for the cursor, a column because it would else stand on the last sign.
         self._screen.draw(frame_of(seen, columns - 1, rows - 1, now), above=above)

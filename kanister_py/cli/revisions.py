@@ -25,7 +25,7 @@ from kanister_py.core.errors import UsageError
 from kanister_py.core.objects.parts import labels_of, spec_of
 
 if TYPE_CHECKING:
-    from kanister_py.executor.revision_inventory import Inventory, Known
+    from kanister_py.executor.revision_inventory import Inventory, ListedRevision
     from kanister_py.ports.cluster import Cluster
 
 
@@ -117,7 +117,7 @@ def act(args: argparse.Namespace, cluster: Cluster) -> int:
     return _switch(cluster, inventory, args)
 
 
-def _chosen(inventory: Inventory, kind: str | None, owner: str = "") -> list[Known]:
+def _chosen(inventory: Inventory, kind: str | None, owner: str = "") -> list[ListedRevision]:
     return [
         each
         for each in inventory.revisions
@@ -139,7 +139,7 @@ def _list(inventory: Inventory, args: argparse.Namespace) -> int:
     return 0
 
 
-def _row(known: Known) -> Sequence[Cell]:
+def _row(known: ListedRevision) -> Sequence[Cell]:
     uses = [f"{way.split()[1]} {_number_of(who)}" for way, who in known.uses.items()]
     state = Tint(_state_of(known), _COLOURS.get(known.state, "yellow"))
     data = known.as_data()
@@ -158,7 +158,7 @@ def _runs_of(data: Mapping[str, Any]) -> str:
     return f"{runs}, {status}{until if status == 'deprecated' else ''}"
 
 
-def _state_of(known: Known) -> str:
+def _state_of(known: ListedRevision) -> str:
     """Say how a revision fares; of one that is meant to serve and does not, why not."""
     if known.function is None or known.state != "active":
         return known.state
@@ -169,7 +169,7 @@ def _number_of(who: Sequence[str]) -> str:
     return f"by {len(who)}" if len(who) > 1 else f"by {who[0]}"
 
 
-def _diff(old: Known, new: Known) -> int:
+def _diff(old: ListedRevision, new: ListedRevision) -> int:
     from difflib import unified_diff
 
     from kanister_py.core.objects.documents import dump_yaml
@@ -188,7 +188,7 @@ def _diff(old: Known, new: Known) -> int:
 _COLOUR_OF_LINES: Final = {"+": "green", "-": "red", "@": "blue"}
 
 
-def _content(known: Known) -> dict[str, Any]:
+def _content(known: ListedRevision) -> dict[str, Any]:
     """Give what a revision is: not its number, nor how it fares."""
     from kanister_py.core.revisions.identity import labels_that_count
 
@@ -198,7 +198,7 @@ def _content(known: Known) -> dict[str, Any]:
     return {"labels": labels_that_count(labels_of(known.object)), "spec": spec}
 
 
-def _users(known: Known, form: str) -> int:
+def _users(known: ListedRevision, form: str) -> int:
     def people() -> Iterable[Line]:
         rows = [(way, each) for way, who in known.uses.items() for each in who]
         if not rows:
@@ -233,7 +233,7 @@ def _switch(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) ->
     return 0
 
 
-def _why_not(known: Known, inventory: Inventory, wanted: Any, *, is_forced: bool) -> str:
+def _why_not(known: ListedRevision, inventory: Inventory, wanted: Any, *, is_forced: bool) -> str:
     from kanister_py.core.registry.entries import DesiredState
     from kanister_py.core.revisions.collection import words_for_uses
 
@@ -306,7 +306,9 @@ def _collect(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) -
     return 0
 
 
-def _plan(inventory: Inventory, owner: str, family: Sequence[Known], keep: int | None) -> Any:
+def _plan(
+    inventory: Inventory, owner: str, family: Sequence[ListedRevision], keep: int | None
+) -> Any:
     from kanister_py.core.registry.entries import DesiredState
     from kanister_py.core.revisions.activation import history_limit_of
     from kanister_py.core.revisions.collection import Revision, plan_collection, words_for_uses

@@ -17,8 +17,8 @@ from kanister_py.core.blueprints.lint.templates import (
 from kanister_py.core.blueprints.model import Blueprint, Phase
 from kanister_py.core.blueprints.plan import (
     NO_PROFILE,
-    Known,
     Obstacle,
+    PlanBasis,
     PlannedPhase,
     TextPlanner,
     Unknown,
@@ -86,7 +86,7 @@ def foresee(
     blueprint: Blueprint,
     name: str,
     choices: Sequence[Choice[FunctionEntry] | KanisterError],
-    known: Known,
+    known: PlanBasis,
     cluster: Cluster,
     *,
     done: int = 0,
@@ -132,7 +132,7 @@ class _Looking:
     """One look at an action, phase by phase in their order."""
 
     def __init__(
-        self, blueprint: Blueprint, name: str, known: Known, cluster: Cluster, *, may_make: bool
+        self, blueprint: Blueprint, name: str, known: PlanBasis, cluster: Cluster, *, may_make: bool
     ) -> None:
         self.phases: list[PlannedPhase] = []
         self.obstacles: list[Obstacle] = []

@@ -11,7 +11,7 @@ from kanister_py.core.actionsets.course import ActionCourse
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.status import DEFER, ActionStatus, Place, State, Warned, size_of
 from kanister_py.core.actionsets.steps import current_phase
-from kanister_py.core.blueprints.plan import Known, Obstacle, renderer_of
+from kanister_py.core.blueprints.plan import Obstacle, PlanBasis, renderer_of
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.parts import metadata_of
 from kanister_py.core.registry.choose import Choice
@@ -173,7 +173,7 @@ def _look_first(
         for phase in status.phases[:done]
         for kind in ("Secrets", "ConfigMaps")
     }
-    known = Known(
+    known = PlanBasis(
         renderer,
         # These have no other user: what only a look at later phases shows must not be seen
         # by earlier ones.

@@ -11,7 +11,7 @@ from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.model import ActionSpec
 from kanister_py.core.blueprints.model import Blueprint, Phase
 from kanister_py.core.blueprints.plan import (
-    Known,
+    PlanBasis,
     PlannedPhase,
     Unknown,
     choose_phase_version,
@@ -110,7 +110,7 @@ def plan_action(
     wrong = [each.error.message for each in fetched.missing if not isinstance(each.error, lacking)]
     params = Params(fetched.facts)
     renderer = renderer_of(blueprint, spec.name, given.effects)
-    known = Known(
+    known = PlanBasis(
         renderer,
         params,
         load_function,

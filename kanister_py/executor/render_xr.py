@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kanister_py.core.compositions.definitions import is_legacy
-from kanister_py.core.compositions.desired import Rules, connection_secret_of
+from kanister_py.core.compositions.desired import ComposedRules, connection_secret_of
 from kanister_py.core.compositions.dry_run import (
     Rendered,
     check_composition,
@@ -44,7 +44,7 @@ def render(given: RenderInput, engine: Engine) -> Rendered:
     xr = prepared(given.xr, given.composition, given.observed, legacy=legacy)
     observed = _with_connection_details(observed_for(xr, given.observed), engine, legacy=legacy)
     # As the original does here: whatever the kind, an object may stand in a namespace.
-    engine = engine._replace(rules=Rules(is_legacy=legacy, allows_twins=True))
+    engine = engine._replace(rules=ComposedRules(is_legacy=legacy, allows_twins=True))
     composed = compose(given.composition, observed, engine, context=given.context)
     was_selected = not names_composition(given.xr, given.composition, legacy=legacy)
     return rendered(xr, given.composition, composed, legacy=legacy, was_selected=was_selected)

@@ -40,7 +40,7 @@ COMPOSITION: Final = "CompositionRevision"
 FUNCTION: Final = "FunctionRevision"
 
 
-class Known(NamedTuple):
+class ListedRevision(NamedTuple):
     """One revision in a cluster. `uses` holds its users by their way of using it."""
 
     kind: str
@@ -86,10 +86,10 @@ class Known(NamedTuple):
 class Inventory(NamedTuple):
     """All revisions of a cluster, by kind, owner and number, the newest first."""
 
-    revisions: tuple[Known, ...]
+    revisions: tuple[ListedRevision, ...]
     functions: Mapping[str, KubeObject]
 
-    def find(self, name: str) -> Known:
+    def find(self, name: str) -> ListedRevision:
         """Give the revision of a name, of whichever kind."""
         found = [each for each in self.revisions if each.name == name]
         if not found:
@@ -115,7 +115,7 @@ def read_inventory(
     compositions = _all(cluster, COMPOSITIONS)
     pipelines = [pipeline_of(each) for each in (*compositions, *revised)]
     facts = [_facts(each) for each in revised] if composed else []
-    found: list[Known] = []
+    found: list[ListedRevision] = []
     for owner in sorted({each.composition for each in facts}):
         users = users_of_composition(owner, facts, holders)
         found += _known(COMPOSITION, owner, revised, users, COMPOSITION_NAME_LABEL)
@@ -154,14 +154,14 @@ def _known(
     users: Users,
     label: str,
     functions: Mapping[str, FunctionRevision] | None = None,
-) -> Iterator[Known]:
+) -> Iterator[ListedRevision]:
     of_this = [each for each in objects if not label or labels_of(each).get(label, "") == owner]
     ordered = sorted(of_this, key=_rank, reverse=True)
     for place, obj in enumerate(ordered):
         name = obj["metadata"]["name"]
         uses = {way: tuple(sorted(who)) for way, who in sorted(users.get(name, {}).items())}
         function = functions[name] if functions is not None else None
-        yield Known(kind, owner, name, _rank(obj)[0], place == 0, obj, uses, function)
+        yield ListedRevision(kind, owner, name, _rank(obj)[0], place == 0, obj, uses, function)
 
 
 def _rank(obj: KubeObject) -> tuple[int, str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kanister_py.core.compositions.cache_keys import Digests, kept_seconds
 from kanister_py.core.compositions.capabilities import check_capability
-from kanister_py.core.compositions.desired import Composed, Rules, compose_state
+from kanister_py.core.compositions.desired import Composed, ComposedRules, compose_state
 from kanister_py.core.compositions.messages import Data, FunctionResponse
 from kanister_py.core.compositions.model import Composition, Step
 from kanister_py.core.compositions.pipeline import (
@@ -129,7 +129,7 @@ class Engine(NamedTuple):
     cache: ResponseCache | None = None
     metrics: FunctionMetrics | None = None
     note: Callable[[Record], None] | None = None
-    rules: Rules = Rules()
+    rules: ComposedRules = ComposedRules()
     artifacts: StepArtifacts | None = None
     """The reader of inputs in registries."""
 

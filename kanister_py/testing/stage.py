@@ -180,7 +180,7 @@ class Stage:
         A run that takes longer than `timeout_seconds` is cancelled.
         """
         pods = self._standing()
-        seen = _Seen()
+        seen = _Witness()
         began_with = (len(pods.pods), len(pods.commands))
         before = self._own_objects()
         spec: dict[str, Any] = {**more}
@@ -430,7 +430,7 @@ class Ran:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Witness:
     """Journal and log of a run, as an onlooker gets them."""
 
     journal: list[Mapping[str, Any]] = field(default_factory=list)

@@ -20,7 +20,7 @@ from kanister_py.adapters.effects_system import system_effects
 from kanister_py.core.actionsets.course import course_of
 from kanister_py.core.actionsets.model import ActionSpec, parse_actionset
 from kanister_py.core.blueprints.model import ObjectReference, only_blueprint
-from kanister_py.core.blueprints.plan import Known, choose_phase_version, renderer_of
+from kanister_py.core.blueprints.plan import PlanBasis, choose_phase_version, renderer_of
 from kanister_py.core.objects.documents import parse_document, parse_documents
 from kanister_py.core.objects.resources import CONFIG_MAPS
 from kanister_py.core.templates.params import Params
@@ -116,7 +116,7 @@ def _check_milliseconds() -> float:
         start = time.perf_counter()
         facts = fetch_facts(cluster, spec, clock.now()).facts
         renderer = renderer_of(found, "export", system_effects(clock))
-        known = Known(renderer, Params(facts), load_function, is_whole=True)
+        known = PlanBasis(renderer, Params(facts), load_function, is_whole=True)
         seen = foresee(found, "export", choices, known, cluster)
         best = min(best, time.perf_counter() - start)
         assert not seen.obstacles, seen.obstacles

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from kanister_py.cli.frame import Logs, Seen, frame_of
+from kanister_py.cli.frame import Logs, Moment, frame_of
 from kanister_py.cli.live import picture_of
 from kanister_py.cli.output import Line
 from kanister_py.core.actionsets.status import (
@@ -88,7 +88,7 @@ def picture(
     conditions: Sequence[Condition] = (),
 ) -> list[str]:
     status = Status(State.RUNNING, actions=actions, percent=percent, conditions=tuple(conditions))
-    seen = Seen("run-1", status, BEGAN, logs or {})
+    seen = Moment("run-1", status, BEGAN, logs or {})
     return drawn(frame_of(seen, width, height, at(now)), width)
 
 

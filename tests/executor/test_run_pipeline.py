@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kanister_py.core.compositions.capabilities import FunctionCapabilityMissing
-from kanister_py.core.compositions.desired import ComposedResourceRefused, Rules
+from kanister_py.core.compositions.desired import ComposedResourceRefused, ComposedRules
 from kanister_py.core.compositions.messages import Data, FunctionResponse
 from kanister_py.core.compositions.model import AllowedResource, Credential, Step
 from kanister_py.core.compositions.pipeline import CAPABILITIES, Observed, PipelineFatal
@@ -161,7 +161,9 @@ class TestWhatAPipelineMakes:
     def test_connection_details_are_those_of_legacy_xrs_alone(self) -> None:
         desired = {"composite": {"connectionDetails": {"user": "eA=="}}}
         for legacy, found in ((True, {"user": "eA=="}), (False, {})):
-            stage = Stage({"a": lambda _: {"desired": desired}}, rules=Rules(is_legacy=legacy))
+            stage = Stage(
+                {"a": lambda _: {"desired": desired}}, rules=ComposedRules(is_legacy=legacy)
+            )
             assert stage.compose(*stage.steps("a")).connection_details == found
 
     def test_what_is_no_longer_desired_is_deleted_if_it_is_ours(self) -> None:
@@ -513,14 +515,14 @@ class TestWhatGoesWrong:
         self,
     ) -> None:
         steps = {"a": adds("x", config_map(name="same")), "b": adds("y", config_map(name="same"))}
-        stage = Stage(steps, rules=Rules(allows_twins=True))
+        stage = Stage(steps, rules=ComposedRules(allows_twins=True))
         composed = stage.compose(*stage.steps("a", "b"))
         assert [each.name for each in composed.resources] == ["x", "y"]
         (notice,) = composed.notices
         assert (notice.reason, notice.function) == ("SameObject", "b")
         assert notice.facts == {"step": "b", "path": "desired.resources[y].resource.metadata.name"}
         differs = adds("y", {**config_map(name="same"), "data": {"k": "other"}})
-        stage = Stage({**steps, "b": differs}, rules=Rules(allows_twins=True))
+        stage = Stage({**steps, "b": differs}, rules=ComposedRules(allows_twins=True))
         assert stage.compose(*stage.steps("a", "b")).error is not None
 
     @pytest.mark.parametrize("field", ["annotations", "labels"])
@@ -539,7 +541,7 @@ class TestWhatGoesWrong:
         assert notice.facts["path"] == f"desired.resources[y].resource.metadata.{field}[a]"
 
     def test_a_cluster_scoped_kind_in_a_namespaced_xr_is_refused(self) -> None:
-        rules = Rules(is_namespaced=lambda _, kind: kind != "ClusterRole")
+        rules = ComposedRules(is_namespaced=lambda _, kind: kind != "ClusterRole")
         role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {}}
         stage = Stage({"a": adds("x", role)}, rules=rules)
         error = stage.compose(*stage.steps("a")).error

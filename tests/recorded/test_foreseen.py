@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from kanister_py.core.blueprints.model import blueprints_in
-from kanister_py.core.blueprints.plan import Known, choose_phase_version, renderer_of
+from kanister_py.core.blueprints.plan import PlanBasis, choose_phase_version, renderer_of
 from kanister_py.core.blueprints.texts import DEFER
 from kanister_py.core.errors import KanisterError, NotFound
 from kanister_py.core.objects.documents import parse_documents
@@ -65,7 +65,9 @@ def test_what_renders_in_kanister_is_not_refused(blueprint: str, answer: Mapping
     made, name = located.blueprint, answer["action"]
     every = made.actions[name].every_phase()
     renderer = renderer_of(made, name, Effects(now=lambda: RENDERED_AT))
-    known = Known(renderer, Params(_params(answer["params"]).facts), load_function, is_whole=True)
+    known = PlanBasis(
+        renderer, Params(_params(answer["params"]).facts), load_function, is_whole=True
+    )
     choices = [_choice(phase) for _, phase in every]
     seen = foresee(made, name, choices, known, cast("Cluster", Recorded(answer)))
     failing = {

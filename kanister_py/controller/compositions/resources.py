@@ -78,7 +78,7 @@ class Chosen(NamedTuple):
     revision: str = ""
 
 
-class _Seen(NamedTuple):
+class _Recomposed(NamedTuple):
     """What was there, and what composing over it came to."""
 
     observed: Observed
@@ -369,7 +369,7 @@ class CompositeReconciler:
         self._write_refs(run, composed)
         return self._objects.apply_all(run, composed, observed.resources, refused)
 
-    def _seen_anew(self, run: Pass, chosen: Chosen, composed: Composed) -> _Seen | None:
+    def _seen_anew(self, run: Pass, chosen: Chosen, composed: Composed) -> _Recomposed | None:
         """Compose over what the cluster made of what was just written.
 
         So the status that is written says how it is, not how it was. None leaves that to the
@@ -387,7 +387,7 @@ class CompositeReconciler:
             raise
         except KanisterError:
             return None
-        return None if found.error is not None else _Seen(observed, found)
+        return None if found.error is not None else _Recomposed(observed, found)
 
     def _note_deprecation(self, xr: KubeObject, notice: Notice) -> None:
         """Write a deprecated function of a pipeline into the log, and count it."""

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.objects.resources import GroupVersionResource
-from kanister_py.core.revisions.policy import Rules
+from kanister_py.core.revisions.policy import XrdRules
 from kanister_py.values import NamedTuple
 
 
@@ -39,7 +39,7 @@ class Kind(NamedTuple):
     api_version: str
     kind: str
     is_legacy: bool
-    rules: Rules
+    rules: XrdRules
     connection_secret_keys: tuple[str, ...] = ()
     claim_kind: str = ""
     """The kind of its claims, if it offers any."""

@@ -15,8 +15,7 @@ from kanister_py.controller.functions.settings import CompositionSettings, Funct
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
-from kanister_py.core.compositions.desired import Composed
-from kanister_py.core.compositions.desired import Rules as ComposedRules
+from kanister_py.core.compositions.desired import Composed, ComposedRules
 from kanister_py.core.compositions.installed import built_in_revisions, run_by_package
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition, parse_composition

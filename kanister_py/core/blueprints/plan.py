@@ -133,7 +133,7 @@ class PlannedPhase(NamedTuple):
         return data
 
 
-class Known(NamedTuple):
+class PlanBasis(NamedTuple):
     """Everything that a plan goes by.
 
     `open` says why what stands under some names is not known. What stands under `soft`
@@ -171,7 +171,7 @@ def choose_phase_version(
 
 
 def plan_phase(
-    phase: Phase, path: Path, choice: Choice[FunctionEntry] | KanisterError, known: Known
+    phase: Phase, path: Path, choice: Choice[FunctionEntry] | KanisterError, known: PlanBasis
 ) -> PlannedPhase:
     """Say what a phase would do, as far as that can be known before earlier ones have run.
 
@@ -345,7 +345,7 @@ def _origin_of(blueprint: Blueprint, name: str) -> Origin:
 class TextPlanner:
     """Planner of texts: renders what can be rendered, notes what cannot, and what will fail."""
 
-    def __init__(self, base: Path, known: Known) -> None:
+    def __init__(self, base: Path, known: PlanBasis) -> None:
         self.base = base
         self.unknown: list[Unknown] = []
         self.obstacles: list[Obstacle] = []

@@ -18,7 +18,7 @@ from kanister_py.core.objects.parts import (
     status_of,
 )
 from kanister_py.core.objects.reading import mapping_of
-from kanister_py.core.revisions.policy import Rules, UpdatePolicy, policy_of, wishes_of
+from kanister_py.core.revisions.policy import UpdatePolicy, XrdRules, policy_of, wishes_of
 
 EXTERNAL_NAME: Final = "crossplane.io/external-name"
 
@@ -41,7 +41,7 @@ def composite_of_claim(
     composite: Mapping[str, Any] | None,
     api_version: str,
     kind: str,
-    rules: Rules,
+    rules: XrdRules,
     manager: str,
 ) -> dict[str, Any]:
     """Give the composite resource that a claim asks for, whether it is there yet or not.
@@ -88,7 +88,7 @@ def _composite_metadata(claim: Mapping[str, Any], composite: Mapping[str, Any]) 
 
 
 def claim_spec_after(
-    claim: Mapping[str, Any], composite: Mapping[str, Any], rules: Rules
+    claim: Mapping[str, Any], composite: Mapping[str, Any], rules: XrdRules
 ) -> dict[str, Any]:
     """Give the spec of a claim with what it takes over from its composite resource."""
     spec, theirs = deepcopy(dict(spec_of(claim))), spec_of(composite)
@@ -126,7 +126,7 @@ def is_of_claim(composite: Mapping[str, Any], claim: Mapping[str, Any]) -> bool:
 
 
 def _decided_by_composite(
-    claim: Mapping[str, Any], composite: Mapping[str, Any], rules: Rules
+    claim: Mapping[str, Any], composite: Mapping[str, Any], rules: XrdRules
 ) -> tuple[str, ...]:
     """Name the fields in which a claim shows what its composite resource came to.
 

@@ -98,7 +98,7 @@ class Composed(NamedTuple):
         return [each.name for each in self.resources if not each.is_ready]
 
 
-class Rules(NamedTuple):
+class ComposedRules(NamedTuple):
     """Rules that come from the surroundings of an XR."""
 
     is_legacy: bool = False
@@ -158,7 +158,7 @@ def connection_secret_of(obj: Mapping[str, Any], namespace: str = "") -> tuple[s
     return str(own or reference.get("namespace") or namespace), str(reference["name"])
 
 
-def compose_state(observed: Observed, state: PipelineState, rules: Rules) -> Composed:
+def compose_state(observed: Observed, state: PipelineState, rules: ComposedRules) -> Composed:
     """Decide what follows from the state after the last step."""
     gathered = Composed(
         context=state.context.data,
@@ -200,7 +200,7 @@ def compose_state(observed: Observed, state: PipelineState, rules: Rules) -> Com
 class _Making:
     """Maker of the objects of the final desired state, with notices and events about them."""
 
-    def __init__(self, observed: Observed, state: PipelineState, rules: Rules) -> None:
+    def __init__(self, observed: Observed, state: PipelineState, rules: ComposedRules) -> None:
         xr = observed.composite
         labels = labels_of(xr)
         self._observed = observed

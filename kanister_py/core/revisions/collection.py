@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from kanister_py.core.objects.parts import spec_of
 from kanister_py.core.objects.selectors import InvalidSelector, label_selector_of
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.core.revisions.policy import RevisionFacts, Rules, Wishes
+from kanister_py.core.revisions.policy import RevisionFacts, Wishes, XrdRules
 from kanister_py.values import NamedTuple
 
 _SHOWN: Final = 3
@@ -92,7 +92,7 @@ class Holder(NamedTuple):
 
     who: str
     wishes: Wishes
-    rules: Rules = Rules()
+    rules: XrdRules = XrdRules()
 
 
 class Pipeline(NamedTuple):

@@ -32,7 +32,7 @@ class Wishes(NamedTuple):
     policy: str = ""
 
 
-class Rules(NamedTuple):
+class XrdRules(NamedTuple):
     """Rules of a definition for composite resources that have no wishes.
 
     What is enforced overrules wishes.
@@ -82,9 +82,9 @@ def wishes_of(machinery: Mapping[str, Any]) -> Wishes:
     )
 
 
-def rules_of(definition_spec: Mapping[str, Any]) -> Rules:
+def rules_of(definition_spec: Mapping[str, Any]) -> XrdRules:
     """Read what a CompositeResourceDefinition's spec says."""
-    return Rules(
+    return XrdRules(
         _name(definition_spec.get("defaultCompositionRef")),
         _name(definition_spec.get("enforcedCompositionRef")),
         _selector(definition_spec.get("defaultCompositionRevisionSelector")),
@@ -102,7 +102,7 @@ def _selector(value: Any) -> Selector | None:
 
 
 def choose_composition(
-    wishes: Wishes, rules: Rules, api_version: str, kind: str, known: Sequence[CompositionFacts]
+    wishes: Wishes, rules: XrdRules, api_version: str, kind: str, known: Sequence[CompositionFacts]
 ) -> str:
     """Say which Composition a composite resource uses.
 
@@ -150,14 +150,14 @@ class Held(NamedTuple):
     selector: Selector | None = None
 
 
-def policy_of(wishes: Wishes, rules: Rules) -> UpdatePolicy:
+def policy_of(wishes: Wishes, rules: XrdRules) -> UpdatePolicy:
     """Say whether a composite resource follows: what is enforced counts before its own word."""
     policy = rules.enforced_policy or wishes.policy or rules.default_policy
     return UpdatePolicy.MANUAL if policy == UpdatePolicy.MANUAL else UpdatePolicy.AUTOMATIC
 
 
 def choose_composition_revision(
-    wishes: Wishes, rules: Rules, composition: str, revisions: Sequence[RevisionFacts]
+    wishes: Wishes, rules: XrdRules, composition: str, revisions: Sequence[RevisionFacts]
 ) -> Held:
     """Say which revision a composite resource holds.
 
@@ -178,7 +178,7 @@ def choose_composition_revision(
     return Held(highest.name, policy, selector if wishes.revision_selector is None else None)
 
 
-def _revision_selector(wishes: Wishes, rules: Rules) -> Selector | None:
+def _revision_selector(wishes: Wishes, rules: XrdRules) -> Selector | None:
     is_open = wishes.revision_selector is None and not wishes.revision
     return rules.default_revision_selector if is_open else wishes.revision_selector
 
@@ -206,7 +206,7 @@ def _not_found(composition: str, asked: str, others: Sequence[str]) -> UsageErro
     )
 
 
-def follows(wishes: Wishes, rules: Rules, composition: str, revision: RevisionFacts) -> bool:
+def follows(wishes: Wishes, rules: XrdRules, composition: str, revision: RevisionFacts) -> bool:
     """Say whether a new revision concerns a composite resource that uses a composition."""
     if revision.composition != composition or policy_of(wishes, rules) is UpdatePolicy.MANUAL:
         return False

@@ -18,7 +18,7 @@ from kanister_py.core.errors import NotFound
 from kanister_py.core.objects.copies import copy_json
 from kanister_py.core.objects.resources import CONFIG_MAPS, SECRETS, GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
-from kanister_py.core.revisions.policy import Rules
+from kanister_py.core.revisions.policy import XrdRules
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from tests.controller.compositions.test_kinds import World
@@ -90,7 +90,7 @@ class Office:
                 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
             ]
         )
-        kind = Kind(API, "XDatabase", True, Rules(), claim_kind="Database")
+        kind = Kind(API, "XDatabase", True, XrdRules(), claim_kind="Database")
         tools = part_tools(self.cluster, self.clock, self._tell)
         self.reconciler = ClaimReconciler(tools, kind)
 

@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.cli.controller import seen_of
+from kanister_py.cli.controller import sources_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.install_definitions import read_definitions
 from kanister_py.wiring import read_functions
@@ -22,8 +22,8 @@ def test_revisions_are_read_soon_after_the_start_where_compositions_are_on() -> 
         cluster.create(each)
     cluster.load([function_revision(1, "Active", channel="stable", serves=True)])
     with ExitStack() as stack:
-        seen = seen_of(cluster, clock, read_functions(), (), stack, has_revisions=True)
-        without = seen_of(cluster, clock, read_functions(), (), stack)
+        seen = sources_of(cluster, clock, read_functions(), (), stack, has_revisions=True)
+        without = sources_of(cluster, clock, read_functions(), (), stack)
         assert seen.revisions() is None
         assert clock.wait_for_sleepers(3)
         clock.advance(5.0)

@@ -12,7 +12,7 @@ from kanister_py.core.compositions.claims import (
     composite_of_claim,
     is_of_claim,
 )
-from kanister_py.core.revisions.policy import Rules
+from kanister_py.core.revisions.policy import XrdRules
 
 CLAIM: dict[str, Any] = {
     "apiVersion": "example.org/v1",
@@ -29,7 +29,7 @@ CLAIM: dict[str, Any] = {
         "writeConnectionSecretToRef": {"name": "mine"},
     },
 }
-NO_RULES = Rules()
+NO_RULES = XrdRules()
 REFERENCE = {"apiVersion": "example.org/v1", "kind": "Bucket", "namespace": "team", "name": "mine"}
 
 
@@ -43,13 +43,13 @@ def _composite(**spec: Any) -> dict[str, Any]:
 
 
 def _made(
-    claim: dict[str, Any], composite: dict[str, Any] | None, rules: Rules = NO_RULES
+    claim: dict[str, Any], composite: dict[str, Any] | None, rules: XrdRules = NO_RULES
 ) -> dict[str, Any]:
     return composite_of_claim(claim, composite, "example.org/v1", "XBucket", rules, "claims")
 
 
 def _after(
-    claim: dict[str, Any], composite: dict[str, Any], rules: Rules = NO_RULES
+    claim: dict[str, Any], composite: dict[str, Any], rules: XrdRules = NO_RULES
 ) -> dict[str, Any]:
     return claim_spec_after(claim, composite, rules)
 
@@ -119,13 +119,13 @@ def test_a_claim_that_is_held_and_names_no_revision_keeps_its_composites() -> No
 @pytest.mark.parametrize(
     ("rules", "policy", "want"),
     [
-        pytest.param(Rules(enforced_policy="Automatic"), "Manual", "c-2", id="all follow"),
-        pytest.param(Rules(enforced_policy="Manual"), "Automatic", "c-1", id="all are held"),
-        pytest.param(Rules(default_policy="Manual"), "", "c-1", id="held unless they say more"),
+        pytest.param(XrdRules(enforced_policy="Automatic"), "Manual", "c-2", id="all follow"),
+        pytest.param(XrdRules(enforced_policy="Manual"), "Automatic", "c-1", id="all are held"),
+        pytest.param(XrdRules(default_policy="Manual"), "", "c-1", id="held unless they say more"),
     ],
 )
 def test_what_a_definition_enforces_says_whose_the_revision_is(
-    rules: Rules, policy: str, want: str
+    rules: XrdRules, policy: str, want: str
 ) -> None:
     theirs = _composite(compositionRevisionRef={"name": "c-2"})
     spec: dict[str, Any] = {"compositionRevisionRef": {"name": "c-1"}}
@@ -137,7 +137,7 @@ def test_what_a_definition_enforces_says_whose_the_revision_is(
 
 
 def test_an_enforced_composition_is_not_overwritten_by_a_claim() -> None:
-    rules = Rules(enforced_composition="enforced")
+    rules = XrdRules(enforced_composition="enforced")
     theirs = _composite(compositionRef={"name": "enforced"})
     claim = {**CLAIM, "spec": {"compositionRef": {"name": "own"}}}
     assert _made(claim, theirs, rules)["spec"]["compositionRef"] == {"name": "enforced"}

@@ -11,9 +11,9 @@ from kanister_py.core.revisions.policy import (
     CompositionFacts,
     Held,
     RevisionFacts,
-    Rules,
     UpdatePolicy,
     Wishes,
+    XrdRules,
     choose_composition,
     choose_composition_revision,
     follows,
@@ -21,7 +21,7 @@ from kanister_py.core.revisions.policy import (
     wishes_of,
 )
 
-NO_RULES = Rules()
+NO_RULES = XrdRules()
 COMPOSITIONS = [
     CompositionFacts("blue", "example.org/v1", "XBucket", {"colour": "blue"}),
     CompositionFacts("amber", "example.org/v1", "XBucket", {"colour": "amber"}),
@@ -48,14 +48,17 @@ AUTOMATIC, MANUAL = UpdatePolicy.AUTOMATIC, UpdatePolicy.MANUAL
     [
         pytest.param(Wishes("blue"), NO_RULES, "blue", id="it names one"),
         pytest.param(
-            Wishes("blue"), Rules(enforced_composition="amber"), "amber", id="one is enforced"
+            Wishes("blue"), XrdRules(enforced_composition="amber"), "amber", id="one is enforced"
         ),
         pytest.param(
-            Wishes(), Rules(default_composition="blue"), "blue", id="it says nothing: the default"
+            Wishes(),
+            XrdRules(default_composition="blue"),
+            "blue",
+            id="it says nothing: the default",
         ),
         pytest.param(
             Wishes(selector={"matchLabels": {"colour": "amber"}}),
-            Rules(default_composition="blue"),
+            XrdRules(default_composition="blue"),
             "amber",
             id="it selects: the default is not asked",
         ),
@@ -63,7 +66,7 @@ AUTOMATIC, MANUAL = UpdatePolicy.AUTOMATIC, UpdatePolicy.MANUAL
     ],
 )
 def test_a_composite_resource_finds_its_composition(
-    wishes: Wishes, rules: Rules, want: str
+    wishes: Wishes, rules: XrdRules, want: str
 ) -> None:
     assert choose_composition(wishes, rules, "example.org/v1", "XBucket", COMPOSITIONS) == want
 
@@ -123,25 +126,25 @@ def test_a_selector_that_fits_none_says_which_there_are() -> None:
         ),
         pytest.param(
             Wishes(),
-            Rules(default_revision_selector=STABLE),
+            XrdRules(default_revision_selector=STABLE),
             Held("blue-1", AUTOMATIC, STABLE),
             id="a default selector is taken over",
         ),
         pytest.param(
             Wishes(revision="blue-1"),
-            Rules(default_policy="Manual"),
+            XrdRules(default_policy="Manual"),
             Held("blue-1", MANUAL),
             id="the default policy",
         ),
         pytest.param(
             Wishes(revision="blue-1", policy="Manual"),
-            Rules(enforced_policy="Automatic"),
+            XrdRules(enforced_policy="Automatic"),
             Held("blue-2", AUTOMATIC),
             id="an enforced policy overrules",
         ),
     ],
 )
-def test_a_composite_resource_holds_or_follows(wishes: Wishes, rules: Rules, want: Held) -> None:
+def test_a_composite_resource_holds_or_follows(wishes: Wishes, rules: XrdRules, want: Held) -> None:
     assert choose_composition_revision(wishes, rules, "blue", REVISIONS) == want
 
 
@@ -200,7 +203,7 @@ def test_a_composition_that_may_not_be_there_is_not_spoken_of_as_if_it_were() ->
     ],
 )
 def test_a_new_revision_reaches_only_those_that_follow_it(
-    wishes: Wishes, rules: Rules, want: bool
+    wishes: Wishes, rules: XrdRules, want: bool
 ) -> None:
     assert follows(wishes, rules, "blue", REVISIONS[1]) is want
     assert not follows(wishes, rules, "amber", REVISIONS[1])
@@ -229,4 +232,4 @@ def test_a_definition_says_what_is_default_and_what_is_enforced() -> None:
             "defaultCompositionUpdatePolicy": "Manual",
             "enforceCompositionUpdatePolicy": "Automatic",
         }
-    ) == Rules("a", "b", STABLE, "Manual", "Automatic")
+    ) == XrdRules("a", "b", STABLE, "Manual", "Automatic")
