@@ -27,14 +27,19 @@ PAGES = [
 _BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
-# What a laptop lacks, or what has no end of its own.
+# What a laptop lacks.
 _ELSEWHERE = re.compile(
     r"^(kubectl|helm|docker|python3 -m venv)\b"
-    r"|^kanister-py (controller|actionset|revisions|serve|function (serve|push))\b"
+    r"|^kanister-py (controller|actionset|revisions|function push)\b"
     r"|^kanister-py crds (install|upgrade)"
     r"|^kanister-py ((restore|export|import|top)\b|schedule (?!next --cron))"
     r"|--(context|kubeconfig|cluster|in-cluster|watch|check|check-access)\b|^\.ci/|^e2e/|^\.venv/"
 )
+
+
+# What has no end of its own, and on which port it listens then: any that is free.
+_ENDLESS = re.compile(r"^kanister-py (serve|function serve)\b")
+_ANY_PORT = {"KANISTER_PY_SERVE_PORT": "0", "KANISTER_PY_FUNCTIONS_PORT": "0"}
 
 
 class Block(NamedTuple):
@@ -54,6 +59,27 @@ def blocks_of(page: Path) -> list[Block]:
     return [Block(*found) for found in _BLOCK.findall(page.read_text(encoding="utf-8"))]
 
 
+def assert_serves_until_stopped(command: str, folder: Path, env: dict[str, str]) -> None:
+    """Start a server, stop it as soon as it says that it serves, and see it end well."""
+    with subprocess.Popen(
+        f"exec {command}",
+        shell=True,
+        cwd=folder,
+        env=env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as server:
+        assert server.stderr is not None
+        lines = []
+        for line in server.stderr:
+            lines.append(line)
+            if line.startswith("Serving "):
+                server.terminate()
+        assert server.wait() == 0, f"{command}\n{''.join(lines)}"
+        assert any(line.startswith("Serving ") for line in lines), command
+
+
 @pytest.mark.parametrize("page", PAGES, ids=[str(each.relative_to(REPOSITORY)) for each in PAGES])
 def test_what_a_page_says_can_be_typed(page: Path, tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "blueprints", tmp_path / "blueprints")
@@ -64,6 +90,7 @@ def test_what_a_page_says_can_be_typed(page: Path, tmp_path: Path) -> None:
         "PATH": f"{found}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": "100",
         "PYTHONPATH": str(tmp_path),
+        **_ANY_PORT,
     }
     for block in blocks_of(page):
         if block.name:
@@ -73,6 +100,9 @@ def test_what_a_page_says_can_be_typed(page: Path, tmp_path: Path) -> None:
             continue
         for command in block.commands():
             if _ELSEWHERE.search(command):
+                continue
+            if _ENDLESS.search(command):
+                assert_serves_until_stopped(command, tmp_path, given)
                 continue
             want = re.search(r"# ends with (\d+)", command)
             prints = re.search(r"# prints (.+)", command)

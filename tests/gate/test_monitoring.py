@@ -69,7 +69,7 @@ def test_alerts_and_dashboard_ask_for_numbers_that_there_are(numbers: set[str]) 
 
 
 def test_every_number_stands_on_the_page_for_operators(numbers: set[str]) -> None:
-    page = (REPOSITORY / "docs/on-a-cluster.md").read_text(encoding="utf-8")
+    page = (REPOSITORY / "docs/metrics-and-traces.md").read_text(encoding="utf-8")
     mentions = set(re.findall(r"`((?:kanister_|function_run_)\w+)", page))
     series = {re.sub(r"_(bucket|count|sum)$", "", name) for name in numbers}
     assert series - mentions == set()
