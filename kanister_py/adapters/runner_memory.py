@@ -20,7 +20,7 @@ from kanister_py.ports.function_runner import (
 
 
 class MemoryRunner:
-    """Runner in this process: a new instance for each call, and its own copy of the request.
+    """Runner in this process: a new instance for each call, and a foreign one gets a copy.
 
     `find` gives the class behind a revision. A foreign function with a timeout runs on
     a thread of its own, which is left alone when the time is up: Python cannot end it.

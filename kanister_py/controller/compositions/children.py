@@ -182,7 +182,7 @@ def _reference_of(obj: Data) -> dict[str, str]:
 
 
 def is_composed(obj: Data, uid: str) -> bool:
-    """Say whether an object was composed, or adopted for `uid`, or has another controller."""
+    """Say whether an object was composed, or adopted for `uid`, or has a controller."""
     mark = annotations_of(obj).get(ADOPTED)
     if mark:
         return bool(mark == uid)
