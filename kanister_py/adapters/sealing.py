@@ -14,10 +14,8 @@ _NONCE_BYTES: Final = 12
 _PURPOSE: Final = b"kanister-py state folder 1"
 
 
-class SealBroken(UsageError):
+class SealBroken(UsageError, reason="SealBroken"):
     """A sealed text that cannot be opened: the key is another one, or it was changed."""
-
-    reason = "SealBroken"
 
 
 class Seal:

@@ -34,10 +34,8 @@ if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster, KubeObject
 
 
-class RestoreUnclear(UsageError):
+class RestoreUnclear(UsageError, reason="RestoreUnclear"):
     """A name or a backup that could mean several things, or none."""
-
-    reason = "RestoreUnclear"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

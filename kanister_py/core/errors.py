@@ -315,11 +315,9 @@ class RunCancelled(UsageError, reason="Cancelled"):
         super().__init__("The run was cancelled")
 
 
-class RunStopped(UsageError):
+# To machines it was cancelled; the message has the difference for people.
+class RunStopped(UsageError, reason=RunCancelled.reason):
     """The run was to end at once, without tidying up."""
-
-    # To machines it was cancelled; the message has the difference for people.
-    reason = RunCancelled.reason
 
     def __init__(self) -> None:
         super().__init__("The run was stopped at once; nothing was tidied up")

@@ -14,10 +14,8 @@ from kanister_py.core.objects.resources import ACTION_SETS
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 
-class ActionSetState(UsageError):
+class ActionSetState(UsageError, reason="ActionSetState"):
     """Something is asked of an ActionSet that does not fit how far it is."""
-
-    reason = "ActionSetState"
 
     def __init__(self, name: str, state: str, why: str) -> None:
         super().__init__(f"ActionSet {name} is {state}: {why}")

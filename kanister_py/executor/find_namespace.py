@@ -11,10 +11,8 @@ from kanister_py.core.objects.resources import NAMESPACES
 from kanister_py.ports.cluster import Cluster
 
 
-class NamespaceUnknown(UsageError):
+class NamespaceUnknown(UsageError, reason="NamespaceNotFound"):
     """A namespace that the cluster does not have."""
-
-    reason = "NamespaceNotFound"
 
     def __init__(self, name: str, near: Sequence[str] = ()) -> None:
         meant = did_you_mean(near)

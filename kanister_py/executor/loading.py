@@ -14,10 +14,8 @@ from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Regis
 from kanister_py.core.versions.semver import parse_version
 
 
-class PluginBroken(UsageError):
+class PluginBroken(UsageError, reason="PluginBroken"):
     """The code of a plugin could not be loaded or registered."""
-
-    reason = "PluginBroken"
 
     def __init__(self, plugin: str, why: str) -> None:
         super().__init__(f"Plugin {plugin} is broken: {why}")

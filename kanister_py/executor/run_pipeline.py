@@ -63,10 +63,8 @@ if TYPE_CHECKING:
     from kanister_py.executor.step_artifacts import StepArtifacts
 
 
-class PipelineStepFailed(KanisterError):
+class PipelineStepFailed(KanisterError, reason="PipelineStepFailed"):
     """A step of a pipeline brought no answer. Stands beside one of the three groups."""
-
-    reason = "PipelineStepFailed"
 
     def __init__(self, step: str, function: str, revision: str, cause: KanisterError) -> None:
         why = cause.why if isinstance(cause, FunctionCallError) else cause.message
@@ -94,10 +92,8 @@ class PipelineStepBroken(PipelineStepFailed, Fault):
     """A step fails by our own fault."""
 
 
-class CredentialMissing(UsageError):
+class CredentialMissing(UsageError, reason="CredentialMissing"):
     """The Secret that a step's credentials name is not there."""
-
-    reason = "CredentialMissing"
 
     def __init__(self, step: str, credential: str, secret: str, function: str) -> None:
         super().__init__(

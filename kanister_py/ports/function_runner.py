@@ -14,10 +14,8 @@ ANSWER_LIMIT_BYTES: Final = 8 << 20
 _FEW_VALUES: Final = 1 << 17
 
 
-class FunctionCallError(KanisterError):
+class FunctionCallError(KanisterError, reason="FunctionCallFailed"):
     """A call of a composition function without an answer; names its step and revision."""
-
-    reason = "FunctionCallFailed"
 
     def __init__(self, step: str, function: str, revision: str, why: str) -> None:
         at = f"Step {step}: function {function}" if step else f"Function {function}"
@@ -31,64 +29,46 @@ class FunctionCallError(KanisterError):
         self.delay_seconds = 0.0
 
 
-class FunctionUnavailable(FunctionCallError, TransientError):
+class FunctionUnavailable(FunctionCallError, TransientError, reason="FunctionUnavailable"):
     """No answer where the function should be, or a connection that broke off."""
 
-    reason = "FunctionUnavailable"
 
-
-class FunctionOverloaded(FunctionCallError, TransientError):
+class FunctionOverloaded(FunctionCallError, TransientError, reason="FunctionOverloaded"):
     """A function that has no room for the call."""
 
-    reason = "FunctionOverloaded"
 
-
-class FunctionTimedOut(FunctionCallError, TransientError):
+class FunctionTimedOut(FunctionCallError, TransientError, reason="FunctionTimedOut"):
     """A function that did not answer in its time."""
 
-    reason = "FunctionTimedOut"
 
-
-class FunctionCertificateRefused(FunctionCallError, UsageError):
+class FunctionCertificateRefused(
+    FunctionCallError, UsageError, reason="FunctionCertificateRefused"
+):
     """A certificate that the other side of a connection does not take."""
 
-    reason = "FunctionCertificateRefused"
 
-
-class FunctionAnswerTooLarge(FunctionCallError, UsageError):
+class FunctionAnswerTooLarge(FunctionCallError, UsageError, reason="FunctionAnswerTooLarge"):
     """A request or an answer that is larger than allowed."""
 
-    reason = "FunctionAnswerTooLarge"
 
-
-class FunctionAnswerInvalid(FunctionCallError, UsageError):
+class FunctionAnswerInvalid(FunctionCallError, UsageError, reason="FunctionAnswerInvalid"):
     """An answer that is no response."""
 
-    reason = "FunctionAnswerInvalid"
 
-
-class FunctionRequestInvalid(FunctionCallError, UsageError):
+class FunctionRequestInvalid(FunctionCallError, UsageError, reason="FunctionRequestInvalid"):
     """A request that cannot be written as one of the protocol."""
 
-    reason = "FunctionRequestInvalid"
 
-
-class FunctionCallFailed(FunctionCallError, UsageError):
+class FunctionCallFailed(FunctionCallError, UsageError, reason="FunctionCallFailed"):
     """A function that failed, with its own words, or died."""
 
-    reason = "FunctionCallFailed"
 
-
-class FunctionNotServed(FunctionCallError, UsageError):
+class FunctionNotServed(FunctionCallError, UsageError, reason="FunctionNotServed"):
     """An address that cannot be read, or has no function behind it."""
 
-    reason = "FunctionNotServed"
 
-
-class FunctionFault(FunctionCallError, Fault):
+class FunctionFault(FunctionCallError, Fault, reason="Fault"):
     """A failure of a function of ours that should never happen."""
-
-    reason = "Fault"
 
 
 class FunctionCall(NamedTuple):

@@ -17,10 +17,8 @@ from kanister_py.core.objects.locations import Location
 from kanister_py.values import NamedTuple
 
 
-class ObjectMissing(UsageError):
+class ObjectMissing(UsageError, reason="ObjectMissing"):
     """There is no object under a key."""
-
-    reason = "ObjectMissing"
 
     def __init__(self, key: str, store: str) -> None:
         super().__init__(f"There is no object {key!r} in the {store}")

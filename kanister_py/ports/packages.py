@@ -10,10 +10,8 @@ from kanister_py.core.revisions.package import PackageReference
 from kanister_py.values import NamedTuple
 
 
-class RegistryUnavailable(TransientError):
+class RegistryUnavailable(TransientError, reason="RegistryUnavailable"):
     """A registry gives no answer for the moment."""
-
-    reason = "RegistryUnavailable"
 
     def __init__(self, registry: str, why: str) -> None:
         super().__init__(f"Registry {registry} gives no answer: {why}")

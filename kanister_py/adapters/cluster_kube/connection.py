@@ -21,10 +21,8 @@ if TYPE_CHECKING:
     import ssl
 
 
-class ClusterConfigInvalid(UsageError):
+class ClusterConfigInvalid(UsageError, reason="ClusterConfigInvalid"):
     """A configuration by which no cluster can be reached."""
-
-    reason = "ClusterConfigInvalid"
 
     def __init__(self, source: str, why: str) -> None:
         super().__init__(f"No cluster can be reached by {source}: {why}")

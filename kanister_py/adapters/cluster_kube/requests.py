@@ -34,11 +34,8 @@ from kanister_py.ports.cluster import Stream
 from kanister_py.values import NamedTuple
 
 
-class ServerNotTrusted(ApiError, UsageError):
+class ServerNotTrusted(ApiError, UsageError, reason="ServerNotTrusted", code=495):
     """A server under the cluster's address that cannot prove to be the cluster."""
-
-    reason = "ServerNotTrusted"
-    code = 495
 
 
 _log = logging.getLogger(__name__)

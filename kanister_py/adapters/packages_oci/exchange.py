@@ -24,10 +24,8 @@ _MAX_REDIRECTS: Final = 5
 _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
-class PackageNotFound(UsageError):
+class PackageNotFound(UsageError, reason="PackageNotFound"):
     """A registry does not have a package, or not for us."""
-
-    reason = "PackageNotFound"
 
     def __init__(self, package: str, why: str) -> None:
         super().__init__(f"Package {package} cannot be had: {why}")

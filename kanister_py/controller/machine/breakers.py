@@ -29,16 +29,12 @@ _LONGEST_TRIAL_SECONDS: Final = 64.0
 Key = TypeVar("Key", bound=Hashable)
 
 
-class FunctionPaused(FunctionCallError, TransientError):
+class FunctionPaused(FunctionCallError, TransientError, reason="FunctionPaused"):
     """A function has not answered several times, and is left alone for a moment."""
 
-    reason = "FunctionPaused"
 
-
-class MemoryShort(FunctionCallError, TransientError):
+class MemoryShort(FunctionCallError, TransientError, reason="MemoryShort"):
     """There is no memory for the answer of a function at the moment."""
-
-    reason = "MemoryShort"
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -31,10 +31,8 @@ _STOP_SECONDS: Final = 60.0
 _OF_OBJECTS: Final = ("create", "replace", "replace_status", "apply")
 
 
-class RewrittenInTurn(TransientError):
+class RewrittenInTurn(TransientError, reason="RewrittenInTurn"):
     """A loop may not write to an object for a while, as another one takes its writes back."""
-
-    reason = "RewrittenInTurn"
 
 
 class _Place(NamedTuple):

@@ -37,10 +37,8 @@ if TYPE_CHECKING:
     Model = TypeVar("Model", bound=BaseModel)
 
 
-class InvalidResponse(UsageError):
+class InvalidResponse(UsageError, reason="InvalidResponse"):
     """A function was about to answer what no response can say."""
-
-    reason = "InvalidResponse"
 
 
 DEFAULT_TTL_SECONDS = 60.0

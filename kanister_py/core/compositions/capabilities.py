@@ -17,10 +17,8 @@ from kanister_py.core.registry.entries import (
 from kanister_py.values import NamedTuple
 
 
-class FunctionCapabilityMissing(UsageError):
+class FunctionCapabilityMissing(UsageError, reason="MissingCapabilities"):
     """A step would call a revision whose package is made for something else."""
-
-    reason = "MissingCapabilities"
 
     def __init__(self, revision: FunctionRevision, others: Sequence[str]) -> None:
         from kanister_py.core.revisions.package import COMPOSITION

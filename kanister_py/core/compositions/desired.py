@@ -39,10 +39,8 @@ from kanister_py.core.objects.resources import group_version_of
 from kanister_py.values import NamedTuple
 
 
-class ComposedResourceRefused(UsageError):
+class ComposedResourceRefused(UsageError, reason="ComposedResourceRefused"):
     """A desired state holds a resource that no cluster could take."""
-
-    reason = "ComposedResourceRefused"
 
     def __init__(self, message: str, *, resource: str, path: str, place: Sequence[str]) -> None:
         self.step, self.function, self.revision = (*place, "", "", "")[:3]

@@ -34,10 +34,8 @@ from kanister_py.core.objects.selectors import label_selector_of
 from kanister_py.values import NamedTuple
 
 
-class CompositionMismatch(UsageError):
+class CompositionMismatch(UsageError, reason="CompositionMismatch"):
     """A composition is not meant for the composite resource it is given with."""
-
-    reason = "CompositionMismatch"
 
 
 ALWAYS = "2024-01-01T00:00:00Z"

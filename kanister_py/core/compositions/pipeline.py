@@ -32,10 +32,8 @@ def blamed(function: str, revision: str, path: str = "") -> str:
     return f" ({', '.join(parts)})" if parts else ""
 
 
-class PipelineFatal(UsageError):
+class PipelineFatal(UsageError, reason="PipelineFatal"):
     """A function says itself that the pipeline must not go on."""
-
-    reason = "PipelineFatal"
 
     def __init__(self, step: str, function: str, revision: str, result: str) -> None:
         message = f'pipeline step "{step}" returned a fatal result: {result}'

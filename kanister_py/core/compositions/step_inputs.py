@@ -39,10 +39,8 @@ class ArtifactRef(NamedTuple):
     pull_secrets: tuple[str, ...] = ()
 
 
-class StepInputUnusable(UsageError):
+class StepInputUnusable(UsageError, reason="StepInputUnusable"):
     """The input that a step refers to is not there, or is none."""
-
-    reason = "StepInputUnusable"
 
 
 def input_in(ref: InputRef, namespace: str, config_map: Mapping[str, Any] | None) -> Data:

@@ -150,10 +150,8 @@ def surplus_runs(runs: Iterable[Run], limits: HistoryLimits) -> list[Run]:
 # Backups
 
 
-class NoBackup(UsageError):
+class NoBackup(UsageError, reason="NoBackup"):
     """There is no backup that could be restored."""
-
-    reason = "NoBackup"
 
 
 def backups_among(runs: Iterable[Run]) -> list[Run]:

@@ -20,10 +20,8 @@ from kanister_py.gotemplate.durations import SECOND
 from kanister_py.values import NamedTuple
 
 
-class InvalidTimetable(UsageError):
+class InvalidTimetable(UsageError, reason="InvalidTimetable"):
     """A text that should say when something runs does not, or never lets it run."""
-
-    reason = "InvalidTimetable"
 
 
 _FORMS: Final = (

@@ -14,10 +14,8 @@ from kanister_py.patterns import pattern_of
 from kanister_py.ports.pods import PodSources
 
 
-class ContainerConfigError(TransientError):
+class ContainerConfigError(TransientError, reason="CreateContainerConfigError"):
     """An environment that refers to what is not there, or not yet."""
-
-    reason = "CreateContainerConfigError"
 
 
 DEFAULT_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"

@@ -21,10 +21,8 @@ from kanister_py.embedded.pods import message_of
 from kanister_py.values import NamedTuple
 
 
-class ProcessesUnavailable(UsageError):
+class ProcessesUnavailable(UsageError, reason="ProcessesUnavailable"):
     """Processes for pods cannot be started on this machine at all."""
-
-    reason = "ProcessesUnavailable"
 
     def __init__(self, why: str) -> None:
         super().__init__(f"Pods cannot run as processes here: {why}")

@@ -17,10 +17,8 @@ from kanister_py.ports.pods import PodSources
 from kanister_py.values import NamedTuple
 
 
-class VolumeUnavailable(TransientError):
+class VolumeUnavailable(TransientError, reason="FailedMount"):
     """A volume of a pod is not there, or not yet."""
-
-    reason = "FailedMount"
 
 
 _DEFAULT_MODE: Final = 0o644

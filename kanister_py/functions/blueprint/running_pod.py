@@ -33,10 +33,8 @@ from kanister_py.ports.cluster import KubeObject, LogOptions, find
 from kanister_py.ports.function import PhaseContext
 
 
-class PodNotReady(UsageError):
+class PodNotReady(UsageError, reason="PodNotReady"):
     """A pod did not come to run, or cannot."""
-
-    reason = "PodNotReady"
 
 
 MAIN_CONTAINER: Final = "container"

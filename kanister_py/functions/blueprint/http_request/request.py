@@ -15,10 +15,8 @@ _PORTS: Final = {"http": 80, "https": 443}
 _SAFE: Final = "!#$%&'()*+,/:;=?@[]~"
 
 
-class InvalidRequest(UsageError):
+class InvalidRequest(UsageError, reason="InvalidRequest"):
     """A request cannot be sent, or may not be sent where it should go."""
-
-    reason = "InvalidRequest"
 
 
 class Address(NamedTuple):

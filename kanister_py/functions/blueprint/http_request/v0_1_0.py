@@ -23,10 +23,8 @@ from kanister_py.ports.arguments import AnyOutputs, Args, Field, field_validator
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
-class RequestFailed(TransientError):
+class RequestFailed(TransientError, reason="RequestFailed"):
     """Nobody answered a request."""
-
-    reason = "RequestFailed"
 
     def __init__(self, request: str, why: str, *, is_begun: bool) -> None:
         super().__init__(f"{request}: {why}")
@@ -36,10 +34,8 @@ class RequestFailed(TransientError):
         """Whether any of the request was sent: the host may have acted on it."""
 
 
-class ServiceNotReady(TransientError):
+class ServiceNotReady(TransientError, reason="UnexpectedStatus"):
     """A request was answered otherwise than expected, and may be answered so soon."""
-
-    reason = "UnexpectedStatus"
 
     def __init__(self, message: str, status: int, delay_seconds: float) -> None:
         super().__init__(message, delay_seconds)
