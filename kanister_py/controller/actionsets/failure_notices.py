@@ -1,23 +1,24 @@
 """Failure notices on their way: their receivers are found, and sending is tried again.
 
-No run waits for any of it. Each place that notices may go to has a queue and a thread of its
-own: one that hangs holds up none of the others.
+No run waits for any of it. Each place that notices may go to has one of them in hand at a time,
+and a thread for it: one that hangs holds up none of the others.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
-from heapq import heappop, heappush
-from threading import Condition, Thread
+from threading import Lock
 from typing import Final
 
 from kanister_py.controller.actionsets.projection import Ended, acts_of, reason_of_end
 from kanister_py.controller.machine.events import WARNING, Subject, subject_of
 from kanister_py.controller.machine.metrics import Act
 from kanister_py.controller.machine.part import PartTools
+from kanister_py.controller.machine.work_loop import DONE, Look, WorkLoop
 from kanister_py.core.actionsets.failure_notices import (
     FAILED,
     NOTIFY,
@@ -34,30 +35,37 @@ from kanister_py.core.actionsets.status import CANCELLED, text_of_time
 from kanister_py.core.errors import KanisterError, NotFound, TransientError
 from kanister_py.core.objects.parts import annotations_of, namespace_of
 from kanister_py.core.objects.resources import BLUEPRINTS, SECRETS, GroupVersionResource
+from kanister_py.core.retries import RetryRule
 from kanister_py.core.schedules.model import SCHEDULES
-from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.notice_receivers import NoticeReceivers
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 
 _MOST_WAITING: Final = 1_000
 _MOST_HEARD: Final = 10_000
-_RETRY_SECONDS: Final = (1.0, 5.0, 15.0, 60.0, 120.0, 300.0, 300.0, 600.0)
+_RETRY: Final = RetryRule(limit=8, backoff_seconds=1.0, factor=3.0, max_backoff_seconds=600.0)
+_AGAIN: Final = Look(has_failed=True)
 _LATE: Final = timedelta(minutes=10)
 """How old an end may be that this process hears of for the first time, after a restart too."""
 
 
-class _Waiting(NamedTuple):
-    """A notice and when it is due; the number keeps their order."""
+@dataclass(slots=True, frozen=True, eq=False, repr=False)
+class _Notice:
+    """A notice on its way; the first part of it is to find its receiver."""
 
-    due: float
-    number: int
-    attempt: int
     end: RunEnd
     subject: Subject
     receiver: Receiver | None = None
+
+    @property
+    def origin(self) -> str:
+        """The place it goes to, empty while its receiver is yet to be found."""
+        return "" if self.receiver is None else origin_of(self.receiver.url)
+
+    def __str__(self) -> str:
+        # For the log, where neither the address nor the key may stand.
+        return f"of ActionSet {self.end.namespace}/{self.end.name}"
 
 
 class FailureNotices:
@@ -67,19 +75,23 @@ class FailureNotices:
         self._tools = tools
         self._receivers = receivers
         self._heard: dict[str, None] = {}
-        self._finder = _Lane(tools.clock, "notices", self._find, self._count)
-        self._lanes = {
-            origin: _Lane(tools.clock, f"notices to {origin}", self._send, self._count)
-            for origin in receivers.origins
-        }
+        self._lock = Lock()
+        self._held: dict[str, int] = defaultdict(int)
+        """Of how many notices to each origin it is not known yet what becomes of them."""
+        self._loop: WorkLoop[_Notice] = WorkLoop(
+            "Notice",
+            tools,
+            threads=len(receivers.origins) + 1,
+            groups_of=lambda notice: ((notice.origin, 1),),
+            retry=_RETRY,
+            give_up=self._give_up,
+        )
 
     def start(self) -> None:
-        for each in (self._finder, *self._lanes.values()):
-            each.start()
+        self._loop.start(self._look)
 
     def close(self) -> None:
-        for each in (self._finder, *self._lanes.values()):
-            each.close()
+        self._loop.close()
 
     def on_end(self, obj: KubeObject, ended: Ended, *, was_failing: bool) -> None:
         """Hear of a run that ended, as often as its object changes. Takes no time."""
@@ -103,18 +115,42 @@ class FailureNotices:
             reason,
             phase,
         )
-        self._finder.add(end, subject_of(obj))
+        self._add(_Notice(end, subject_of(obj)))
+
+    def _add(self, notice: _Notice) -> None:
+        with self._lock:
+            has_room = self._held[notice.origin] < _MOST_WAITING
+            self._held[notice.origin] += has_room
+        if has_room:
+            self._loop.queue.add(notice)
+        else:
+            self._count("dropped")
+
+    def _look(self, notice: _Notice) -> Look:
+        try:
+            found = self._find(notice) if notice.receiver is None else self._send(notice)
+        except TransientError:
+            return _AGAIN
+        if not found.has_failed:
+            self._let_go(notice)
+        return found
+
+    def _give_up(self, notice: _Notice) -> None:
+        _LOG.warning("The notice %s was given up after %d attempts", notice, _RETRY.limit + 1)
+        self._count("dropped")
+        self._let_go(notice)
+
+    def _let_go(self, notice: _Notice) -> None:
+        with self._lock:
+            self._held[notice.origin] -= 1
 
     # For whom it is
 
-    def _find(self, waiting: _Waiting) -> bool:
-        """Find out to whom a notice goes, and hand it on; False to be asked again."""
-        try:
-            for where, name in self._named(waiting.end):
-                self._hand_on(waiting, where, name)
-        except TransientError:
-            return False
-        return True
+    def _find(self, notice: _Notice) -> Look:
+        """Find out to whom a notice goes, and hand it on."""
+        for where, name in self._named(notice.end):
+            self._hand_on(notice, where, name)
+        return DONE
 
     def _named(self, end: RunEnd) -> Sequence[tuple[str, str]]:
         """Give namespace and name of the Secrets: the Schedule's if it says one."""
@@ -138,7 +174,7 @@ class FailureNotices:
             return ""
         return str(annotations_of(found).get(NOTIFY) or "")
 
-    def _hand_on(self, waiting: _Waiting, namespace: str, name: str) -> None:
+    def _hand_on(self, notice: _Notice, namespace: str, name: str) -> None:
         try:
             try:
                 secret = self._tools.cluster.get(SECRETS, name, namespace=namespace)
@@ -149,95 +185,30 @@ class FailureNotices:
             raise
         except KanisterError as error:
             message = f"No notice of it: Secret {namespace}/{name}: {error.message}"
-            self._tools.tell(waiting.subject, WARNING, error.reason, message)
+            self._tools.tell(notice.subject, WARNING, error.reason, message)
             self._count("refused")
             return
-        lane = self._lanes[origin_of(receiver.url)]
-        lane.add(waiting.end, waiting.subject, receiver)
+        self._add(_Notice(notice.end, notice.subject, receiver))
 
     # On its way
 
-    def _send(self, waiting: _Waiting) -> bool:
-        """Deliver a notice; False to be asked again."""
-        assert waiting.receiver is not None
-        url, key = waiting.receiver
-        body = body_of(waiting.end)
+    def _send(self, notice: _Notice) -> Look:
+        """Deliver a notice to its receiver."""
+        assert notice.receiver is not None
+        url, key = notice.receiver
+        body = body_of(notice.end)
         seconds = int(self._tools.clock.now().timestamp())
-        try:
-            status = self._receivers.post(url, body, headers_of(waiting.end, body, key, seconds))
-        except TransientError:
-            return False
+        status = self._receivers.post(url, body, headers_of(notice.end, body, key, seconds))
         if status >= 500 or status in (408, 425, 429):
-            return False
+            return _AGAIN
         if 200 <= status < 300:
             self._count("sent")
-            return True
+            return DONE
         # An answer may say anything: its number is all that is reported of it.
         message = f"The notice of it was answered with {status} by {origin_of(url)}"
-        self._tools.tell(waiting.subject, WARNING, "NoticeRefused", message)
+        self._tools.tell(notice.subject, WARNING, "NoticeRefused", message)
         self._count("refused")
-        return True
+        return DONE
 
     def _count(self, outcome: str) -> None:
         self._tools.metrics.count_notice(outcome)
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class _Lane:
-    """Notices that wait, and the thread that takes up one after the other when it is due."""
-
-    _clock: Clock
-    _name: str
-    _act: Callable[[_Waiting], bool]
-    _count: Callable[[str], None]
-    _changed: Condition = field(default_factory=Condition)
-    _waiting: list[_Waiting] = field(default_factory=list)
-    _number: int = 0
-    _is_closed: bool = False
-
-    def start(self) -> None:
-        Thread(target=self._work, name=self._name, daemon=True).start()
-
-    def close(self) -> None:
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
-
-    def add(self, end: RunEnd, subject: Subject, receiver: Receiver | None = None) -> None:
-        self._put(_Waiting(self._clock.monotonic(), 0, 0, end, subject, receiver))
-
-    def _put(self, waiting: _Waiting) -> None:
-        with self._changed:
-            if len(self._waiting) >= _MOST_WAITING:
-                self._count("dropped")
-                return
-            self._number += 1
-            heappush(self._waiting, waiting._replace(number=self._number))
-            self._changed.notify_all()
-
-    def _next(self) -> _Waiting | None:
-        with self._changed:
-            while not self._is_closed:
-                left = self._waiting[0].due - self._clock.monotonic() if self._waiting else None
-                if left is not None and left <= 0:
-                    return heappop(self._waiting)
-                self._clock.wait(self._changed, left)
-        return None
-
-    def _work(self) -> None:
-        while (waiting := self._next()) is not None:
-            try:
-                if self._act(waiting):
-                    continue
-            except KanisterError as error:
-                _LOG.warning("A notice cannot be sent: %s", error.message)
-            except Exception:  # noqa: BLE001 # whatever one notice does, the others are sent
-                _LOG.exception("Sending a notice fell over")
-            if waiting.attempt >= len(_RETRY_SECONDS):
-                end = waiting.end
-                message = "The notice of ActionSet %s/%s was given up after %d attempts"
-                _LOG.warning(message, end.namespace, end.name, waiting.attempt + 1)
-                self._count("dropped")
-                continue
-            due = self._clock.monotonic() + _RETRY_SECONDS[waiting.attempt]
-            self._put(waiting._replace(due=due, attempt=waiting.attempt + 1))

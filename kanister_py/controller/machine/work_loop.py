@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
+from math import inf
 from threading import Condition, Thread
 from typing import Final, Generic, TypeAlias, TypeVar
 
@@ -37,11 +38,17 @@ class WorkQueue(Generic[Key]):
     """
 
     def __init__(
-        self, clock: Clock, alarms: Alarms, *, groups_of: GroupsOf[Key] | None = None
+        self,
+        clock: Clock,
+        alarms: Alarms,
+        *,
+        groups_of: GroupsOf[Key] | None = None,
+        retry: RetryRule = LOOKS_AGAIN,
     ) -> None:
         self._clock = clock
         self._alarms = alarms
         self._groups_of = groups_of
+        self._retry = retry
         self._changed = Condition()
         self._ready: deque[Key] = deque()
         self._waiting: dict[Key, float] = {}
@@ -85,10 +92,16 @@ class WorkQueue(Generic[Key]):
         self.add(key)
 
     def add_failed(self, key: Key) -> float:
-        """Have a key looked at again after a while that grows with each failure; say how long."""
+        """Have a key looked at again after a while that grows with each failure; say how long.
+
+        One that has failed more often than its rule allows is forgotten: that is infinitely long.
+        """
         with self._changed:
             failures = self._failures[key] = self._failures.get(key, 0) + 1
-        seconds = LOOKS_AGAIN.delay_after(failures)
+        if failures > self._retry.limit:
+            self.forget(key)
+            return inf
+        seconds = self._retry.delay_after(failures)
         self.add_later(key, seconds)
         return seconds
 
@@ -218,6 +231,7 @@ class WorkLoop(Generic[Key]):
     """Threads that look at whatever is in a queue.
 
     A look gives what came of it, or None if it has seen to the next look by itself.
+    `give_up` is called with a key that has failed more often than `retry` allows.
     """
 
     def __init__(
@@ -228,12 +242,17 @@ class WorkLoop(Generic[Key]):
         threads: int = 1,
         kind_of: Callable[[Key], str] | None = None,
         groups_of: GroupsOf[Key] | None = None,
+        retry: RetryRule = LOOKS_AGAIN,
+        give_up: Callable[[Key], None] = lambda _key: None,
     ) -> None:
         self._name = name
         self._clock, self._metrics = tools.clock, tools.metrics
         self._threads = max(1, threads)
         self._kind_of = kind_of
-        self.queue: WorkQueue[Key] = WorkQueue(tools.clock, tools.alarms, groups_of=groups_of)
+        self._give_up = give_up
+        self.queue: WorkQueue[Key] = WorkQueue(
+            tools.clock, tools.alarms, groups_of=groups_of, retry=retry
+        )
         self._metrics.watch_queue(
             name, lambda: float(self.queue.depth), lambda: self.queue.oldest_seconds
         )
@@ -260,12 +279,12 @@ class WorkLoop(Generic[Key]):
                 outcome = "not the leader"
             except KanisterError as error:
                 outcome = error.reason
-                self.queue.add_failed(key)
+                self._look_again(key)
                 level = logging.INFO if isinstance(error, TransientError) else logging.WARNING
                 _LOG.log(level, "%s %s is looked at again: %s", kind, key, error.message)
             except BaseException:  # noqa: BLE001 # one object that nobody can look at, or whose function calls sys.exit, must not keep others waiting
                 outcome = "Fault"
-                self.queue.add_failed(key)
+                self._look_again(key)
                 _LOG.exception("Looking at %s %s fell over", kind, key)
             finally:
                 self.queue.done(key)
@@ -274,9 +293,13 @@ class WorkLoop(Generic[Key]):
 
     def _settle(self, key: Key, found: Look) -> str:
         if found.has_failed:
-            self.queue.add_failed(key)
+            self._look_again(key)
             return "failed"
         self.queue.forget(key)
         if found.again_seconds is not None:
             self.queue.add_later(key, found.again_seconds)
         return "done"
+
+    def _look_again(self, key: Key) -> None:
+        if self.queue.add_failed(key) == inf:
+            self._give_up(key)

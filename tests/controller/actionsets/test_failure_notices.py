@@ -6,19 +6,26 @@ import base64
 import hmac
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Queue
 from threading import Event, Thread
 from typing import Any, NamedTuple
 
 import pytest
 
 from kanister_py.adapters.notices_http import HttpNotices
+from kanister_py.controller.actionsets.failure_notices import FailureNotices
+from kanister_py.controller.actionsets.projection import Ended
 from kanister_py.controller.controller import Controller
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.actionsets.failure_notices import NOTIFY
+from kanister_py.core.errors import TransientError
 from kanister_py.core.objects.resources import BLUEPRINTS, EVENTS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import PATIENCE_SECONDS, World, actionset, blueprint, phase
+from tests.controller.part_tools import part_tools
+from tests.fake_clock import FakeClock
 
 KEY = "known to two"
 
@@ -252,3 +259,59 @@ def test_a_notice_that_a_killed_controller_did_not_send_is_sent_by_the_next(
     world.controller(receivers=HttpNotices([webhook.origin]))
     (notice,) = webhook.until(1)
     assert notice.content["event"] == "failed"
+
+
+class Away:
+    """A receiver that answers nobody, and notes when it was called."""
+
+    origins = ("https://away.example.org:443",)
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self.called_at: Queue[float] = Queue()
+
+    def post(self, _url: str, _body: bytes, _headers: Mapping[str, str]) -> int:
+        self.called_at.put(self._clock.monotonic())
+        raise TransientError("Nobody answers", reason="NoticeNotDelivered")
+
+
+def test_a_receiver_that_stays_away_is_given_up_after_half_an_hour(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = FakeClock()
+    cluster = MemoryCluster(clock=clock)
+    cluster.create(secret("https://away.example.org/hook"))
+    cluster.create(notifying(phase("Fails"), name="bad"))
+    tools, away = part_tools(cluster, clock), Away(clock)
+    notices = FailureNotices(tools, away)
+    run = actionset("bad", blueprint="bad")
+    run["metadata"]["uid"] = "1"
+    notices.on_end(run, Ended("1", is_complete=False, ended_at=clock.now()), was_failing=False)
+    notices.start()
+    calls = [away.called_at.get(timeout=PATIENCE_SECONDS)]
+    for wait in (1, 3, 9, 27, 81, 243, 600, 600):
+        assert clock.wait_for_sleepers(1)
+        clock.advance(wait)
+        calls.append(away.called_at.get(timeout=PATIENCE_SECONDS))
+    assert calls == [0, 1, 4, 13, 40, 121, 364, 964, 1564]
+    dropped = ("kanister_py_notices_total", {"outcome": "dropped"})
+    until = time.monotonic() + PATIENCE_SECONDS
+    while not tools.metrics.registry.get_sample_value(*dropped) and time.monotonic() < until:
+        Event().wait(0.005)
+    assert tools.metrics.registry.get_sample_value(*dropped) == 1
+    assert "notice of ActionSet default/bad was given up after 9 attempts" in caplog.text
+    notices.close()
+    tools.alarms.close()
+
+
+def test_no_more_than_a_thousand_notices_wait() -> None:
+    clock = FakeClock()
+    tools = part_tools(MemoryCluster(clock=clock), clock)
+    notices = FailureNotices(tools, Away(clock))
+    for number in range(1_003):
+        run = actionset("bad", blueprint="bad")
+        run["metadata"]["uid"] = str(number)
+        ended = Ended(str(number), is_complete=False, ended_at=clock.now())
+        notices.on_end(run, ended, was_failing=False)
+    value = tools.metrics.registry.get_sample_value
+    assert value("kanister_py_notices_total", {"outcome": "dropped"}) == 3

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from queue import Queue
 from threading import Event
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.controller.machine.work_loop import DONE, Look, WorkLoop, WorkQueue
+from kanister_py.controller.machine.work_loop import DONE, FAILED, Look, WorkLoop, WorkQueue
+from kanister_py.core.errors import TransientError
+from kanister_py.core.retries import RetryRule
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.alarms import Alarms
 from tests.controller.part_tools import part_tools
@@ -123,6 +126,30 @@ def test_a_failure_waits_for_a_minute_at_the_most() -> None:
     waits = [queue.add_failed(("one", "a", 1)) for _ in range(40)]
     assert waits[:4] == [0.5, 1.0, 2.0, 4.0]
     assert max(waits) == 60.0
+
+
+def test_what_fails_more_often_than_its_rule_allows_is_given_up() -> None:
+    clock = FakeClock()
+    tools = part_tools(MemoryCluster(clock=clock), clock)
+    given_up: Queue[str] = Queue()
+    loop: WorkLoop[str] = WorkLoop("Resource", tools, retry=RetryRule(1), give_up=given_up.put)
+    looks: Queue[str] = Queue()
+
+    def look(key: str) -> Look:
+        looks.put(key)
+        if looks.qsize() == 1:
+            return FAILED
+        raise TransientError("Nobody answers", reason="Away")
+
+    loop.queue.add("one")
+    loop.start(look)
+    assert clock.wait_for_sleepers(1)
+    clock.advance(10)
+    assert given_up.get(timeout=30) == "one"
+    assert looks.qsize() == 2
+    # The next failure is its first.
+    assert loop.queue.add_failed("one") == 10
+    loop.close()
 
 
 @given(
