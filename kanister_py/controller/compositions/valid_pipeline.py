@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kanister_py.controller.machine.events import WARNING, Tell, subject_of
-from kanister_py.controller.machine.writing import condition, with_conditions
+from kanister_py.controller.machine.writing import condition, write_status
 from kanister_py.core.compositions.capabilities import foresee_pipeline
 from kanister_py.core.compositions.model import parse_composition
 from kanister_py.core.compositions.results import DEPRECATED, RECONCILE_ERROR
 from kanister_py.core.errors import InvalidDocument, NotFound
 from kanister_py.core.objects.documents import Document
-from kanister_py.core.objects.parts import status_of
+from kanister_py.core.objects.parts import conditions_of
 from kanister_py.core.registry.entries import FunctionRevision, Registry
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
 from kanister_py.ports.clock import Clock
@@ -34,27 +34,17 @@ def reconcile_composition_revision(
     It is for people to read. Composing looks at the functions itself, so that it
     neither waits for this condition nor goes by one that is out of date.
     """
-    metadata = revision["metadata"]
-    if metadata.get("deletionTimestamp"):
+    if revision["metadata"].get("deletionTimestamp"):
         return None
-    status = status_of(revision)
     judgement = _judge(revision, functions)
-    wanted = with_conditions(
-        status, judgement, now=clock.now(), generation=metadata.get("generation", 0)
-    )["conditions"]
-    if wanted == (status.get("conditions") or []):
-        return None
     try:
-        written = cluster.patch(
-            COMPOSITION_REVISIONS,
-            metadata["name"],
-            {"status": {"conditions": wanted}},
-            subresource="status",
-        )
+        written = write_status(cluster, clock, revision, judgement, patched=COMPOSITION_REVISIONS)
     except NotFound:
         return None
+    if written is revision:
+        return None
     for each in judgement:
-        if each["status"] == "False" and not _is_known(each, status):
+        if each["status"] == "False" and not _is_known(each, revision):
             tell(subject_of(revision), WARNING, _CHECKED, each["message"])
     return written
 
@@ -89,7 +79,6 @@ def _text_of(by_step: Mapping[str, Sequence[str]]) -> str:
     )
 
 
-def _is_known(wanted: Mapping[str, Any], status: Mapping[str, Any]) -> bool:
+def _is_known(wanted: Mapping[str, Any], revision: KubeObject) -> bool:
     """Say whether a condition stood there before, in the same words."""
-    found = status.get("conditions") or ()
-    return any(wanted.items() <= each.items() for each in found)
+    return any(wanted.items() <= each.items() for each in conditions_of(revision))

@@ -9,7 +9,12 @@ from typing import Any, Final
 
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.parts import namespace_of, status_of
+from kanister_py.core.objects.parts import (
+    ITS_STATUS,
+    merge_condition,
+    namespace_of,
+    status_of,
+)
 from kanister_py.core.objects.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, Propagation, find
@@ -93,12 +98,9 @@ def with_conditions(
 ) -> dict[str, Any]:
     """Put conditions into a status. Its time is that of the last change of its status."""
     found = {each["type"]: each for each in status.get("conditions") or ()}
+    dated = {"observedGeneration": generation, "lastTransitionTime": text_of_time(now)}
     for each in conditions:
-        before = found.get(each["type"])
-        made = {**each, "observedGeneration": generation}
-        has_changed = before is None or before.get("status") != each["status"]
-        time = text_of_time(now) if has_changed else (before or {}).get("lastTransitionTime")
-        found[each["type"]] = {**made, "lastTransitionTime": time}
+        merge_condition(found, {**each, **dated}, kept_by=ITS_STATUS)
     return {**status, "conditions": list(found.values())}
 
 
@@ -108,10 +110,13 @@ def write_status(
     obj: KubeObject,
     conditions: Iterable[Mapping[str, Any]],
     status: Mapping[str, Any] | None = None,
+    *,
+    patched: GroupVersionResource | None = None,
 ) -> KubeObject:
     """Write conditions into the status of an object as it was read, or into the one it shall have.
 
-    Gives the object as it is then: the same one if nothing had to be written.
+    Gives the object as it is then: the same one if nothing had to be written. With
+    `patched`, its resource, conditions alone are written: the rest may change meanwhile.
     """
     before = status_of(obj)
     wanted = with_conditions(
@@ -122,7 +127,13 @@ def write_status(
     )
     if wanted == before:
         return obj
-    return cluster.replace_status({**obj, "status": wanted})
+    if patched is None:
+        return cluster.replace_status({**obj, "status": wanted})
+    return cluster.patch(
+        *(patched, obj["metadata"]["name"], {"status": {"conditions": wanted["conditions"]}}),
+        namespace=namespace_of(obj),
+        subresource="status",
+    )
 
 
 # Finalizers

@@ -7,6 +7,7 @@ from typing import Any
 
 from kanister_py.core.compositions.messages import Data, FunctionResponse
 from kanister_py.core.notices import Notice
+from kanister_py.core.objects.parts import ITS_WORDS, merge_condition
 from kanister_py.values import NamedTuple
 
 COMPOSE = "ComposeResources"
@@ -134,12 +135,7 @@ class Conditions:
         if self._generation:
             made["observedGeneration"] = self._generation
         self._set_here.add(type_)
-        before = self._all.get(type_)
-        if before is not None and all(
-            before.get(key, "") == made.get(key, "") for key in ("status", "reason", "message")
-        ):
-            made["lastTransitionTime"] = before.get("lastTransitionTime", self._now)
-        self._all[type_] = made
+        merge_condition(self._all, made, kept_by=ITS_WORDS)
 
     def set_custom(self, conditions: Iterable[CustomCondition]) -> None:
         """Set the conditions of functions, but for those that the engine alone sets."""

@@ -6,9 +6,14 @@ They are read by everybody and belong to the object: a change goes into a copy.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 Part = Mapping[str, Any]
+
+ITS_STATUS: Final = ("status",)
+"""What makes a condition another one in Kubernetes: since when it is so, whatever the reason."""
+ITS_WORDS: Final = ("status", "reason", "message")
+"""What does so for Crossplane, whose XRs are read by functions and tools."""
 
 
 def metadata_of(obj: Part) -> Part:
@@ -51,6 +56,19 @@ def condition_of(obj: Part, kind: str) -> Part:
 def is_true(obj: Part, kind: str) -> bool:
     """Say whether a condition of an object is there and true."""
     return bool(condition_of(obj, kind).get("status") == "True")
+
+
+def merge_condition(
+    found: dict[str, dict[str, Any]], made: dict[str, Any], kept_by: Sequence[str]
+) -> None:
+    """Put a condition, dated now, where one of its type stands, or after all others.
+
+    It keeps the time of that one while they agree in what `kept_by` names.
+    """
+    before = found.get(made["type"])
+    if before is not None and all(before.get(key, "") == made.get(key, "") for key in kept_by):
+        made["lastTransitionTime"] = before.get("lastTransitionTime", made["lastTransitionTime"])
+    found[made["type"]] = made
 
 
 def owners_of(obj: Part) -> Sequence[Part]:
