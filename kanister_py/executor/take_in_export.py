@@ -11,12 +11,12 @@ from kanister_py.core.actionsets.stored_status import (
     read_status_data,
     split_status,
 )
-from kanister_py.core.errors import AlreadyExists, NotFound
+from kanister_py.core.errors import AlreadyExists
 from kanister_py.core.objects.parts import annotations_of, name_of, namespace_of, spec_of
-from kanister_py.core.objects.resources import ACTION_SETS, NAMESPACES, GroupVersionResource
+from kanister_py.core.objects.resources import ACTION_SETS, NAMESPACES
 from kanister_py.core.retries import despite_conflicts
 from kanister_py.core.schedules.exports import Exported
-from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.cluster import Cluster, find
 from kanister_py.values import NamedTuple
 
 IMPORTED: Final = "kanister-py.io/imported"
@@ -41,7 +41,7 @@ def take_in(
     """Make what is missing, and give what was done about each object. Safe to repeat."""
     for name in exported.namespaces:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        if not _is_there(cluster, NAMESPACES, namespace):
+        if find(cluster, NAMESPACES, name) is None:
             yield from _made(cluster, namespace, dry_run=dry_run)
     for part in (exported.secrets, exported.profiles, exported.blueprints):
         for each in part:
@@ -63,25 +63,18 @@ def _made(cluster: Cluster, obj: Mapping[str, Any], *, dry_run: bool) -> Iterato
             cluster.create(obj)
         else:
             resource = cluster.resource_for(obj["apiVersion"], obj["kind"]).gvr
-            is_new = not _is_there(cluster, resource, obj)
+            is_new = find(cluster, resource, name_of(obj), namespace_of(obj)) is None
     except AlreadyExists:
         is_new = False
     yield Taken(str(obj["kind"]), namespace_of(obj), name_of(obj), is_new)
-
-
-def _is_there(cluster: Cluster, resource: GroupVersionResource, obj: Mapping[str, Any]) -> bool:
-    try:
-        cluster.get(resource, name_of(obj), namespace=namespace_of(obj))
-    except NotFound:
-        return False
-    return True
 
 
 def _recorded(cluster: Cluster, backup: Mapping[str, Any], *, dry_run: bool) -> Taken:
     """Make the record of a backup: an ActionSet that has ended before it could begin."""
     taken = Taken("ActionSet", namespace_of(backup), name_of(backup), is_new=True)
     if dry_run:
-        return taken._replace(is_new=not _is_there(cluster, ACTION_SETS, backup))
+        found = find(cluster, ACTION_SETS, taken.name, taken.namespace)
+        return taken._replace(is_new=found is None)
     has_subresource = cluster.describe(ACTION_SETS).has_status
     if has_subresource:
         # Without its status, and so that no controller begins what it says.
