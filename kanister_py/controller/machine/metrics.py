@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from threading import Lock
 from typing import Any, Final, Generic, TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
-from prometheus_client.registry import Collector
 
 from kanister_py.values import NamedTuple
 
@@ -65,7 +63,7 @@ class ControllerMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._gauges: dict[str, _Gauge] = {}
+        self._gauges: dict[str, Gauge] = {}
         # The first controller's, under its name: it counts actions.
         self.resolutions = self._counter("kanister_action_set_resolutions", "resolution")
         for each in (SUCCESS, FAILURE):
@@ -86,8 +84,7 @@ class ControllerMetrics:
             self._notices.labels(each)
         of_function = ("function", "version")
         self.phase_failures = self._counter("kanister_py_phase_failures", *of_function, "reason")
-        self._last = _LastEnds()
-        self.registry.register(self._last)
+        self._last = _LastEnds(self.registry)
         self._others = self._counter("kanister_py_counted_as_other")
         self.phase_seconds = self._histogram(
             "kanister_py_phase_duration_seconds", _PHASE_SECONDS, *of_function
@@ -183,9 +180,9 @@ class ControllerMetrics:
         """Show one of the numbers below, read on request."""
         gauge = self._gauges.get(name)
         if gauge is None:
-            gauge = self._gauges[name] = _Gauge(name, _GAUGES[name], tuple(labels))
-            self.registry.register(gauge)
-        gauge.reads[tuple(labels.values())] = read
+            gauge = Gauge(name, _GAUGES[name], tuple(labels), registry=self.registry)
+            self._gauges[name] = gauge
+        (gauge.labels(**labels) if labels else gauge).set_function(read)
 
 
 _COUNTED: Final = {
@@ -228,25 +225,6 @@ _GAUGES: Final = {
 }
 
 
-class _Gauge(Collector):
-    """Numbers that are read on request, one for each set of labels."""
-
-    def __init__(self, name: str, documentation: str, labels: tuple[str, ...]) -> None:
-        self._name = name
-        self._documentation = documentation
-        self._labels = labels
-        self.reads: dict[tuple[str, ...], Callable[[], float]] = {}
-
-    def describe(self) -> Iterator[GaugeMetricFamily]:
-        yield GaugeMetricFamily(self._name, self._documentation, labels=self._labels)
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        family = GaugeMetricFamily(self._name, self._documentation, labels=self._labels)
-        for labels, read in list(self.reads.items()):
-            family.add_metric(labels, read())
-        yield family
-
-
 class _Capped(Generic[_Metric]):
     """A metric with a limit on label sets that users choose; the rest count as `other`."""
 
@@ -271,12 +249,16 @@ class _Capped(Generic[_Metric]):
         return self._metric.labels(*named, *outcomes[-1:])
 
 
-class _LastEnds(Collector):
+class _LastEnds:
     """When actions ended last, well or not; 0 for never. One that is too many is left out."""
 
-    def __init__(self) -> None:
+    def __init__(self, registry: CollectorRegistry) -> None:
         self._lock = Lock()
         self._ends: dict[Act, dict[str, float]] = {}
+        self._shown = {
+            outcome: Gauge(name, documentation, Act._fields, registry=registry)
+            for name, documentation, outcome in _LAST
+        }
 
     def note(self, act: Act, outcome: str = "", seconds: float = 0.0) -> bool:
         with self._lock:
@@ -285,29 +267,21 @@ class _LastEnds(Collector):
                 if len(self._ends) >= MOST_LABEL_SETS:
                     return False
                 ends = self._ends[act] = {COMPLETE: 0.0, FAILED: 0.0}
+                for each in self._shown.values():
+                    each.labels(*act)
             if outcome not in ends or seconds <= ends[outcome]:
                 return False
             had_failed = ends[FAILED] > ends[COMPLETE]
             ends[outcome] = seconds
+            self._shown[outcome].labels(*act).set(seconds)
             return had_failed
 
     def forget(self, namespace: str, schedule: str) -> None:
         with self._lock:
             for act in [each for each in self._ends if each[:2] == (namespace, schedule)]:
                 del self._ends[act]
-
-    def describe(self) -> Iterator[GaugeMetricFamily]:
-        for name, documentation, _ in _LAST:
-            yield GaugeMetricFamily(name, documentation, labels=Act._fields)
-
-    def collect(self) -> Iterator[GaugeMetricFamily]:
-        with self._lock:
-            seen = [(act, dict(ends)) for act, ends in self._ends.items()]
-        for name, documentation, outcome in _LAST:
-            family = GaugeMetricFamily(name, documentation, labels=Act._fields)
-            for act, ends in seen:
-                family.add_metric(act, ends[outcome])
-            yield family
+                for shown in self._shown.values():
+                    shown.remove(*act)
 
 
 _LAST: Final = (
