@@ -16,8 +16,9 @@ _LOG: Final = logging.getLogger(__name__)
 class Repeating:
     """Work that is done again and again; what goes wrong is tried the next time.
 
-    `what` says for the log what is done. At first it waits for `first_seconds`: a process
-    that starts has more urgent things to do. The work may say itself when it is due again.
+    `what` says for the log what is done, and `level` how bad it is if that must wait. At first
+    it waits for `first_seconds`: a process that starts has more urgent things to do. The work
+    may say itself when it is due again.
     """
 
     def __init__(
@@ -30,6 +31,7 @@ class Repeating:
         every_seconds: float,
         retry_seconds: float | None = None,
         on_error: Callable[[KanisterError], None] = lambda _error: None,
+        level: int = logging.INFO,
     ) -> None:
         self._clock = clock
         self._what = what
@@ -38,6 +40,7 @@ class Repeating:
         self._every_seconds = every_seconds
         self._retry_seconds = every_seconds if retry_seconds is None else retry_seconds
         self._on_error = on_error
+        self._level = level
         self._changed = Condition()
         self._is_closed = False
 
@@ -64,7 +67,7 @@ class Repeating:
             return self._retry_seconds
         except KanisterError as error:
             self._on_error(error)
-            _LOG.info("%s must wait: %s", self._what.capitalize(), error.message)
+            _LOG.log(self._level, "%s must wait: %s", self._what.capitalize(), error.message)
             return self._retry_seconds
         except Exception:  # noqa: BLE001 # what a user wrote into an object must not end it
             _LOG.exception("%s fell over", self._what.capitalize())

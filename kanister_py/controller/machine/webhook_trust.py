@@ -10,10 +10,10 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Callable, Sequence
-from threading import Condition, Thread
 from typing import Final
 
 from kanister_py.controller.machine.certificates import CertificateKeeper
+from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.objects.certificates import KeyPair
 from kanister_py.core.objects.resources import GroupVersionResource
@@ -54,21 +54,24 @@ class WebhookTrust:
     ) -> None:
         self._cluster = cluster
         self._keeper = keeper
-        self._clock = clock
         self._settings = settings
         self._use = use
         self._used: KeyPair | None = None
-        self._changed = Condition()
-        self._is_closed = False
         self._trouble = "has no certificate yet"
+        # A replica that has a certificate goes on with it; the next look may do better.
+        self._looking = Repeating(
+            *(clock, "the webhook's certificate", self.look),
+            every_seconds=settings.look_seconds,
+            retry_seconds=_AGAIN_SECONDS,
+            on_error=self._note,
+            level=logging.WARNING,
+        )
 
     def start(self) -> None:
-        Thread(target=self._keep, name="webhook certificates", daemon=True).start()
+        self._looking.start()
 
     def close(self) -> None:
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
+        self._looking.close()
 
     @property
     def trouble(self) -> str:
@@ -114,22 +117,8 @@ class WebhookTrust:
         self._cluster.patch(CONFIGURATIONS, name, patch, patch_type=PatchType.JSON)
         _LOG.info("The API server trusts the webhook's authority now")
 
-    def _keep(self) -> None:
-        while not self._is_closed:
-            seconds = self._settings.look_seconds
-            try:
-                self.look()
-            except KanisterError as error:
-                self._trouble = error.message
-                seconds = _AGAIN_SECONDS
-                _LOG.warning("The webhook's certificate cannot be kept: %s", error.message)
-            except Exception:  # noqa: BLE001 # see below
-                # A replica that has a certificate goes on with it; the next look may do better.
-                seconds = _AGAIN_SECONDS
-                _LOG.exception("Keeping the webhook's certificate fell over")
-            with self._changed:
-                if not self._is_closed:
-                    self._clock.wait(self._changed, seconds)
+    def _note(self, error: KanisterError) -> None:
+        self._trouble = error.message
 
 
 def _stale(webhooks: Sequence[dict[str, object]], wanted: str) -> list[int]:
