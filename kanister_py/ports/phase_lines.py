@@ -10,7 +10,10 @@ from kanister_py.values import NamedTuple
 
 
 class PrintedLine(NamedTuple):
-    """One line of a phase. Times are texts that sort as they follow one another."""
+    """One line of a phase. Times are texts that sort as they follow one another.
+
+    Where it is kept it has a number, counted from one within an ActionSet's run.
+    """
 
     time: str
     action: str
@@ -19,11 +22,12 @@ class PrintedLine(NamedTuple):
     function: str = ""
     version: str = ""
     attempt: int = 0
+    number: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         data = self._asdict()
-        data["line"] = data.pop("text")
-        return data
+        number, data["line"] = data.pop("number"), data.pop("text")
+        return {"number": number, **data} if number else data
 
 
 class LineSource(Protocol):

@@ -24,6 +24,7 @@ from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.actionsets.status import text_of_moment
 from kanister_py.core.objects.visible import visible
 from kanister_py.ports.clock import Clock
+from kanister_py.ports.phase_lines import PrintedLine
 from kanister_py.ports.tracing import trace_id_of, traceparent
 from kanister_py.values import NamedTuple
 
@@ -147,22 +148,10 @@ class PhasePlace(NamedTuple):
     attempt: int = 0
 
 
-class PhaseLine(NamedTuple):
-    """One line that a phase printed; numbers count from one within an ActionSet's run."""
-
-    number: int
-    time: str
-    place: PhasePlace
-    text: str
-
-    def as_dict(self) -> dict[str, Any]:
-        return {"number": self.number, "time": self.time, **self.place._asdict(), "line": self.text}
-
-
 @dataclass(slots=True, eq=False, repr=False)
 class _Book:
     uid: str
-    lines: deque[PhaseLine]
+    lines: deque[PrintedLine]
     written: int = 0
     size: int = field(default=0)
 
@@ -196,7 +185,11 @@ class PhaseLines:
         with self._lock:
             book = self._book(key, uid)
             book.written += 1
-            book.lines.append(PhaseLine(book.written, time, place, text))
+            action, phase, function, version, attempt = place
+            line = PrintedLine(
+                time, action, phase, text, function, version, attempt, number=book.written
+            )
+            book.lines.append(line)
             self._grow(book, _weight(text))
             while len(book.lines) > _MOST_LINES:
                 self._grow(book, -_weight(book.lines.popleft().text))
@@ -220,7 +213,7 @@ class PhaseLines:
         book.size += weight
         self._size += weight
 
-    def lines(self, key: ObjectKey, *, after: int = 0) -> list[PhaseLine]:
+    def lines(self, key: ObjectKey, *, after: int = 0) -> list[PrintedLine]:
         """Give the lines of an ActionSet that are still kept, from behind a number on."""
         with self._lock:
             book = self._books.get(key)
