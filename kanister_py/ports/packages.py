@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from kanister_py.core.errors import TransientError
 from kanister_py.core.revisions.package import PackageReference
@@ -27,6 +28,15 @@ class RegistryLogin(NamedTuple):
 
     def __repr__(self) -> str:
         return f"RegistryLogin({self.registry!r})"
+
+
+def credentials_in(login: Mapping[str, Any]) -> tuple[str, str]:
+    """Read user and password of an entry of Docker's `auths`; ValueError if `auth` says none."""
+    if not login.get("auth"):
+        return str(login.get("username") or ""), str(login.get("password") or "")
+    encoded = "".join(str(login["auth"]).split())
+    username, _, password = base64.b64decode(encoded, validate=True).decode("utf-8").partition(":")
+    return username, password
 
 
 class Packages(Protocol):

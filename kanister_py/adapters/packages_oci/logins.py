@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import shutil
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kanister_py.core.errors import UsageError
-from kanister_py.ports.packages import RegistryLogin
+from kanister_py.ports.packages import RegistryLogin, credentials_in
 
 _SECONDS: Final = 30.0
 
@@ -40,16 +39,11 @@ def _written_down(config: dict[str, Any], key: str, path: Path) -> tuple[str, st
     login = (config.get("auths") or {}).get(key)
     if not isinstance(login, dict):
         return None
-    if login.get("auth"):
-        try:
-            pair = base64.b64decode(str(login["auth"]), validate=True).decode("utf-8")
-        except ValueError as error:
-            raise _invalid(path, f"the login of {key} is no base64") from error
-        username, _, password = pair.partition(":")
-        return username, password
-    if login.get("username"):
-        return str(login["username"]), str(login.get("password") or "")
-    return None
+    try:
+        found = credentials_in(login)
+    except ValueError as error:
+        raise _invalid(path, f"the login of {key} is no base64") from error
+    return found if found[0] or login.get("auth") else None
 
 
 def _kept_by_helper(config: dict[str, Any], name: str, key: str) -> tuple[str, str] | None:

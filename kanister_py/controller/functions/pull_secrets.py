@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from kanister_py.core.objects.resources import SECRETS
 from kanister_py.ports.cluster import Cluster, find
-from kanister_py.ports.packages import RegistryLogin
+from kanister_py.ports.packages import RegistryLogin, credentials_in
 
 _KEYS = (".dockerconfigjson", ".dockercfg")
 
@@ -30,7 +29,7 @@ def logins_of(cluster: Cluster, namespace: str, names: Sequence[str]) -> list[Re
 def _logins_in(encoded: str) -> Iterator[RegistryLogin]:
     try:
         config: Any = json.loads(base64.b64decode(encoded))
-    except (ValueError, binascii.Error):
+    except ValueError:
         return
     auths = (config.get("auths") or config) if isinstance(config, dict) else None
     if not isinstance(auths, dict):
@@ -38,13 +37,10 @@ def _logins_in(encoded: str) -> Iterator[RegistryLogin]:
     for registry, login in auths.items():
         if not isinstance(login, dict):
             continue
-        username, password = str(login.get("username") or ""), str(login.get("password") or "")
-        if login.get("auth"):
-            try:
-                pair = base64.b64decode(str(login["auth"])).decode("utf-8", "replace")
-            except (ValueError, binascii.Error):
-                # One that nobody can read must not keep the others from being used.
-                continue
-            username, _, password = pair.partition(":")
+        try:
+            username, password = credentials_in(login)
+        except ValueError:
+            # One that nobody can read must not keep the others from being used.
+            continue
         host = registry.removeprefix("https://").removeprefix("http://").partition("/")[0]
         yield RegistryLogin(host, username, password)

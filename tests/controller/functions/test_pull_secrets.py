@@ -40,6 +40,11 @@ ANN = {"auth": encoded("ann:s3:cret")}
     ("content", "key"),
     [
         pytest.param({"auths": {"example.org": ANN}}, ".dockerconfigjson", id="a pair"),
+        pytest.param(
+            {"auths": {"example.org": {"auth": f"{ANN['auth']}\n"}}},
+            ".dockerconfigjson",
+            id="a pair with a line feed",
+        ),
         pytest.param({"auths": {"https://example.org/v2/": ANN}}, ".dockerconfigjson", id="an URL"),
         pytest.param(
             {"auths": {"example.org": {"username": "ann", "password": "s3:cret"}}},
@@ -48,7 +53,14 @@ ANN = {"auth": encoded("ann:s3:cret")}
         ),
         pytest.param({"example.org": ANN}, ".dockercfg", id="the old form"),
         pytest.param(
-            {"auths": {"broken.org": {"auth": "€"}, "odd.org": 7, "example.org": ANN}},
+            {
+                "auths": {
+                    "broken.org": {"auth": "€"},
+                    "bad.org": {"auth": "/w=="},
+                    "odd.org": 7,
+                    "example.org": ANN,
+                }
+            },
             ".dockerconfigjson",
             id="beside some that nobody can read",
         ),
