@@ -28,6 +28,7 @@ from kanister_py.core.actionsets.status import Status
 from kanister_py.core.errors import JournalUnwritable, UsageError
 from kanister_py.core.objects.names import why_not_a_dns_subdomain
 from kanister_py.core.objects.resources import NAMESPACES
+from kanister_py.files import write_whole
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 from kanister_py.values import NamedTuple
@@ -101,7 +102,7 @@ class StateFolder:
     def _check_format(self) -> None:
         path = self._folder / "state.json"
         if not path.exists():
-            _write_whole(path, _json({"format": FORMAT, **self._proof()}))
+            write_whole(path, _json({"format": FORMAT, **self._proof()}))
             return
         found = self._read_json(path)
         kept = found.get("format") if isinstance(found, dict) else None
@@ -162,7 +163,7 @@ class StateFolder:
         """Keep a cluster in place of the one from before."""
         path = self._folder / "cluster.json"
         try:
-            _write_whole(path, _sealed(self._seal, _json(state), path.name))
+            write_whole(path, _sealed(self._seal, _json(state), path.name))
         except OSError as error:
             raise JournalUnwritable(str(path), error.strerror or str(error)) from error
 
@@ -356,16 +357,3 @@ def _whole_lines(file: int) -> tuple[int, int]:
         return 0, 0
     data = os.pread(file, size, 0)
     return data.rfind(b"\n") + 1, data.count(b"\n")
-
-
-def _write_whole(path: Path, data: bytes) -> None:
-    """Put a file in place of another at once: a reader sees the one or the other."""
-    new = path.with_suffix(".new")
-    file = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    try:
-        with os.fdopen(file, "wb") as stream:
-            stream.write(data)
-        new.replace(path)
-    except OSError:
-        new.unlink(missing_ok=True)
-        raise

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import threading
 from contextlib import suppress
 from pathlib import Path
 
 from kanister_py.core.compositions.cache_keys import CacheKey
 from kanister_py.core.compositions.messages import FunctionResponse
+from kanister_py.files import write_whole
 from kanister_py.ports.response_store import Kept, Written
 
 DEFAULT_BYTES = 512 * 1024 * 1024
@@ -58,21 +57,10 @@ class FileStore:
             if len(text) > self._most_bytes:
                 return Written()
             with self._lock:
-                self._write(self._path_of(key), text)
+                write_whole(self._path_of(key), text, is_shared=True)
                 return Written(len(text), *self._make_room())
         except (OSError, TypeError, ValueError):
             return Written()
-
-    def _write(self, path: Path, text: bytes) -> None:
-        # Made with mode 0600, which stays when it takes its name.
-        descriptor, name = tempfile.mkstemp(dir=self._folder, prefix=".part-")
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(text)
-            Path(name).replace(path)
-        except OSError:
-            Path(name).unlink(missing_ok=True)
-            raise
 
     def _make_room(self) -> tuple[int, int]:
         """Take away the oldest files, and what a killed process began to write; say how much."""

@@ -13,7 +13,6 @@ would run.
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.output import say, say_warning, write_text
 from kanister_py.cli.parser import switch
+from kanister_py.files import write_whole
 
 if TYPE_CHECKING:
     from kanister_py.core.objects.resources import GroupVersionResource
@@ -106,8 +106,4 @@ def _write(data: Any, file: str) -> None:
         write_text(text)
         return
     # Whole or not at all, and for nobody else to read.
-    whole = Path(f"{file}.new")
-    whole.unlink(missing_ok=True)
-    with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
-        stream.write(text)
-    whole.replace(file)
+    write_whole(Path(file), text.encode())

@@ -12,9 +12,7 @@ be read.
 from __future__ import annotations
 
 import argparse
-import os
 import re
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -27,6 +25,7 @@ from kanister_py.core.blueprints.lint.findings import Finding
 from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, UNREADABLE, Source
 from kanister_py.core.blueprints.upgrade import Upgraded, upgrade_sources
 from kanister_py.core.errors import InvalidDocument, Problem
+from kanister_py.files import write_whole
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -136,22 +135,13 @@ def _write(path: Path, result: Upgraded, before: bytes) -> None:
     """Put the new text in the place of the old one, whole or not at all, with its mode."""
     mark = b"\xef\xbb\xbf" if before.startswith(b"\xef\xbb\xbf") else b""
     target = path.resolve()
+    data = mark + result.after.encode()
     try:
-        handle, name = tempfile.mkstemp(prefix=".kanister-py-", dir=target.parent)
+        mode = target.stat().st_mode & 0o7777
+        write_whole(target, data, mode, is_shared=True, is_durable=True)
     except OSError as error:
-        # The user knows the file, not the one that is written first.
+        # The user knows the file by this name.
         raise OSError(error.errno, error.strerror, str(path)) from error
-    written = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(mark + result.after.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        written.chmod(target.stat().st_mode & 0o7777)
-        written.replace(target)
-    except BaseException:
-        written.unlink(missing_ok=True)
-        raise
 
 
 def _say_left(left: Sequence[Finding], problems: Sequence[Problem]) -> None:

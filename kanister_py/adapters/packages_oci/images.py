@@ -11,11 +11,11 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
 from kanister_py.adapters.packages_oci.layers import Allowance, UnreadableLayer, all_files
 from kanister_py.core.revisions.package import InvalidPackage
+from kanister_py.files import write_whole
 from kanister_py.values import NamedTuple
 
 PACKAGE_FILE: Final = "package.yaml"
@@ -156,7 +156,7 @@ def write_archive(image: Image, path: Path) -> None:
             member = tarfile.TarInfo(name)
             member.size = len(data)
             archive.addfile(member, io.BytesIO(data))
-    write_whole(path, packed.getvalue())
+    write_in_folder(path, packed.getvalue())
 
 
 def read_archive(path: Path) -> Image:
@@ -180,9 +180,7 @@ def _layer_read(data: bytes, labels: Mapping[str, str]) -> Blob:
     return Blob(LAYER_TYPE, packed, {LAYER_ANNOTATION: marked} if marked else {})
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file so that nobody ever finds half of it."""
+def write_in_folder(path: Path, data: bytes) -> None:
+    """Write a file so that nobody ever finds half of it, into a folder that is made for it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile(dir=path.parent, delete=False) as begun:
-        begun.write(data)
-    Path(begun.name).replace(path)
+    write_whole(path, data, is_shared=True)

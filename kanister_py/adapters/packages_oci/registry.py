@@ -27,7 +27,7 @@ from kanister_py.adapters.packages_oci.images import (
     Blob,
     Image,
     digest_of,
-    write_whole,
+    write_in_folder,
 )
 from kanister_py.adapters.packages_oci.layers import Allowance, UnreadableLayer, find_file
 from kanister_py.core.objects.reading import mapping_of
@@ -113,7 +113,7 @@ class OciPackages:
         with self._exchange(reference, self._read_seconds) as exchange:
             text = _Session(exchange, reference, logins).package_file(digest)
         if kept is not None:
-            write_whole(kept, text)
+            write_in_folder(kept, text)
         return text
 
     def read_file(
@@ -130,7 +130,7 @@ class OciPackages:
         except InvalidPackage as error:
             raise PackageNotFound(str(reference), error.why) from None
         if kept is not None:
-            write_whole(kept, data)
+            write_in_folder(kept, data)
         return data
 
     def tags(

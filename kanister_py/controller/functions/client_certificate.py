@@ -5,13 +5,13 @@ What calls functions reads files; what renews certificates writes Secrets.
 
 from __future__ import annotations
 
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.core.errors import CertificatesUnreadable
+from kanister_py.files import write_whole
 
 CLIENT: Final = "kanister-py-tls-client"
 
@@ -41,8 +41,4 @@ def _write(path: Path, text: str) -> None:
         if path.read_text() == text:
             return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    begun = path.with_suffix(".new")
-    descriptor = os.open(begun, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "w") as file:
-        file.write(text)
-    begun.replace(path)
+    write_whole(path, text.encode())
