@@ -199,6 +199,8 @@ def test_a_poll_looks_at_its_interval_and_not_before(ready: str) -> None:
     inline = given["spec"]["pipeline"][0]["input"]["inline"]
     inline["template"] = inline["template"].replace('ready: "True"', f'ready: "{ready}"')
     world.say(given)
+    # A bucket that came before its Composition would be tried again, whatever the interval.
+    world.until_rest()
     world.say(bucket())
 
     def looks() -> float:
