@@ -18,8 +18,8 @@ from kanister_py.adapters.cluster_kube.connection import ClusterChoice
 from kanister_py.core.actionsets.outcomes import Outcome, outcome_as_dict
 from kanister_py.core.actionsets.status import Status
 from kanister_py.core.errors import AlreadyExists, KanisterError, NotFound
-from kanister_py.core.objects.documents import dump_yaml
-from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from kanister_py.core.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
+from kanister_py.core.yaml.documents import dump_yaml
 from kanister_py.runs import RunSettings, run_blueprint
 from tests.blueprints.servers import program
 from tests.ports import free_port

@@ -31,7 +31,7 @@ from kanister_py.core.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from kanister_py.core.objects.resources import CONFIG_MAPS, PODS, GroupVersionResource
+from kanister_py.core.kube.resources import CONFIG_MAPS, PODS, GroupVersionResource
 from kanister_py.ports.cluster import Channel, Cluster, EventType, LogOptions
 from tests.contracts.cluster import ClusterContract, config_map
 

@@ -18,8 +18,8 @@ import pytest
 
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
-from kanister_py.core.objects.locations import Location
-from kanister_py.core.objects.resources import EVENTS, PODS, SECRETS
+from kanister_py.core.kube.locations import Location
+from kanister_py.core.kube.resources import EVENTS, PODS, SECRETS
 from kanister_py.ports.cluster import Cluster
 from kanister_py.runs import RunSettings, run_actionset
 from kanister_py.wiring import object_stores

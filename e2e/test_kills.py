@@ -19,9 +19,9 @@ from e2e.test_controller import Place, install_definitions, until
 from e2e.test_data import in_app, objects
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
-from kanister_py.core.objects.documents import parse_document
-from kanister_py.core.objects.locations import Location
-from kanister_py.core.objects.resources import PODS
+from kanister_py.core.kube.locations import Location
+from kanister_py.core.kube.resources import PODS
+from kanister_py.core.yaml.documents import parse_document
 from kanister_py.functions.blueprint.keyed_repository import HELPER_PREFIX
 from kanister_py.ports.cluster import Cluster
 from kanister_py.wiring import object_stores

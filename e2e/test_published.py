@@ -19,8 +19,8 @@ from e2e.cluster.client import ApiClient, ApiFailed
 from e2e.conftest import make_namespace
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
-from kanister_py.core.objects.locations import Location, StoreKind
-from kanister_py.core.objects.resources import PODS
+from kanister_py.core.kube.locations import Location, StoreKind
+from kanister_py.core.kube.resources import PODS
 from kanister_py.ports.cluster import Cluster
 from kanister_py.wiring import object_stores
 from tests.recorded.test_published import act, application

@@ -71,7 +71,7 @@ def plan_blueprint(
     from contextlib import ExitStack
 
     from kanister_py.core.actionsets.model import parse_action_spec
-    from kanister_py.core.objects.documents import parse_document
+    from kanister_py.core.yaml.documents import parse_document
     from kanister_py.executor.plan_action import Circumstances, plan_action
     from kanister_py.executor.run.header import stated_action
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kanister_py.adapters.plugins_metadata import (
     declared_by,
@@ -28,7 +28,6 @@ from kanister_py.core.versions.catalogue import Catalogue
 from kanister_py.core.versions.semver import Version, parse_version
 from kanister_py.executor.loading import PluginBroken, load_function, loadable
 from kanister_py.functions.builtin import BUILTIN_FUNCTIONS, DISTRIBUTION, read_record
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -45,9 +44,9 @@ if TYPE_CHECKING:
     from kanister_py.controller.compositions.part import Compositions
     from kanister_py.controller.functions.settings import CompositionSettings
     from kanister_py.controller.machine.part import PartMaker, PartTools
+    from kanister_py.core.kube.resources import GroupVersionResource
     from kanister_py.core.notices import Notice
-    from kanister_py.core.objects.documents import Document
-    from kanister_py.core.objects.resources import GroupVersionResource
+    from kanister_py.core.yaml.documents import Document
     from kanister_py.embedded.cluster.cluster import MemoryCluster
     from kanister_py.embedded.pods.runner import ProcessPodRunner
     from kanister_py.embedded.pods.standing import StandingPods

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import urllib3
 
-from kanister_py.core.objects.locations import Location
+from kanister_py.core.kube.locations import Location
 
 ALWAYS = 1_000_000
 

@@ -33,7 +33,7 @@ from e2e.cluster.programs import (
     stores_are_built,
 )
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.core.objects.locations import Credential, Location, StoreKind
+from kanister_py.core.kube.locations import Credential, Location, StoreKind
 from tests.ports import free_port
 
 S3_KEY, S3_SECRET = "rootkey", "rootsecret123"

@@ -54,34 +54,6 @@ def test_help_does_without_models_and_yaml() -> None:
     assert modules_after("--help") & {"pydantic", "yaml"} == set()
 
 
-# Each takes about a tenth of a bare start of Python, and none does anything where all goes well.
-SELDOM_NEEDED = {
-    "pydantic", "pydantic_core", "semver", "difflib", "dataclasses", "inspect", "_hashlib",
-    "uuid", "secrets", "decimal", "shlex",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("words", "needed"),
-    [
-        pytest.param(
-            ["run", "blueprints/hello/blueprint.yaml", "hello", "--pods", "processes"],
-            # Templates may ask for digests, and for decimal numbers.
-            {"_hashlib", "decimal"},
-            id="run",
-        ),
-        pytest.param(
-            ["render", "tests/docs/files/xr.yaml", "tests/docs/files/composition.yaml"],
-            set(),
-            id="render",
-        ),
-        pytest.param(["lint", "blueprints/hello/blueprint.yaml"], set(), id="lint"),
-    ],
-)
-def test_what_is_seldom_needed_is_loaded_where_it_is(words: list[str], needed: set[str]) -> None:
-    assert modules_after(*words) & SELDOM_NEEDED == needed
-
-
 def test_what_starts_pods_loads_little_beyond_python_itself() -> None:
     folder = Path(kanister_py.embedded.__file__).parent
     code = (
@@ -97,15 +69,3 @@ def test_what_starts_pods_loads_little_beyond_python_itself() -> None:
         named & {"pathlib", "json", "socket", "signal", "enum", "re", "typing", "contextlib"}
         == set()
     )
-
-
-def test_no_command_waits_for_the_reader_of_yaml_in_python() -> None:
-    code = (
-        "from kanister_py.cli.main import main\n"
-        "main(['lint', 'blueprints/hello/blueprint.yaml'])\n"
-        "from yaml.reader import Reader\n"
-        "print('asked' if 'search' in vars(Reader.NON_PRINTABLE) else 'not asked')\n"
-        "print(Reader.NON_PRINTABLE.search('a\\0').start())\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-2:] == ["not asked", "1"]

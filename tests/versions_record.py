@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal
 
 from kanister_py.core.errors import Problem
-from kanister_py.core.objects.documents import Document, Path, parse_document, text_of_path
 from kanister_py.core.versions.catalogue import TRAP_ANNOTATION, Catalogue
 from kanister_py.core.versions.deprecation import (
     STABLE_ANNOTATION,
@@ -18,6 +17,7 @@ from kanister_py.core.versions.deprecation import (
 )
 from kanister_py.core.versions.judge import Judged, Listings, Part, Releases
 from kanister_py.core.versions.semver import Version, parse_version
+from kanister_py.core.yaml.documents import Document, Path, parse_document, text_of_path
 
 
 def parse_catalogue(source: str | bytes, file: str, release: Version) -> Catalogue:

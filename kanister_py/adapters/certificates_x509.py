@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from kanister_py.core.objects.certificates import CertificateFacts, KeyPair
+from kanister_py.core.kube.certificates import CertificateFacts, KeyPair
 
 if TYPE_CHECKING:
     from kanister_py.ports.clock import Clock

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from kanister_py.adapters.sealing import Seal, SealBroken
 from kanister_py.core.actionsets.outcomes import (
@@ -26,12 +26,11 @@ from kanister_py.core.actionsets.outcomes import (
 )
 from kanister_py.core.actionsets.status import Status
 from kanister_py.core.errors import JournalUnwritable, UsageError
-from kanister_py.core.objects.names import why_not_a_dns_subdomain
-from kanister_py.core.objects.resources import NAMESPACES
+from kanister_py.core.kube.names import why_not_a_dns_subdomain
+from kanister_py.core.kube.resources import NAMESPACES
 from kanister_py.files import write_whole
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
-from kanister_py.values import NamedTuple
 
 FORMAT: Final = 1
 _SYNC_SECONDS: Final = 1.0

@@ -6,7 +6,7 @@ import re
 from typing import Final
 
 from kanister_py.core.errors import KanisterError, TransientError, UsageError
-from kanister_py.core.objects.locations import Location
+from kanister_py.core.kube.locations import Location
 from kanister_py.ports.object_store import ObjectMissing
 
 # What is distinguished, by the answer of the store or the library. The first that is found counts.

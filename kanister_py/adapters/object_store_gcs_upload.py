@@ -18,7 +18,7 @@ from kanister_py.adapters.object_store_errors import refusal_of
 from kanister_py.adapters.object_store_http import Answer, Now, StoreHttp
 from kanister_py.adapters.object_store_pieces import cut
 from kanister_py.core.errors import KanisterError, TransientError, UsageError
-from kanister_py.core.objects.locations import Location
+from kanister_py.core.kube.locations import Location
 from kanister_py.ports.object_store import ObjectMissing
 
 GOOGLE: Final = "https://storage.googleapis.com"

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.adapters.object_store_errors import refusal_of, unreachable
-from kanister_py.core.objects.locations import Location
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.locations import Location
 
 if TYPE_CHECKING:
     import urllib3

@@ -9,7 +9,7 @@ from kanister_py.adapters.clock_system import SystemClock
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kanister_py.core.objects.locations import Location
+    from kanister_py.core.kube.locations import Location
     from kanister_py.ports.object_store import ObjectStore
 
 

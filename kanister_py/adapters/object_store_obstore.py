@@ -19,7 +19,7 @@ from kanister_py.adapters.object_store_http import Now
 from kanister_py.adapters.object_store_pieces import Checksum, Opened, cut
 from kanister_py.adapters.object_store_s3_parts import DEFAULT_REGION, S3Parts, Signer, taken_role
 from kanister_py.core.errors import KanisterError, TransientError, UsageError
-from kanister_py.core.objects.locations import InvalidProfile, Location, StoreKind
+from kanister_py.core.kube.locations import InvalidProfile, Location, StoreKind
 from kanister_py.ports.object_store import ObjectMissing, ObjectStore, StoredObject
 
 if TYPE_CHECKING:

@@ -6,10 +6,9 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Final
+from typing import Final, NamedTuple
 
 from kanister_py.core.errors import UsageError
-from kanister_py.values import NamedTuple
 
 try:
     from zlib_ng.zlib_ng import crc32

@@ -18,7 +18,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from itertools import chain
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from kanister_py.adapters.object_store_errors import refusal_of
@@ -35,8 +35,7 @@ from kanister_py.adapters.object_store_pieces import (
     tag_of_parts,
 )
 from kanister_py.core.errors import KanisterError, UsageError
-from kanister_py.core.objects.locations import Credential, Location
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.locations import Credential, Location
 
 DEFAULT_REGION: Final = "us-east-1"
 _IN_FLIGHT_BYTES: Final = 8 * 1024 * 1024

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 # for every attempt. It is read when the library is loaded.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
+from typing import NamedTuple
+
 import grpc
 
 from kanister_py.core.compositions.messages import FunctionResponse
@@ -47,7 +49,6 @@ from kanister_py.ports.tracing import HEADER, traceparent
 from kanister_py.proto.decoding import NotDecodable, TooManyValues
 from kanister_py.proto.encoding import NotEncodable
 from kanister_py.proto.messages import METHODS, V1, V1BETA1
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

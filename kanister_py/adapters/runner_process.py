@@ -13,6 +13,7 @@ import selectors
 import signal
 import subprocess
 import time
+from typing import NamedTuple
 
 from kanister_py.core.compositions.endpoints import command_of
 from kanister_py.core.compositions.messages import FunctionResponse
@@ -32,7 +33,6 @@ from kanister_py.ports.function_runner import (
 )
 from kanister_py.ports.tracing import VARIABLE, traceparent
 from kanister_py.proto.encoding import NotEncodable, check_message
-from kanister_py.values import NamedTuple
 
 _TIMEOUT_SECONDS = 60.0
 _STDERR_BYTES = 16 * 1024
@@ -91,7 +91,7 @@ class ProcessRunner:
         try:
             answer = json.loads(ended.out, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
-            from kanister_py.core.objects.documents import why_no_json
+            from kanister_py.core.yaml.documents import why_no_json
 
             words = " ".join(why_no_json(error).split())
             found = f"no JSON ({words})" if ended.out.strip() else "nothing"

@@ -25,7 +25,7 @@ from kanister_py.core.actionsets.references import (
 )
 from kanister_py.core.blueprints.model import ObjectReference
 from kanister_py.core.errors import NoMatch, NotFound, UsageError
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.resources import (
     ACTION_SETS,
     BLUEPRINTS,
     CONFIG_MAPS,

@@ -16,9 +16,9 @@ from kanister_py.cli.connection import add_listing
 from kanister_py.cli.output import Cell, Line, Tint, list_of, say, table_of_objects, write_data
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.actionsets.stored_status import STATUS_ANNOTATION, read_status_data
-from kanister_py.core.objects.durations import whole_seconds
-from kanister_py.core.objects.parts import annotations_of
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.durations import whole_seconds
+from kanister_py.core.kube.parts import annotations_of
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.executor.find_namespace import NamespaceUnknown, check_namespace
 
 if TYPE_CHECKING:

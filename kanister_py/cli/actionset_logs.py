@@ -20,7 +20,7 @@ from kanister_py.cli.parser import switch
 from kanister_py.cli.streams import is_read
 from kanister_py.core.actionsets.status import Status
 from kanister_py.core.actionsets.stored_status import read_status
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS
 
 if TYPE_CHECKING:
     from kanister_py.ports.clock import Clock

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kanister_py.cli.creation import create
 from kanister_py.cli.parser import switch
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.executor.actionset_requests import write_retry
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import argparse
 import sys
 from queue import Empty, Queue
 from threading import Event, Thread
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.output import Tint, say
@@ -18,8 +18,7 @@ from kanister_py.cli.parser import seconds
 from kanister_py.core.actionsets.status import State, Status
 from kanister_py.core.actionsets.stored_status import read_status, read_status_data
 from kanister_py.core.errors import NotFound, TransientError, UsageError
-from kanister_py.core.objects.resources import ACTION_SETS
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.resources import ACTION_SETS
 
 if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster, KubeObject

@@ -97,7 +97,7 @@ def blueprint_on(cluster: Cluster | None, named: str, namespace: str) -> Mapping
     if cluster is None or named == "-" or Path(named).exists():
         return None
     from kanister_py.core.actionsets.references import parse_place
-    from kanister_py.core.objects.resources import BLUEPRINTS
+    from kanister_py.core.kube.resources import BLUEPRINTS
 
     place = parse_place(named, namespace)
     return cluster.get(BLUEPRINTS, place.name, namespace=place.namespace)
@@ -110,7 +110,7 @@ def located_blueprint(cluster: Cluster | None, args: argparse.Namespace) -> Loca
     from kanister_py.cli.files import find_inputs, read_input
     from kanister_py.core.blueprints.model import only_blueprint
     from kanister_py.core.errors import InvalidDocument
-    from kanister_py.core.objects.documents import parse_documents
+    from kanister_py.core.yaml.documents import parse_documents
 
     found = blueprint_on(cluster, args.blueprint, args.namespace)
     if found is not None:

@@ -44,7 +44,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.controller_compositions import (
@@ -65,7 +65,6 @@ from kanister_py.cli.parser import (
 )
 from kanister_py.cli.stop_signals import StopSignals
 from kanister_py.core.errors import LeadershipLost, UsageError
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute

@@ -19,7 +19,7 @@ from kanister_py.cli.parser import port, repeated
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-    from kanister_py.core.objects.certificates import KeyPair
+    from kanister_py.core.kube.certificates import KeyPair
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
     from kanister_py.wiring import Functions

@@ -23,7 +23,7 @@ from kanister_py.cli.parser import switch
 from kanister_py.files import write_whole
 
 if TYPE_CHECKING:
-    from kanister_py.core.objects.resources import GroupVersionResource
+    from kanister_py.core.kube.resources import GroupVersionResource
     from kanister_py.core.schedules.exports import Exported
     from kanister_py.ports.cluster import Cluster, KubeObject
 
@@ -65,7 +65,7 @@ def run_on(args: argparse.Namespace, cluster: Cluster) -> int:
 
 
 def _exported(cluster: Cluster, namespace: str) -> Exported:
-    from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, PROFILES
+    from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS, PROFILES
     from kanister_py.core.schedules.exports import Exported, record_of, written
     from kanister_py.core.schedules.model import KIND, SCHEDULES
 
@@ -86,7 +86,7 @@ def _exported(cluster: Cluster, namespace: str) -> Exported:
 
 def _secrets(cluster: Cluster, needed: Iterable[tuple[str, str]]) -> Iterable[KubeObject]:
     from kanister_py.core.errors import NotFound
-    from kanister_py.core.objects.resources import SECRETS
+    from kanister_py.core.kube.resources import SECRETS
     from kanister_py.core.schedules.exports import written
 
     for namespace, name in needed:

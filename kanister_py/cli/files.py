@@ -6,11 +6,10 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kanister_py.core.errors import InvalidDocument, Problem
-from kanister_py.core.objects.documents import MAX_BYTES, Document, parse_documents, too_large
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import MAX_BYTES, Document, parse_documents, too_large
 
 if TYPE_CHECKING:
     # It takes longer to load than most files to read, and only folders want it.

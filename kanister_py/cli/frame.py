@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from kanister_py.cli.output import Cell, Line, Tint, padded, text_of, width_of
 from kanister_py.core.actionsets.status import (
@@ -16,9 +16,8 @@ from kanister_py.core.actionsets.status import (
     State,
     Status,
 )
-from kanister_py.core.objects.durations import exact_seconds, whole_seconds
-from kanister_py.core.objects.quantities import in_units
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.durations import exact_seconds, whole_seconds
+from kanister_py.core.kube.quantities import in_units
 
 Logs: TypeAlias = Mapping[tuple[str, str], str]
 

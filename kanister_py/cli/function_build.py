@@ -21,14 +21,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.cli.output import put, say, say_warning
 from kanister_py.cli.parser import CommandLineError, pair, repeated, switch
-from kanister_py.core.objects.documents import dump_yaml, parse_documents
-from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.kube.parts import spec_of
 from kanister_py.core.revisions.lifecycles import LIFECYCLE, read_lifecycle
 from kanister_py.core.revisions.package import (
     META_GROUP,
     parse_function_package,
     parse_package_reference,
 )
+from kanister_py.core.yaml.documents import dump_yaml, parse_documents
 
 if TYPE_CHECKING:
     from kanister_py.wiring import Image, Project

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.cli.parser import CommandLineError, Parser
 from kanister_py.core.compositions.endpoints import (
@@ -15,7 +15,6 @@ from kanister_py.core.compositions.endpoints import (
 )
 from kanister_py.core.errors import UsageError
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.values import NamedTuple
 
 
 def invalid_target(target: str, why: str) -> UsageError:

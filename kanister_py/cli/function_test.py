@@ -32,9 +32,9 @@ from kanister_py.cli.output import Tint, put, say, write_data
 from kanister_py.cli.parser import CommandLineError, switch
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.documents import dump_yaml, parse_document
-from kanister_py.core.objects.field_paths import parse_field_path
-from kanister_py.core.objects.go_yaml import dump_go_yaml
+from kanister_py.core.kube.field_paths import parse_field_path
+from kanister_py.core.yaml.documents import dump_yaml, parse_document
+from kanister_py.core.yaml.go_yaml import dump_go_yaml
 from kanister_py.executor.wire_messages import REQUEST, RESPONSE
 
 _REQUEST, _RESPONSE, _ASSERT = "request", "response", "assert"

@@ -18,7 +18,7 @@ from kanister_py.core.errors import InvalidDocument, Problem
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.graph import Graph
     from kanister_py.core.compositions.graph import PipelineGraph
-    from kanister_py.core.objects.documents import Document
+    from kanister_py.core.yaml.documents import Document
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -45,8 +45,8 @@ def _read(file: str) -> Exported:
     import sys
 
     from kanister_py.cli.files import refusal
-    from kanister_py.core.objects.documents import Document, why_no_json
     from kanister_py.core.schedules.exports import parse_export
+    from kanister_py.core.yaml.documents import Document, why_no_json
 
     text = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.cli.files import STDIN, documents_by_file
 from kanister_py.cli.parser import (
@@ -18,7 +18,6 @@ from kanister_py.cli.parser import (
     switch,
 )
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.model import LocatedBlueprint
@@ -113,7 +112,7 @@ def read_actionset(args: argparse.Namespace, cluster: Cluster | None) -> GivenAc
     """Read the ActionSet, with its Blueprints from beside it, from `-f` or from the cluster."""
     from kanister_py.core.actionsets.model import parse_actionset
     from kanister_py.core.blueprints.model import blueprints_in, objects_in
-    from kanister_py.core.objects.resources import BLUEPRINTS
+    from kanister_py.core.kube.resources import BLUEPRINTS
 
     given = documents_by_file([args.blueprint, *args.files])
     (file, first), *_ = given.items()

@@ -74,7 +74,7 @@ def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, Manifest
     from kanister_py import wiring
     from kanister_py.core.compositions.dry_run import check_definition
     from kanister_py.core.compositions.model import parse_composition
-    from kanister_py.core.objects.documents import Document
+    from kanister_py.core.yaml.documents import Document
     from kanister_py.executor.given_manifests import ManifestSource
     from kanister_py.executor.render_xr import RenderInput, render
     from kanister_py.executor.run_pipeline import Engine

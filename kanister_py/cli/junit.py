@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from kanister_py.core.objects.visible import visible
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.visible import visible
 
 
 class Tested(NamedTuple):

@@ -15,7 +15,7 @@ from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding
 from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.core.errors import Forbidden, NotFound
-from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
+from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.core.revisions.kinds import COMPOSITIONS, FUNCTION_REVISIONS, FUNCTIONS
 from kanister_py.core.schedules.model import KIND, SCHEDULES
 from kanister_py.executor.find_namespace import check_namespace

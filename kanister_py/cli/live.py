@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TextIO, cast
 from kanister_py.cli.frame import Moment, changed_rows, frame_of
 from kanister_py.cli.output import Line, Tint, cells_of
 from kanister_py.cli.view import Patient, Warnings
-from kanister_py.core.objects.visible import visible
+from kanister_py.core.kube.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

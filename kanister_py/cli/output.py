@@ -9,12 +9,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, TextIO, TypeAlias
+from typing import Any, Final, NamedTuple, TextIO, TypeAlias
 
 from kanister_py.core.errors import Fault, InvalidDocument, KanisterError, NoMatch
+from kanister_py.core.kube.visible import visible
 from kanister_py.core.notices import Notice, Severity
-from kanister_py.core.objects.visible import visible
-from kanister_py.values import NamedTuple
 
 # Kinds that a cluster has only once our definitions of them are installed.
 _OUR_GROUPS = (
@@ -100,7 +99,7 @@ def write_data(data: Any, form: str, people: Callable[[], Iterable[Line]] = list
 
         write_text(f"{json.dumps(data, indent=2, ensure_ascii=False)}\n")
     elif form == "yaml":
-        from kanister_py.core.objects.documents import dump_yaml
+        from kanister_py.core.yaml.documents import dump_yaml
 
         write_text(dump_yaml(data))
     elif form == "name":
@@ -120,7 +119,7 @@ def write_list(objects: Sequence[Any], form: str) -> None:
     if form == "json":
         write_data(list_of(objects), form)
         return
-    from kanister_py.core.objects.documents import dump_yaml
+    from kanister_py.core.yaml.documents import dump_yaml
 
     write_text("---\n".join(dump_yaml(dict(each)) for each in objects))
 

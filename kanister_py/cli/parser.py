@@ -194,7 +194,7 @@ def nearest_among(text: str, known: Sequence[str]) -> str:
     """Ask whether one of the known words is meant; nothing if none is near."""
     # Loaded for mistakes alone.
     from kanister_py.core.errors import did_you_mean
-    from kanister_py.core.objects.documents import nearest
+    from kanister_py.core.yaml.documents import nearest
 
     return did_you_mean(nearest(text, known))
 
@@ -207,7 +207,7 @@ def meant_among(text: str, known: Iterable[str]) -> str:
 
 def seconds(text: str) -> float:
     """Read a duration such as `1m30s`."""
-    from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
+    from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
 
     try:
         return parse_seconds(text)
@@ -244,7 +244,7 @@ def whole(least: int, most: int, what: str = "a whole number") -> Callable[[str]
 
 def size(text: str) -> int:
     """Read how large something may be, such as `8Mi`."""
-    from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
+    from kanister_py.core.kube.quantities import InvalidQuantity, parse_size
 
     try:
         found = parse_size(text)
@@ -260,7 +260,7 @@ port = whole(0, 65535, "a port")
 
 def namespace(text: str) -> str:
     """Read the name of a namespace."""
-    from kanister_py.core.objects.names import why_not_a_dns_label
+    from kanister_py.core.kube.names import why_not_a_dns_label
 
     if not why_not_a_dns_label(text):
         return text

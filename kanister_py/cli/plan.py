@@ -111,7 +111,7 @@ def _lines(plan: Plan, ways: Sequence[str]) -> Iterator[Line]:
 
 
 def _phase_lines(number: int, phase: PlannedPhase) -> Iterator[Line]:
-    from kanister_py.core.objects.documents import dump_yaml
+    from kanister_py.core.yaml.documents import dump_yaml
 
     called = f"{phase.name} " if phase.name else ""
     version = f" {phase.version}" if phase.version else ""

@@ -17,16 +17,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.connection import add_connection, is_connected, open_connection
 from kanister_py.cli.output import Line, Tint, say, write_data, write_list
 from kanister_py.cli.parser import CommandLineError, add_verbs, repeated, switch
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
-    from kanister_py.core.objects.locations import Location
+    from kanister_py.core.kube.locations import Location
     from kanister_py.ports.object_store import ObjectStore, ObjectStores
 
 _PROBE = "kanister-py-probe"
@@ -89,7 +88,7 @@ def _check_flags(args: argparse.Namespace) -> None:
     """Refuse what no API server or no store would take."""
     from urllib.parse import urlsplit
 
-    from kanister_py.core.objects.names import why_not_a_dns_label, why_not_a_dns_subdomain
+    from kanister_py.core.kube.names import why_not_a_dns_label, why_not_a_dns_subdomain
 
     if why := why_not_a_dns_subdomain(f"{args.name}-credential"):
         raise CommandLineError(f"NAME {args.name!r} is no name of a Profile: {why}")
@@ -298,7 +297,7 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
 
 def read_profile(args: argparse.Namespace) -> Location:
     """Read the Profile that the command line names, with its credential."""
-    from kanister_py.core.objects.locations import read_location
+    from kanister_py.core.kube.locations import read_location
     from kanister_py.core.templates.facts import resolve_profile
 
     if bool(args.profile) == bool(args.file):
@@ -311,7 +310,7 @@ def read_profile(args: argparse.Namespace) -> Location:
 
 def _from_cluster(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
     from kanister_py.core.actionsets.references import parse_place
-    from kanister_py.core.objects.resources import PROFILES
+    from kanister_py.core.kube.resources import PROFILES
     from kanister_py.core.templates.facts import needs_of_profile
 
     with open_connection(args) as cluster:
@@ -327,7 +326,7 @@ def _from_files(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
     from base64 import b64encode
 
     from kanister_py.cli.inputs import objects_in
-    from kanister_py.core.objects.locations import InvalidProfile
+    from kanister_py.core.kube.locations import InvalidProfile
     from kanister_py.core.templates.facts import needs_of_profile
 
     if is_connected(args):
@@ -353,9 +352,9 @@ def _from_files(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
 
 def _refuse_unknown_keys(profile: Any) -> None:
     """Name what is misspelt: an API server would drop it without a word."""
-    from kanister_py.core.objects.documents import text_of_path
-    from kanister_py.core.objects.locations import InvalidProfile, unknown_keys_of_profile
-    from kanister_py.core.objects.reading import UnknownKey
+    from kanister_py.core.kube.locations import InvalidProfile, unknown_keys_of_profile
+    from kanister_py.core.yaml.documents import text_of_path
+    from kanister_py.core.yaml.reading import UnknownKey
 
     unknown = [UnknownKey(*each) for each in unknown_keys_of_profile(profile)]
     if unknown:

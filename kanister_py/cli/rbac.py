@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
 def _needs(args: argparse.Namespace, cluster: Cluster | None) -> tuple[str, Needs]:
     from kanister_py.core.blueprints.rbac import needs_of_blueprint
     from kanister_py.core.errors import InvalidDocument
-    from kanister_py.core.objects.documents import nearest
+    from kanister_py.core.yaml.documents import nearest
     from kanister_py.wiring import read_functions
 
     located = located_blueprint(cluster, args)
@@ -114,7 +114,7 @@ def _target(args: argparse.Namespace, cluster: Cluster | None) -> Target | None:
         return None
     from kanister_py.core.actionsets.references import parse_object_reference
     from kanister_py.core.blueprints.rbac import Target
-    from kanister_py.core.objects.resources import BUILTIN_KINDS, WELL_KNOWN_CUSTOM_KINDS
+    from kanister_py.core.kube.resources import BUILTIN_KINDS, WELL_KNOWN_CUSTOM_KINDS
 
     target = Target(parse_object_reference(args.object, args.namespace).as_dict())
     if cluster is not None:

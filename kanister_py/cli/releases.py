@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from kanister_py.cli.parser import meant_among, repeated
 from kanister_py.core.errors import InvalidVersion, UsageError
 from kanister_py.core.registry.entries import FunctionEntry, Registry, Source
 from kanister_py.core.versions.semver import Version, parse_version
-from kanister_py.values import NamedTuple
 
 OURS = "kanister-py"
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from kanister_py.core.objects.documents import nearest
-from kanister_py.patterns import pattern_of
+from kanister_py.core.yaml.documents import nearest
 
 _GIVES: Final = {
     ".Secrets": "--secret {}=NAMESPACE/NAME",
@@ -19,10 +19,10 @@ _OBJECTS: Final = {
     f".{kind}": f"--object {kind}/NAMESPACE/NAME"
     for kind in ("StatefulSet", "Deployment", "DeploymentConfig", "PVC")
 }
-_LACKING: Final = pattern_of(r'no "([^"]+)" in \.(\w+);(?: there are: ([^;]*))?')
-_LACKING_IN_JINJA: Final = pattern_of(r"'([^']+)' is undefined in (\w+);(?: there are: ([^;]*))?")
-_NO_POD: Final = pattern_of(r"index out of range, in <index \.\w+\.Pods ")
-_NOT_THERE: Final = pattern_of(r"(?<!\S)\.?(\w+) is not there, and has no ")
+_LACKING: Final = re.compile(r'no "([^"]+)" in \.(\w+);(?: there are: ([^;]*))?')
+_LACKING_IN_JINJA: Final = re.compile(r"'([^']+)' is undefined in (\w+);(?: there are: ([^;]*))?")
+_NO_POD: Final = re.compile(r"index out of range, in <index \.\w+\.Pods ")
+_NOT_THERE: Final = re.compile(r"(?<!\S)\.?(\w+) is not there, and has no ")
 
 
 def inputs_that_give(args: argparse.Namespace) -> dict[str, str]:

@@ -287,7 +287,7 @@ def _texts_of(secrets: Sequence[Data]) -> list[str]:
 
 def _yaml_of(documents: Sequence[Mapping[str, Any]]) -> str:
     """Write documents as the original does, byte for byte: people keep them in git."""
-    from kanister_py.core.objects.go_yaml import dump_go_yaml
+    from kanister_py.core.yaml.go_yaml import dump_go_yaml
 
     return "".join(f"---\n{dump_go_yaml(each)}" for each in documents)
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.cli.files import STDIN, STDIN_NAME, SUFFIXES, Input, is_folder, read_input, refusal
 from kanister_py.cli.parser import CommandLineError
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from kanister_py.core.compositions.messages import Data
     from kanister_py.core.compositions.model import Composition
-    from kanister_py.core.objects.documents import Document
+    from kanister_py.core.yaml.documents import Document
 
 
 class Inputs(NamedTuple):
@@ -43,7 +42,7 @@ class Inputs(NamedTuple):
 def read_inputs(args: argparse.Namespace, inline: Mapping[str, Data] | None = None) -> Inputs:
     """Read every file that the command line names, but for objects that are handed in."""
     from kanister_py.core.compositions.model import parse_composition
-    from kanister_py.core.objects.documents import Document
+    from kanister_py.core.yaml.documents import Document
 
     handed_in = inline or {}
 
@@ -84,7 +83,7 @@ def read_inputs(args: argparse.Namespace, inline: Mapping[str, Data] | None = No
 
 def documents_at(path: str) -> list[Document]:
     """Read a file, or the files of a folder in the order of their names, none below it."""
-    from kanister_py.core.objects.documents import parse_documents
+    from kanister_py.core.yaml.documents import parse_documents
 
     found = []
     for given in _inputs_at(path):
@@ -142,7 +141,7 @@ def _definition(path: str) -> Data:
 
 def _with_defaults(xr: Data, xrd: Data) -> Data:
     from kanister_py.core.compositions.dry_run import check_definition
-    from kanister_py.core.objects.openapi import with_defaults
+    from kanister_py.core.kube.openapi import with_defaults
 
     schema = check_definition(xr, xrd)
     return xr if schema is None else with_defaults(xr, schema)
@@ -201,7 +200,7 @@ def _inline_values(text: str) -> list[tuple[str, Any]]:
         try:
             parsed, end = decoder.raw_decode(value)
         except ValueError as error:
-            from kanister_py.core.objects.documents import why_no_json
+            from kanister_py.core.yaml.documents import why_no_json
 
             why = f"the value of {key} is not JSON: {why_no_json(error)}"
             raise _misread("--context-values", why) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from kanister_py import wiring
 from kanister_py.core.compositions.dry_run import served_alike
@@ -12,13 +12,12 @@ from kanister_py.core.compositions.installed import BUILT_IN_LEFT_OUT, stand_ins
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
 from kanister_py.core.compositions.pipeline import PipelineFatal
 from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.kube.parts import controller_of, labels_of, metadata_of
 from kanister_py.core.notices import Notice
-from kanister_py.core.objects.parts import controller_of, labels_of, metadata_of
 from kanister_py.executor.given_manifests import ManifestSource
 from kanister_py.executor.render_xr import RenderInput, render
 from kanister_py.executor.run_pipeline import Engine, PipelineStepFailed, Record
 from kanister_py.ports.function_runner import FunctionUnavailable
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from kanister_py.cli.render_inputs import Inputs

@@ -19,7 +19,7 @@ from kanister_py.core.compositions.expectations import (
 )
 from kanister_py.core.compositions.masking import masked_secrets
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.documents import dump_yaml
+from kanister_py.core.yaml.documents import dump_yaml
 
 if TYPE_CHECKING:
     from kanister_py.cli.render_inputs import Inputs

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import Line, Tint
 from kanister_py.core.compositions.masking import masked_message
-from kanister_py.core.objects.documents import dump_yaml
+from kanister_py.core.yaml.documents import dump_yaml
 from kanister_py.executor.run_pipeline import Record
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.creation import create
@@ -26,8 +26,7 @@ from kanister_py.cli.output import Cell, Line, Tint, say, table, write_data
 from kanister_py.cli.parser import CommandLineError, object_reference, pairs, switch
 from kanister_py.cli.schedule_next import moment
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.resources import ACTION_SETS
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.resources import ACTION_SETS
 
 if TYPE_CHECKING:
     from kanister_py.core.schedules.runs import Run
@@ -200,7 +199,7 @@ def _show(chosen: Run, made: dict[str, Any]) -> None:
 
 def _when(time: datetime, now: datetime) -> str:
     from kanister_py.core.actionsets.status import text_of_time
-    from kanister_py.core.objects.durations import whole_seconds
+    from kanister_py.core.kube.durations import whole_seconds
 
     return f"{text_of_time(time)} ({whole_seconds((now - time).total_seconds())} ago)"
 

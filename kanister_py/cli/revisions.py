@@ -22,7 +22,7 @@ from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.output import DATA_FORMATS, Cell, Line, Tint, put, say, table, write_data
 from kanister_py.cli.parser import add_verbs, switch, whole
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.parts import labels_of, spec_of
+from kanister_py.core.kube.parts import labels_of, spec_of
 
 if TYPE_CHECKING:
     from kanister_py.executor.revision_inventory import Inventory, ListedRevision
@@ -172,7 +172,7 @@ def _number_of(who: Sequence[str]) -> str:
 def _diff(old: ListedRevision, new: ListedRevision) -> int:
     from difflib import unified_diff
 
-    from kanister_py.core.objects.documents import dump_yaml
+    from kanister_py.core.yaml.documents import dump_yaml
 
     before, after = (dump_yaml(_content(each)).splitlines() for each in (old, new))
     one, other = (f"{each.name} (revision {each.number} of {each.owner})" for each in (old, new))

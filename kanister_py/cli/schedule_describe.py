@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import Line, Tint, write_data
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
-from kanister_py.core.objects.parts import spec_of, status_of
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.parts import spec_of, status_of
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.status import trouble_of
 

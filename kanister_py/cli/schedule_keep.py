@@ -21,7 +21,7 @@ from kanister_py.cli.output import Cell, Line, Tint, put, table, write_data
 from kanister_py.cli.parser import CommandLineError, pair, switch
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.actionsets.status import text_of_time
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.deletions import plan_deletions
 from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
 from kanister_py.core.schedules.retention import COUNTS, Keep, Verdict, judge_backups

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 from kanister_py.cli.connection import add_listing
 from kanister_py.cli.output import Cell, Line, Tint, list_of, say, table_of_objects, write_data
 from kanister_py.core.actionsets.status import parse_time
-from kanister_py.core.objects.durations import whole_seconds
-from kanister_py.core.objects.parts import spec_of, status_of
+from kanister_py.core.kube.durations import whole_seconds
+from kanister_py.core.kube.parts import spec_of, status_of
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.status import trouble_of
 from kanister_py.core.schedules.times import InvalidTimetable, zone_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from kanister_py.cli.frame import (
     Row,
@@ -18,9 +18,8 @@ from kanister_py.cli.output import Line, Tint
 from kanister_py.cli.remedies import ways_to_give
 from kanister_py.core.actionsets.status import AFTER_THAT, CANCEL_ASKED, RunError, State, Status
 from kanister_py.core.errors import RunCancelled, RunStopped
-from kanister_py.core.objects.durations import exact_seconds
+from kanister_py.core.kube.durations import exact_seconds
 from kanister_py.core.templates.render import ORIGINAL
-from kanister_py.values import NamedTuple
 
 _MOST_PHASES: Final = 100
 _MOST_NAMES: Final = 8

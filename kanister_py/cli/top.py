@@ -114,7 +114,7 @@ def lines_of(
 
 
 def _row(row: RunRow, now: datetime) -> list[Cell]:
-    from kanister_py.core.objects.durations import whole_seconds
+    from kanister_py.core.kube.durations import whole_seconds
 
     seconds = row.seconds(now)
     percent = f" {row.percent}%" if row.percent else ""

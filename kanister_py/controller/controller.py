@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import partial
 from math import inf
 from threading import Condition, Event, Thread
-from typing import Final
+from typing import Final, NamedTuple
 
 from kanister_py.controller.actionsets.draining import Drain
 from kanister_py.controller.actionsets.failure_notices import FailureNotices
@@ -47,14 +47,13 @@ from kanister_py.controller.machine.shards import (
 from kanister_py.controller.schedules.part import Schedules
 from kanister_py.controller.settings import ControllerSettings as ControllerSettings  # noqa: PLC0414 # who embeds it finds it here
 from kanister_py.core.errors import KanisterError, LeadershipLost, TransientError
-from kanister_py.core.objects.resources import NAMESPACES
+from kanister_py.core.kube.resources import NAMESPACES
 from kanister_py.executor.alarms import Alarms
 from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, find
 from kanister_py.ports.object_store import ObjectStores
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.actionsets.overview import RunRow, row_of
 from kanister_py.core.compositions.definitions import is_legacy, target_version
 from kanister_py.core.errors import Forbidden, NotFound, UsageError
-from kanister_py.core.objects.parts import namespace_of, spec_of
-from kanister_py.core.objects.resources import ACTION_SETS, GroupVersionResource
+from kanister_py.core.kube.parts import namespace_of, spec_of
+from kanister_py.core.kube.resources import ACTION_SETS, GroupVersionResource
 from kanister_py.core.revisions.kinds import DEFINITIONS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.executor.actionset_requests import cancel_actionset, write_retry

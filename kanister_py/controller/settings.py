@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from kanister_py.controller.actionsets.concurrency import Limit
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.ports.notice_receivers import NoticeReceivers
-from kanister_py.values import NamedTuple
 
 
 class ControllerSettings(NamedTuple):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final
-
-from kanister_py.values import NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 
 def did_you_mean(near: Sequence[str]) -> str:

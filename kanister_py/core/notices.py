@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-
-from kanister_py.values import NamedTuple
+from typing import NamedTuple
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 

@@ -7,13 +7,12 @@ requests, and writes that others come in between of.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kanister_py.core.errors import Conflict, KanisterError, TransientError
-from kanister_py.core.objects.documents import Path
-from kanister_py.core.objects.durations import parse_seconds
-from kanister_py.core.objects.reading import Reader
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.durations import parse_seconds
+from kanister_py.core.yaml.documents import Path
+from kanister_py.core.yaml.reading import Reader
 
 T = TypeVar("T")
 

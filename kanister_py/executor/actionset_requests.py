@@ -9,8 +9,8 @@ from kanister_py.core.actionsets.creation import nothing_to_retry, retry_of, why
 from kanister_py.core.actionsets.status import State, Status
 from kanister_py.core.actionsets.stored_status import read_status
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.parts import spec_of
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.parts import spec_of
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.parts import status_of
-from kanister_py.core.objects.reading import mapping_of
+from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.parts import status_of
+from kanister_py.core.yaml.reading import mapping_of
 from kanister_py.ports.cluster import Cluster
 
 

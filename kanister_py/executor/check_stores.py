@@ -8,9 +8,9 @@ from typing import Any
 
 from kanister_py.core.actionsets.model import parse_actionset
 from kanister_py.core.errors import KanisterError, UsageError
-from kanister_py.core.objects.documents import parse_document
-from kanister_py.core.objects.locations import Location, StoreKind, read_location
+from kanister_py.core.kube.locations import Location, StoreKind, read_location
 from kanister_py.core.templates.facts import ResolvedProfile
+from kanister_py.core.yaml.documents import parse_document
 from kanister_py.executor.fetch_facts import fetch_profile
 from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.object_store import ObjectStore

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kanister_py.core.actionsets.model import ActionSpec, artifacts_as_dict, reference_as_dict
 from kanister_py.core.actionsets.status import text_of_moment
@@ -18,15 +18,15 @@ from kanister_py.core.errors import (
     TransientError,
     UsageError,
 )
-from kanister_py.core.objects.parts import spec_of
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.parts import spec_of
+from kanister_py.core.kube.resources import (
     CONFIG_MAPS,
     PODS,
     PROFILES,
     SECRETS,
     GroupVersionResource,
 )
-from kanister_py.core.objects.selectors import label_selector_of
+from kanister_py.core.kube.selectors import label_selector_of
 from kanister_py.core.templates.facts import (
     ActionFacts,
     ActionNeeds,
@@ -42,7 +42,6 @@ from kanister_py.core.templates.facts import (
 )
 from kanister_py.core.templates.render import ORIGINAL
 from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.values import NamedTuple
 
 T = TypeVar("T")
 

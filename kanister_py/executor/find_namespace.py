@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from kanister_py.core.errors import ApiError, NotFound, UsageError, did_you_mean
-from kanister_py.core.objects.documents import nearest
-from kanister_py.core.objects.resources import NAMESPACES
+from kanister_py.core.kube.resources import NAMESPACES
+from kanister_py.core.yaml.documents import nearest
 from kanister_py.ports.cluster import Cluster
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.actionsets.uses import Tally, runs_of, uses_of, versions_in_composition
 from kanister_py.core.errors import Forbidden, NotFound
-from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, GroupVersionResource
+from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS, GroupVersionResource
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.revisions.kinds import COMPOSITIONS, FUNCTIONS
 from kanister_py.ports.cluster import Cluster, KubeObject

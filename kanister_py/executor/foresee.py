@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.actionsets.model import ActionSpec
 from kanister_py.core.blueprints.lint.arguments import outputs_of, wrong_durations
@@ -33,9 +33,8 @@ from kanister_py.core.errors import (
     UsageError,
     did_you_mean,
 )
+from kanister_py.core.kube.locations import InvalidProfile, read_location
 from kanister_py.core.notices import Notice
-from kanister_py.core.objects.documents import Path, nearest
-from kanister_py.core.objects.locations import InvalidProfile, read_location
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.engines import Engine
@@ -43,10 +42,10 @@ from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.facts import ObjectNeed, needs_of_phase
 from kanister_py.core.templates.render import ORIGINAL, Origin, RenderFailed
 from kanister_py.core.versions.deprecation import Support
+from kanister_py.core.yaml.documents import Path, nearest
 from kanister_py.executor.check_access import missing_accesses
 from kanister_py.executor.fetch_facts import fetch_named
 from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.values import NamedTuple
 
 MISSING = "ObjectMissing"
 NAME_TWICE = "PhaseNameTwice"

@@ -9,8 +9,8 @@ from typing import Any
 from kanister_py.core.compositions.masking import is_secret
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.requirements import labels_wanted
-from kanister_py.core.objects.openapi import schema_of_kind
-from kanister_py.core.objects.parts import labels_of, metadata_of
+from kanister_py.core.kube.openapi import schema_of_kind
+from kanister_py.core.kube.parts import labels_of, metadata_of
 
 
 class ManifestSource:

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import Expired, NotFound, TransientError
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.differences import Difference, differences_of
-from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.parts import is_true
-from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.differences import Difference, differences_of
+from kanister_py.core.kube.parts import is_true
+from kanister_py.core.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.core.retries import despite_conflicts
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, EventType, KubeObject
-from kanister_py.values import NamedTuple
 
 _MANAGER: Final = "kanister-py"
 _OF_BLUEPRINTS: Final = ("cr.kanister.io", "kanister-py.io")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from threading import Lock
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.core.actionsets.course import ActionCourse
 from kanister_py.core.actionsets.masking import Masker
@@ -13,7 +13,7 @@ from kanister_py.core.actionsets.status import DEFER, ActionStatus, Place, State
 from kanister_py.core.actionsets.steps import current_phase
 from kanister_py.core.blueprints.plan import Obstacle, PlanBasis, renderer_of
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.parts import metadata_of
+from kanister_py.core.kube.parts import metadata_of
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.engines import ENGINE_ANNOTATION, UnknownTemplateEngine
@@ -32,7 +32,6 @@ from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run_phase import PhaseWork, enter, leave
 from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.function import Func
-from kanister_py.values import NamedTuple
 
 _LARGEST_OBJECT_BYTES: Final = 16 * 1024
 _OF_CLUSTER: Final[Mapping[tuple[str, ...], str]] = {

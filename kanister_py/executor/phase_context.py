@@ -8,14 +8,14 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Condition, Lock, Thread
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.outputs import LogLines, OutputParser
 from kanister_py.core.actionsets.status import NOT_MOVED, Moved, Place
 from kanister_py.core.errors import KanisterError, WaitTimedOut
-from kanister_py.core.objects.names import run_key
-from kanister_py.core.objects.resources import PODS
+from kanister_py.core.kube.names import run_key
+from kanister_py.core.kube.resources import PODS
 from kanister_py.core.templates.render import Renderer
 from kanister_py.executor.watching import Read, SharedWatches, Subscription, TracedCluster
 from kanister_py.executor.working import Workers
@@ -24,7 +24,6 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 from kanister_py.ports.object_store import ObjectStores
 from kanister_py.ports.pods import pods_not_run
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.actionsets.course import action_not_found
 from kanister_py.core.actionsets.masking import Masker
@@ -19,7 +19,7 @@ from kanister_py.core.blueprints.plan import (
 )
 from kanister_py.core.blueprints.reads import reads_of_action
 from kanister_py.core.errors import KanisterError, NotFound, ObjectNotFetched
-from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.kube.parts import spec_of
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.templates.facts import ActionFacts
@@ -30,7 +30,6 @@ from kanister_py.executor.foresee import MISSING, foresee, unused_options
 from kanister_py.executor.loading import load_function
 from kanister_py.gotemplate.effects import Effects
 from kanister_py.ports.cluster import Cluster
-from kanister_py.values import NamedTuple
 
 
 class Plan(NamedTuple):

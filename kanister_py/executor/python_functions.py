@@ -6,17 +6,16 @@ import os
 import sys
 import threading
 from collections.abc import Awaitable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.core.compositions.authoring import InvalidResponse, Request, Response
 from kanister_py.core.compositions.endpoints import PYTHON, scheme_of, target_of
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
-from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.executor.loading import PluginBroken, import_target, load_function
 from kanister_py.ports.composition_function import CompositionFunction
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     import asyncio

@@ -7,9 +7,9 @@ from typing import Any
 
 from kanister_py.core.blueprints.model import Blueprint, Found, read_what_can_be_read
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.documents import Document
-from kanister_py.core.objects.parts import namespace_of, spec_of
-from kanister_py.core.objects.resources import BLUEPRINTS
+from kanister_py.core.kube.parts import namespace_of, spec_of
+from kanister_py.core.kube.resources import BLUEPRINTS
+from kanister_py.core.yaml.documents import Document
 from kanister_py.ports.cluster import Cluster
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.definitions import is_legacy
 from kanister_py.core.compositions.desired import ComposedRules, connection_secret_of
@@ -19,9 +19,8 @@ from kanister_py.core.compositions.dry_run import (
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition
 from kanister_py.core.compositions.pipeline import Observed
-from kanister_py.core.objects.parts import namespace_of
+from kanister_py.core.kube.parts import namespace_of
 from kanister_py.executor.run_pipeline import Engine, compose
-from kanister_py.values import NamedTuple
 
 
 class RenderInput(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse
 from kanister_py.core.compositions.model import Step
@@ -18,7 +18,6 @@ from kanister_py.executor.runner_wrappers import Run
 from kanister_py.ports.function_runner import FunctionCall
 from kanister_py.ports.requirement_source import RequirementSource
 from kanister_py.ports.tracing import span
-from kanister_py.values import NamedTuple
 
 
 class Settled(NamedTuple):

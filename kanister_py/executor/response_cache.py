@@ -6,6 +6,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from json import dumps
+from typing import NamedTuple
 
 from kanister_py.core.compositions.cache_keys import (
     CacheKey,
@@ -23,7 +24,6 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_runner import FunctionCall, FunctionMetrics, NoMetrics
 from kanister_py.ports.requirement_source import RequirementSource
 from kanister_py.ports.response_store import Kept, ResponseStore, Written
-from kanister_py.values import NamedTuple
 
 DEFAULT_BYTES = 256 * 1024 * 1024
 _MOST_REMEMBERED = 10_000

@@ -9,7 +9,7 @@ from enum import StrEnum
 from threading import Lock
 from typing import Any, Final
 
-from kanister_py.core.objects.parts import status_of
+from kanister_py.core.kube.parts import status_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.compositions.definitions import is_legacy, machinery_of, target_version
 from kanister_py.core.compositions.endpoints import BUILTIN, scheme_of
 from kanister_py.core.compositions.installed import run_by_package
 from kanister_py.core.errors import NoMatch, NotFound, UsageError
-from kanister_py.core.objects.parts import labels_of, spec_of
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.parts import labels_of, spec_of
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.core.registry.entries import FunctionEntry, FunctionRevision, Registry
 from kanister_py.core.registry.reference import revision_summary
 from kanister_py.core.revisions.collection import (
@@ -34,7 +34,6 @@ from kanister_py.core.revisions.lifecycles import with_lifecycles
 from kanister_py.core.revisions.policy import RevisionFacts, rules_of, wishes_of
 from kanister_py.executor.find_uses import every
 from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.values import NamedTuple
 
 COMPOSITION: Final = "CompositionRevision"
 FUNCTION: Final = "FunctionRevision"

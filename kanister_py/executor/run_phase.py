@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from math import isfinite
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.status import DEFER, PhaseError, Place
@@ -17,17 +17,16 @@ from kanister_py.core.errors import (
     TransientError,
     UsageError,
 )
-from kanister_py.core.objects.documents import Path
-from kanister_py.core.objects.weak import decode_args
 from kanister_py.core.templates.facts import needs_of_phase
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
+from kanister_py.core.yaml.documents import Path
+from kanister_py.core.yaml.weak import decode_args
 from kanister_py.executor.fetch_facts import fetch_named
 from kanister_py.executor.foresee import ActionRefused
 from kanister_py.executor.phase_context import RunningPhase
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import Func, OnRestart, interrupted
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 _LONGEST_MESSAGE: Final = 4000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kanister_py.core.compositions.cache_keys import Digests, kept_seconds
 from kanister_py.core.compositions.capabilities import check_capability
@@ -35,7 +35,7 @@ from kanister_py.core.errors import (
     TransientError,
     UsageError,
 )
-from kanister_py.core.objects.parts import name_of, namespace_of
+from kanister_py.core.kube.parts import name_of, namespace_of
 from kanister_py.core.registry.choose import choose_revision
 from kanister_py.core.registry.entries import FunctionRevision, Registry
 from kanister_py.executor.requirements_loop import Settled, fetch, settle
@@ -56,7 +56,6 @@ from kanister_py.ports.function_runner import (
 )
 from kanister_py.ports.requirement_source import RequirementSource
 from kanister_py.ports.tracing import span
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from kanister_py.executor.response_cache import ResponseCache

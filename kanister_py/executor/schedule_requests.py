@@ -7,9 +7,9 @@ from typing import Any
 
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.names import generate_name
-from kanister_py.core.objects.parts import name_of
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.names import generate_name
+from kanister_py.core.kube.parts import name_of
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES, ConcurrencyPolicy, parse_schedule
 from kanister_py.core.schedules.runs import read_run, run_of
 from kanister_py.ports.cluster import Cluster, KubeObject

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.stored_status import (
     STATUS_ANNOTATION,
@@ -12,12 +12,11 @@ from kanister_py.core.actionsets.stored_status import (
     split_status,
 )
 from kanister_py.core.errors import AlreadyExists
-from kanister_py.core.objects.parts import annotations_of, name_of, namespace_of, spec_of
-from kanister_py.core.objects.resources import ACTION_SETS, NAMESPACES
+from kanister_py.core.kube.parts import annotations_of, name_of, namespace_of, spec_of
+from kanister_py.core.kube.resources import ACTION_SETS, NAMESPACES
 from kanister_py.core.retries import despite_conflicts
 from kanister_py.core.schedules.exports import Exported
 from kanister_py.ports.cluster import Cluster, find
-from kanister_py.values import NamedTuple
 
 IMPORTED: Final = "kanister-py.io/imported"
 """Marks, on an ActionSet that is being taken in, that it is to get its status yet."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from threading import Condition, Lock, Semaphore, Thread, local
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from kanister_py.core.errors import Expired, KanisterError, TransientError
-from kanister_py.core.objects.parts import name_of
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.parts import name_of
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList, Watch
-from kanister_py.values import NamedTuple
 
 Wake: TypeAlias = Callable[[], None]
 

@@ -20,9 +20,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Self, TypeAlias
-
-from kanister_py.values import NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeAlias
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric

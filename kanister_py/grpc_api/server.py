@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable
 from threading import get_ident
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import grpc
 
@@ -23,7 +23,6 @@ from kanister_py.ports.function_runner import FunctionCallError
 from kanister_py.proto.decoding import NotDecodable
 from kanister_py.proto.encoding import NotEncodable
 from kanister_py.proto.messages import SERVICE, V1, V1BETA1
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from kanister_py.grpc_api.certificates import ServerCertificates

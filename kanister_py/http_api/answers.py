@@ -101,7 +101,7 @@ class Resource:
         headers = {"vary": "Accept", "content-location": f"{self.url}.{suffix}", **self.headers}
         if media_type != YAML:
             return Representation(media_type, json_bytes(self.document), headers)
-        from kanister_py.core.objects.documents import dump_yaml
+        from kanister_py.core.yaml.documents import dump_yaml
 
         return Representation(media_type, dump_yaml(self.document).encode(), headers)
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from typing import Any
 
-from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.registry.entries import FunctionKind, Origin
 from kanister_py.core.versions.deprecation import Support
+from kanister_py.core.yaml.documents import parse_document
 from kanister_py.http_api.discovery import Publication
 from kanister_py.http_api.phase_lines import PATH
 

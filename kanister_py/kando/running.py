@@ -12,16 +12,15 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
 # Not by way of the wiring: every phase that moves data waits for what is loaded here.
 from kanister_py.adapters.object_store_lazy import LazyStores
 from kanister_py.core.errors import KanisterError, TransientError
-from kanister_py.core.objects.durations import parse_seconds
-from kanister_py.core.objects.locations import Location, StoreKind, read_printed_profile
+from kanister_py.core.kube.durations import parse_seconds
+from kanister_py.core.kube.locations import Location, StoreKind, read_printed_profile
 from kanister_py.kando.command import EXIT_ENDED, KandoError, write_output
 from kanister_py.ports.object_store import ObjectMissing, ObjectStore
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     import subprocess

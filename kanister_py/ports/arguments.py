@@ -17,6 +17,7 @@ from typing import (
     ClassVar,
     Final,
     Literal,
+    NamedTuple,
     Self,
     Union,
     dataclass_transform,
@@ -25,7 +26,7 @@ from typing import (
     get_type_hints,
 )
 
-from kanister_py.values import NamedTuple, camel_case
+from pydantic.alias_generators import to_camel
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -272,7 +273,7 @@ def _slots_of(owner: type[Declared]) -> Mapping[str, Slot]:
         if not isinstance(declaration, Declaration):
             declaration = Declaration(declaration, None, "", {})
         ours = tuple(each for each in judges if name in each.names)
-        slots[name] = Slot(annotation, declaration.alias or camel_case(name), declaration, ours)
+        slots[name] = Slot(annotation, declaration.alias or to_camel(name), declaration, ours)
     return slots
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from kanister_py.core.objects.certificates import CertificateFacts, KeyPair
+from kanister_py.core.kube.certificates import CertificateFacts, KeyPair
 
 
 class Certificates(Protocol):

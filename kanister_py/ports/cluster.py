@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.resources import GroupVersionResource, ResourceKind
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.resources import GroupVersionResource, ResourceKind
 
 KubeObject: TypeAlias = dict[str, Any]
 """One object as JSON knows it: `{"apiVersion": …, "kind": …, "metadata": {…}, …}`."""

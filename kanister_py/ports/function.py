@@ -16,7 +16,7 @@ from kanister_py.ports.arguments import AnyOutputs, Args
 if TYPE_CHECKING:
     from kanister_py.core.actionsets.status import Moved
     from kanister_py.core.errors import KanisterError
-    from kanister_py.core.objects.access import Access
+    from kanister_py.core.kube.access import Access
     from kanister_py.core.templates.render import Renderer
     from kanister_py.ports.cluster import Cluster
     from kanister_py.ports.object_store import ObjectStores

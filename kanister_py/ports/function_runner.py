@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
 from kanister_py.core.errors import Fault, KanisterError, TransientError, UsageError
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.values import NamedTuple
 
 ANSWER_LIMIT_BYTES: Final = 8 << 20
 """How large an answer may be where nothing else is set. It is judged before it is read."""

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.locations import Location
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.locations import Location
 
 
 class ObjectMissing(UsageError, reason="ObjectMissing"):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from kanister_py.core.actionsets.overview import RunRow
-from kanister_py.core.objects.resources import GroupVersionResource
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.resources import GroupVersionResource
 
 ACTION_VERBS: Final[Mapping[str, str]] = {"cancel": "patch", "retry": "create"}
 """Verbs for a run, each with the right on ActionSets that it takes."""

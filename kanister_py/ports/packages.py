@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from kanister_py.core.errors import TransientError
 from kanister_py.core.revisions.package import PackageReference
-from kanister_py.values import NamedTuple
 
 
 class RegistryUnavailable(TransientError, reason="RegistryUnavailable"):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.values import NamedTuple
 
 
 class PrintedLine(NamedTuple):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kanister_py.core.compositions.cache_keys import CacheKey
 from kanister_py.core.compositions.messages import FunctionResponse
-from kanister_py.values import NamedTuple
 
 
 class Kept(NamedTuple):

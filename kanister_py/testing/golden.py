@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from kanister_py.core.objects.documents import dump_yaml
+from kanister_py.core.yaml.documents import dump_yaml
 
 VARIABLE: Final = "KANISTER_PY_GOLDEN"
 

@@ -10,8 +10,8 @@ from threading import Condition, Lock, Thread
 from typing import Any, Final, TypeAlias
 
 from kanister_py.core.errors import BadRequest
-from kanister_py.core.objects.parts import owners_of
-from kanister_py.core.objects.timestamps import timestamp
+from kanister_py.core.kube.parts import owners_of
+from kanister_py.core.kube.timestamps import timestamp
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Channel, ExecChunk, ExecSession, LogOptions, LogStream, Stream
 from kanister_py.ports.pods import PodRunner, PodSources, PodStatus, ReportStatus

@@ -14,16 +14,16 @@ from kanister_py.core.actionsets.outcomes import Outcome, outcome_as_dict
 from kanister_py.core.actionsets.references import parse_place
 from kanister_py.core.actionsets.status import Status, Warned
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.parts import labels_of, status_of
-from kanister_py.core.objects.patches import merge_patched
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.parts import labels_of, status_of
+from kanister_py.core.kube.patches import merge_patched
+from kanister_py.core.kube.resources import (
     DEPLOYMENTS,
     PODS,
     STATEFUL_SETS,
     GroupVersionResource,
 )
 from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.executor.run.handle import Run
 from kanister_py.ports.cluster import KubeObject, Watch
 from kanister_py.ports.pods import PodRunner
@@ -251,7 +251,7 @@ class Stage:
         }
 
     def _api_version_of(self, kind: str) -> str:
-        from kanister_py.core.objects.resources import BUILTIN_KINDS, WELL_KNOWN_CUSTOM_KINDS
+        from kanister_py.core.kube.resources import BUILTIN_KINDS, WELL_KNOWN_CUSTOM_KINDS
 
         for each in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS):
             if each.kind == kind:

@@ -12,7 +12,7 @@ import pytest
 
 from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.core.objects.certificates import KeyPair
+from kanister_py.core.kube.certificates import KeyPair
 
 YEAR = timedelta(days=365)
 

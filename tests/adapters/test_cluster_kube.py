@@ -34,8 +34,8 @@ from kanister_py.core.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from kanister_py.core.objects.managed_fields import ApplyConflict
-from kanister_py.core.objects.resources import CONFIG_MAPS, GroupVersionResource
+from kanister_py.core.kube.managed_fields import ApplyConflict
+from kanister_py.core.kube.resources import CONFIG_MAPS, GroupVersionResource
 from kanister_py.ports.cluster import LogOptions
 from tests.fake_clock import FakeClock
 

@@ -21,7 +21,7 @@ from kanister_py.adapters.cluster_kube.exchange import Exchange, NotAnswered, No
 from kanister_py.adapters.cluster_kube.plugins import run_plugin
 from kanister_py.adapters.cluster_kube.requests import Timing
 from kanister_py.core.errors import ApiError, ClusterUnavailable
-from kanister_py.core.objects.resources import CONFIG_MAPS
+from kanister_py.core.kube.resources import CONFIG_MAPS
 from kanister_py.core.retries import NO_END, RetryRule
 from tests.adapters.test_cluster_kube import kubeconfig
 from tests.hostile_server import DRIP_SECONDS, Answer, Asked, dripping, hostile_server, http

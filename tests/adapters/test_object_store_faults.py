@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kanister_py.core.errors import KanisterError, TransientError
-from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.ports.object_store import ObjectStore
 from kanister_py.wiring import object_stores
 from tests.faulty_stores import ALWAYS, Fault, Faults, faulty

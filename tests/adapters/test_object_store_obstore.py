@@ -12,7 +12,7 @@ from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.object_store_obstore import open_store
 from kanister_py.core.errors import KanisterError, UsageError
-from kanister_py.core.objects.locations import Credential, InvalidProfile, Location, StoreKind
+from kanister_py.core.kube.locations import Credential, InvalidProfile, Location, StoreKind
 from kanister_py.ports.object_store import ObjectStore
 from tests.contracts.object_store import ObjectStoreContract
 from tests.ports import free_port

@@ -21,7 +21,7 @@ from kanister_py.adapters.runner_grpc import MOST_CHANNELS, ClientSecurity, Grpc
 from kanister_py.adapters.runner_memory import MemoryRunner
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
 from kanister_py.core.errors import CertificatesUnreadable
-from kanister_py.core.objects.certificates import KeyPair
+from kanister_py.core.kube.certificates import KeyPair
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.executor.python_functions import PythonFunction
 from kanister_py.grpc_api.certificates import ServerCertificates

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.core.objects.locations import Location, StoreKind
-from kanister_py.core.objects.resources import PODS
+from kanister_py.core.kube.locations import Location, StoreKind
+from kanister_py.core.kube.resources import PODS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.embedded.pods.standing import StandingPods

@@ -202,14 +202,14 @@ class _Bench:
             threading.Event().wait(0.02)
 
     def _are_ready(self, kind: int, names: list[str]) -> bool:
-        from kanister_py.core.objects.resources import GroupVersionResource
+        from kanister_py.core.kube.resources import GroupVersionResource
 
         resource = GroupVersionResource("example.org", "v1alpha1", f"xk{kind}s")
         found = {each["metadata"]["name"]: each for each in self._cluster.list(resource).items}
         return all(_is_ready(found[name]) for name in names)
 
     def _have_ended(self, runs: int) -> bool:
-        from kanister_py.core.objects.resources import ACTION_SETS
+        from kanister_py.core.kube.resources import ACTION_SETS
 
         prefix = f"r{self._round}-"
         ended: int = sum(

@@ -22,14 +22,14 @@ from itertools import product
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.resources import (
     ACTION_SETS,
     CONFIG_MAPS,
     EVENTS,
     LEASES,
     GroupVersionResource,
 )
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.ports.cluster import Cluster, WatchEvent
 from tests.bench.measure import Row, median_seconds, rows_of
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.functions.composition.go_templating.v0_1_0 import GoTemplating
 from kanister_py.functions.composition.templating.manifests import read_manifests
 from tests.bench.measure import Row, best_seconds

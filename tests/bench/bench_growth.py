@@ -20,8 +20,8 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from kanister_py.core.objects.parts import name_of, status_of
-from kanister_py.core.objects.resources import ACTION_SETS, GroupVersionResource
+from kanister_py.core.kube.parts import name_of, status_of
+from kanister_py.core.kube.resources import ACTION_SETS, GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
 from kanister_py.ports.cluster import Cluster, KubeObject
 from tests.bench.bench_controller import (

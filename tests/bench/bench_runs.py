@@ -21,9 +21,9 @@ from kanister_py.core.actionsets.course import course_of
 from kanister_py.core.actionsets.model import ActionSpec, parse_actionset
 from kanister_py.core.blueprints.model import ObjectReference, only_blueprint
 from kanister_py.core.blueprints.plan import PlanBasis, choose_phase_version, renderer_of
-from kanister_py.core.objects.documents import parse_document, parse_documents
-from kanister_py.core.objects.resources import CONFIG_MAPS
+from kanister_py.core.kube.resources import CONFIG_MAPS
 from kanister_py.core.templates.params import Params
+from kanister_py.core.yaml.documents import parse_document, parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.fetch_facts import fetch_facts
 from kanister_py.executor.foresee import foresee

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from kanister_py.core.actionsets.status import parse_time
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 from tests.bench.bench_controller import SPACE, Process, Stage, staged_rows
 from tests.bench.measure import Row

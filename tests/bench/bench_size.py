@@ -18,14 +18,14 @@ _MOST = {"in all": 70_000, "gotemplate": 11_000, "embedded": 6_500}
 _FEATURES = {
     "Go's templates and sprig": r"gotemplate/",
     "blueprints in Jinja2": r"core/templates/jinja/",
-    "CEL": r"core/objects/cel/",
+    "CEL": r"core/kube/cel/",
     "pods as processes": r"embedded/pods/|ports/pods",
     "the cluster in memory, with the rules of an API server": (
-        r"embedded/|core/objects/(managed_fields|merge_rules|crd_\w+|admission|openapi|patches)\.py"
+        r"embedded/|core/kube/(managed_fields|merge_rules|crd_\w+|admission|openapi|patches)\.py"
     ),
     "data: restic, RDS, object stores, Profiles, kando": (
         r"kando/|adapters/object_store|ports/object_store|cli/(profile|location)\.py"
-        r"|core/objects/locations|functions/blueprint/("
+        r"|core/kube/locations|functions/blueprint/("
         r"\w+_data|\w+_data_\w+|\w*rds\w*|check_rep\w+|location_\w+|\w*repositor\w+|restic)\b"
     ),
     "schedules, retention, restores, export": (

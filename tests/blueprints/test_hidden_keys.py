@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.runs import RunSettings, run_actionset
 from tests.stores import running_store
 

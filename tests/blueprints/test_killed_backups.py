@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.objects.documents import dump_yaml
-from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.kube.locations import Location, StoreKind
+from kanister_py.core.yaml.documents import dump_yaml
 from kanister_py.wiring import object_stores
 from tests.blueprints.test_files import IN_VOLUME
 from tests.stores import running_store

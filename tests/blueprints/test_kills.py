@@ -21,9 +21,9 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.documents import parse_document, parse_documents
-from kanister_py.core.objects.locations import Location
-from kanister_py.core.objects.resources import PODS
+from kanister_py.core.kube.locations import Location
+from kanister_py.core.kube.resources import PODS
+from kanister_py.core.yaml.documents import parse_document, parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.embedded.pods.standing import StandingPods

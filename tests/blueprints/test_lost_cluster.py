@@ -12,10 +12,10 @@ import pytest
 from kanister_py.cli import export, import_, restore, schedule_create, schedule_run_now
 from kanister_py.cli.parser import Parser
 from kanister_py.controller.controller import Controller, ControllerSettings
-from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.locations import Location, StoreKind
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.locations import Location, StoreKind
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.install_definitions import read_definitions
 from kanister_py.executor.loading import load_function

@@ -21,7 +21,7 @@ from e2e.cluster.programs import (
     find_opensearch,
     opensearch_is_built,
 )
-from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.testing import Stage
 from kanister_py.wiring import object_stores
 from tests.blueprints.servers import program

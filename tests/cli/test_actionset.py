@@ -28,7 +28,7 @@ from kanister_py.cli.streams import patient
 from kanister_py.cli.view import PlainView
 from kanister_py.core.actionsets.status import Status, parse_status
 from kanister_py.core.errors import NotFound, UsageError
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.actionset_requests import ActionSetState
 from kanister_py.executor.install_definitions import read_definitions

@@ -16,7 +16,7 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli import export, import_, restore
 from kanister_py.cli.parser import Parser
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.resources import (
     ACTION_SETS,
     BLUEPRINTS,
     NAMESPACES,

@@ -9,7 +9,7 @@ import pytest
 
 from kanister_py.cli.files import find_inputs, read_input
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import MAX_BYTES
+from kanister_py.core.yaml.documents import MAX_BYTES
 
 
 @contextmanager

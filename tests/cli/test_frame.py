@@ -26,7 +26,7 @@ from kanister_py.core.actionsets.status import (
     State,
     Status,
 )
-from kanister_py.core.objects.durations import exact_seconds, whole_seconds
+from kanister_py.core.kube.durations import exact_seconds, whole_seconds
 
 BEGAN = datetime(2026, 1, 2, 3, 4, 0, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ from kanister_py.cli.lint_cluster import report_on
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity
 from kanister_py.core.errors import Forbidden
-from kanister_py.core.objects.resources import NAMESPACES, GroupVersionResource
+from kanister_py.core.kube.resources import NAMESPACES, GroupVersionResource
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.find_namespace import NamespaceUnknown
 from kanister_py.executor.install_definitions import read_definitions

@@ -21,8 +21,8 @@ from kanister_py.cli.output import (
     write_text,
 )
 from kanister_py.core.errors import Fault, FunctionNotRegistered, InvalidDocument, NoMatch, Problem
-from kanister_py.core.objects.documents import dump_yaml, parse_document
-from kanister_py.core.objects.visible import visible
+from kanister_py.core.kube.visible import visible
+from kanister_py.core.yaml.documents import dump_yaml, parse_document
 
 
 class Terminal(io.StringIO):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.wiring import object_stores
 from tests.conftest import CommandLine
 from tests.faulty_stores import ALWAYS, Fault, Faults, faulty

@@ -14,7 +14,7 @@ from kanister_py.cli import restore
 from kanister_py.cli.parser import Parser
 from kanister_py.cli.restore import RestoreUnclear
 from kanister_py.core.actionsets.stored_status import ARTIFACTS_ANNOTATION, DELETED
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.deletions import Deletion, deletion_of
 from kanister_py.core.schedules.runs import NoBackup, read_run, run_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster

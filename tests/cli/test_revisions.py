@@ -16,8 +16,8 @@ from kanister_py.cli.parser import CommandLineError, Parser
 from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.core.compositions.definitions import crd_of
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.conftest import CommandLine
 from tests.controller.compositions.test_kinds import bucket, composition, definition

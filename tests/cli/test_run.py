@@ -12,8 +12,8 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.main import main
-from kanister_py.core.objects.names import run_key
-from kanister_py.core.objects.resources import PODS
+from kanister_py.core.kube.names import run_key
+from kanister_py.core.kube.resources import PODS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.conftest import CommandLine
 

@@ -21,7 +21,7 @@ from kanister_py.cli import (
 from kanister_py.cli.main import main
 from kanister_py.cli.parser import Parser
 from kanister_py.core.errors import InvalidDocument, UsageError
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.runs import run_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster

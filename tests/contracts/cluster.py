@@ -27,8 +27,8 @@ from kanister_py.core.errors import (
     NotFound,
     UnsupportedMediaType,
 )
-from kanister_py.core.objects.managed_fields import ApplyConflict
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.managed_fields import ApplyConflict
+from kanister_py.core.kube.resources import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,

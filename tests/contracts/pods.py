@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from kanister_py.core.errors import BadRequest, NotFound
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     GroupVersionResource,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kanister_py.core.errors import Invalid
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.ports.cluster import Cluster
 
 REVISIONS = GroupVersionResource("apiextensions.crossplane.io", "v1", "compositionrevisions")

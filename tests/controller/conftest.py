@@ -16,9 +16,8 @@ from kanister_py.controller.controller import Controller, ControllerSettings
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.errors import AlreadyExists, LeadershipLost, NotFound
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS, NAMESPACES
+from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.resources import ACTION_SETS, CONFIG_MAPS, NAMESPACES
 from kanister_py.core.registry.declared import entries_of
 from kanister_py.core.registry.entries import (
     FunctionEntry,
@@ -28,6 +27,7 @@ from kanister_py.core.registry.entries import (
     default_of,
 )
 from kanister_py.core.versions.semver import Version
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run.actions import FunctionSource

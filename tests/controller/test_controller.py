@@ -24,7 +24,7 @@ from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.actionsets.creation import PARENT, SCHEDULE_LABEL
 from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.errors import Forbidden, KanisterError, LeadershipLost, UsageError
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.resources import (
     ACTION_SETS,
     BLUEPRINTS,
     CONFIG_MAPS,

@@ -16,8 +16,8 @@ from kanister_py.controller.controller import Controller, ControllerSettings
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.parts import conditions_of, status_of
-from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS, LEASES
+from kanister_py.core.kube.parts import conditions_of, status_of
+from kanister_py.core.kube.resources import ACTION_SETS, CONFIG_MAPS, LEASES
 from kanister_py.core.shards import shard_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function

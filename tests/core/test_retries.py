@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kanister_py.core.objects.documents import nearest
 from kanister_py.core.retries import NO_END, REASONS, Retry, RetryRule
+from kanister_py.core.yaml.documents import nearest
 
 RULE = RetryRule(2, backoff_seconds=4, factor=3, max_backoff_seconds=20)
 

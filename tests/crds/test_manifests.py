@@ -9,7 +9,7 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.blueprints import model
-from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.contracts.revisions import check_that_only_the_number_of_a_revision_changes
 

@@ -19,7 +19,7 @@ from kanister_py.core.errors import (
     NotFound,
     UsageError,
 )
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.resources import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,

@@ -22,7 +22,7 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.errors import BadRequest
-from kanister_py.core.objects.resources import NODES, PODS
+from kanister_py.core.kube.resources import NODES, PODS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.pods import WARNING
 from kanister_py.embedded.pods.launcher import Launcher, ProcessesUnavailable

@@ -13,7 +13,7 @@ import pytest
 
 import kanister_py
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.core.objects.resources import PODS
+from kanister_py.core.kube.resources import PODS
 from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.ports.cluster import Cluster
 from tests.contracts.pods import (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.resources import (
     DEPLOYMENTS,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,

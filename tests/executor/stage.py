@@ -10,8 +10,8 @@ from kanister_py.core.compositions.messages import Data, FunctionResponse
 from kanister_py.core.compositions.model import Composition, Step, parse_composition
 from kanister_py.core.compositions.naming import uid_of_rendered
 from kanister_py.core.compositions.pipeline import Observed
-from kanister_py.core.objects.documents import Document
 from kanister_py.core.registry.entries import FunctionRevision, Registry, RegistryBuilder
+from kanister_py.core.yaml.documents import Document
 from kanister_py.executor.given_manifests import ManifestSource
 from kanister_py.executor.run_pipeline import Engine, compose
 from kanister_py.ports.function_runner import FunctionCall

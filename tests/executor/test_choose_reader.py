@@ -8,10 +8,10 @@ import pytest
 
 from kanister_py.core.blueprints.model import Blueprint, Found, parse_blueprint
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.documents import Document
 from kanister_py.core.registry.entries import FunctionEntry, Registry, RegistryBuilder, Source
 from kanister_py.core.versions.deprecation import Listing, Read
 from kanister_py.core.versions.semver import Version, parse_version
+from kanister_py.core.yaml.documents import Document
 from kanister_py.executor.choose_reader import choose_reader
 from kanister_py.wiring import registry_of
 from tests.executor.test_foresee import Act

@@ -11,7 +11,7 @@ from pydantic import AfterValidator
 
 from kanister_py import Args, Func, Outputs, PhaseContext
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.core.objects.access import Access
+from kanister_py.core.kube.access import Access
 from kanister_py.core.registry.entries import FunctionEntry, RegistryBuilder, Source
 from kanister_py.core.versions.deprecation import Listing, Read
 from kanister_py.core.versions.semver import parse_version

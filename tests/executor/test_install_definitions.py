@@ -7,8 +7,8 @@ from typing import Any
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli.crds import guard_on
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.install_definitions import (
     Change,

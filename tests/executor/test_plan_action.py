@@ -12,8 +12,8 @@ import pytest
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.actionsets.model import ActionSpec
 from kanister_py.core.blueprints.model import ObjectReference, blueprints_in
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.kube.access import Access
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.plan_action import Circumstances, Plan, plan_action
 from kanister_py.gotemplate.effects import NO_EFFECTS

@@ -8,7 +8,7 @@ import pytest
 
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import AllowedResource, Step
-from kanister_py.core.objects.selectors import parse_label_selector
+from kanister_py.core.kube.selectors import parse_label_selector
 from kanister_py.executor.run_pipeline import PipelineStepRefused
 from tests.executor.stage import Stage, config_map, passes
 

@@ -25,8 +25,8 @@ from kanister_py.core.errors import (
     TransientApiError,
     UsageError,
 )
-from kanister_py.core.objects.documents import parse_document
-from kanister_py.core.objects.resources import CONFIG_MAPS, PODS
+from kanister_py.core.kube.resources import CONFIG_MAPS, PODS
+from kanister_py.core.yaml.documents import parse_document
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.phase_context import Surroundings

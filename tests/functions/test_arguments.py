@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from pydantic import Field as ModelField
 from pydantic import ValidationError
 
-from kanister_py.core.objects.documents import parse_document
-from kanister_py.core.objects.weak import InvalidArgs, decode_args, problems_of_args
 from kanister_py.core.registry.entries import FunctionKind
 from kanister_py.core.registry.reference import version_reference
+from kanister_py.core.yaml.documents import parse_document
+from kanister_py.core.yaml.weak import InvalidArgs, decode_args, problems_of_args
 from kanister_py.executor.loading import load_function
 from kanister_py.functions.blueprint.conditions import Conditions, WaitArgs
 from kanister_py.functions.blueprint.keyed_repository import RetentionArgs

@@ -11,8 +11,6 @@ import pytest
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.core.blueprints.upgrade import upgrade_sources
-from kanister_py.core.objects.documents import dump_yaml, parse_document
-from kanister_py.core.objects.weak import decode_args
 from kanister_py.core.registry.entries import (
     FunctionEntry,
     FunctionKind,
@@ -20,6 +18,8 @@ from kanister_py.core.registry.entries import (
     default_of,
 )
 from kanister_py.core.registry.reference import differences, version_reference
+from kanister_py.core.yaml.documents import dump_yaml, parse_document
+from kanister_py.core.yaml.weak import decode_args
 from kanister_py.executor.loading import load_function
 from kanister_py.wiring import read_functions
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
-from kanister_py.core.objects.cel.errors import CelError
-from kanister_py.core.objects.cel.expression import compile_cel
-from kanister_py.core.objects.cel.functions import FUNCTIONS, METHODS
+from kanister_py.core.kube.cel.errors import CelError
+from kanister_py.core.kube.cel.expression import compile_cel
+from kanister_py.core.kube.cel.functions import FUNCTIONS, METHODS
 
 _WORK: Final = 200_000
 

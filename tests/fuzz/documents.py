@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.go_yaml import dump_go_yaml
+from kanister_py.core.yaml.documents import parse_documents
+from kanister_py.core.yaml.go_yaml import dump_go_yaml
 from kanister_py.functions.composition.templating.manifests import read_plain
 from tests.fuzz.mutations import mutated_text
 

@@ -16,8 +16,8 @@ from kanister_py.controller.machine.logs import PhaseLines, PhasePlace
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.overview import ClusterOverview
 from kanister_py.core.compositions.definitions import crd_of
-from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.http_api.app import build_app
 from kanister_py.http_api.live.routes import Pages, live_routes

@@ -10,7 +10,6 @@ from urllib.request import urlopen
 import pytest
 from starlette.applications import Starlette
 
-from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.registry.declared import CatalogueMismatch
 from kanister_py.core.registry.entries import (
     FunctionEntry,
@@ -19,6 +18,7 @@ from kanister_py.core.registry.entries import (
     Source,
 )
 from kanister_py.core.versions.semver import Version
+from kanister_py.core.yaml.documents import parse_document
 from kanister_py.http_api.app import build_app
 from kanister_py.http_api.discovery import Publication
 from tests.http_api.asking import ask

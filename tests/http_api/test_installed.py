@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.censuses import RevisionCensus
 from kanister_py.core.errors import ClusterUnavailable
-from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.http_api.app import build_app
 from kanister_py.http_api.discovery import Publication

@@ -27,9 +27,9 @@ from kanister_py.core.compositions.desired import Composed
 from kanister_py.core.compositions.pipeline import StepOutcome
 from kanister_py.core.compositions.results import Event
 from kanister_py.core.errors import ClusterUnavailable, Forbidden
-from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.resources import ACTION_SETS, PODS
+from kanister_py.core.kube.resources import ACTION_SETS, PODS
 from kanister_py.core.schedules.model import SCHEDULES
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.review_access import Access
 from kanister_py.http_api.guard import Guard, OwnHosts

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 import pytest
 
 from e2e.cluster.programs import AXE_VERSION, NpmMissing, cache_folder, find_axe
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.executor.review_access import Access
 from kanister_py.http_api.guard import Guard
 from tests.http_api.browser import ENTER, TAB, Browser, missing_parts, started_browser

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.wiring import object_stores
 from tests.faulty_stores import ALWAYS, Fault, Faults, faulty
 from tests.stores import BUCKET, running_store

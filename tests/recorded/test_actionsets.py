@@ -15,8 +15,8 @@ import yaml
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.actionsets.transitions import refused_status
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.documents import parse_document, parse_documents
-from kanister_py.core.objects.resources import PODS
+from kanister_py.core.kube.resources import PODS
+from kanister_py.core.yaml.documents import parse_document, parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.pods.node import ProcessNode
 from kanister_py.embedded.pods.runner import ProcessPodRunner

@@ -14,7 +14,7 @@ from kanister_py.core.blueprints.lint.findings import Severity
 from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.core.blueprints.model import LocatedBlueprint, blueprints_in
 from kanister_py.core.blueprints.upgrade import upgrade_sources
-from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.executor.loading import load_function
 from kanister_py.runs import plan_blueprint
 from kanister_py.wiring import read_functions

@@ -11,11 +11,11 @@ from kanister_py.core.blueprints.model import blueprints_in
 from kanister_py.core.blueprints.plan import PlanBasis, choose_phase_version, renderer_of
 from kanister_py.core.blueprints.texts import DEFER
 from kanister_py.core.errors import KanisterError, NotFound
-from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.params import Params
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.executor.foresee import foresee
 from kanister_py.executor.loading import load_function
 from kanister_py.gotemplate.effects import Effects

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.kube.copies import copy_json
 from kanister_py.ports.composition_function import CompositionFunction
 
 FUNCTIONS = Path(os.environ["KANISTER_PY_RECORDED"]) / "functions"

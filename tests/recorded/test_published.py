@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.core.objects.documents import parse_document, parse_documents
-from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.kube.locations import Location, StoreKind
+from kanister_py.core.yaml.documents import parse_document, parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.embedded.pods.standing import StandingPods
@@ -85,7 +85,7 @@ def act(cluster: Cluster, action: str, artifacts: Mapping[str, Any] | None = Non
 
 def in_app(cluster: Cluster, script: str) -> bytes:
     """Run something where the application writes."""
-    from kanister_py.core.objects.resources import PODS
+    from kanister_py.core.kube.resources import PODS
 
     (pod,) = cluster.list(PODS, namespace="default").items
     name = pod["metadata"]["name"]

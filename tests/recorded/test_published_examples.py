@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.core.objects.documents import parse_document
-from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.kube.locations import Location, StoreKind
+from kanister_py.core.yaml.documents import parse_document
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.embedded.pods.standing import StandingPods

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.objects.documents import parse_document, parse_documents
 from kanister_py.core.templates.engines import Engine, choose_engine
 from kanister_py.core.templates.facts import (
     ActionFacts,
@@ -22,6 +21,7 @@ from kanister_py.core.templates.facts import (
 )
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer, RenderFailed
+from kanister_py.core.yaml.documents import parse_document, parse_documents
 from kanister_py.gotemplate.effects import Effects
 from kanister_py.gotemplate.times import from_datetime
 

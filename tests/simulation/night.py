@@ -29,9 +29,8 @@ from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.parts import status_of
-from kanister_py.core.objects.resources import ACTION_SETS, EVENTS, GroupVersionResource
+from kanister_py.core.kube.parts import status_of
+from kanister_py.core.kube.resources import ACTION_SETS, EVENTS, GroupVersionResource
 from kanister_py.core.registry.declared import entries_of
 from kanister_py.core.registry.entries import (
     FunctionEntry,
@@ -41,6 +40,7 @@ from kanister_py.core.registry.entries import (
     default_of,
 )
 from kanister_py.core.versions.semver import Version
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run.actions import FunctionSource

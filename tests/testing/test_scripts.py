@@ -10,7 +10,7 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.errors import BadRequest
-from kanister_py.core.objects.resources import PODS
+from kanister_py.core.kube.resources import PODS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.pods.node import ClusterSources, ProcessNode
 from kanister_py.ports.cluster import Channel, EventType, KubeObject, LogOptions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import (
     AlreadyExists,
@@ -28,8 +28,7 @@ from kanister_py.core.errors import (
     Unauthorized,
     UnsupportedMediaType,
 )
-from kanister_py.core.objects.managed_fields import ApplyConflict
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.managed_fields import ApplyConflict
 
 _BY_CODE: Final[Mapping[int, type[ApiError]]] = {
     400: BadRequest,

@@ -15,8 +15,8 @@ from kanister_py.adapters.cluster_kube.schemas import Schemas
 from kanister_py.adapters.cluster_kube.sessions import KubeExecSession, open_session
 from kanister_py.adapters.cluster_kube.watches import KubeWatch, Watched
 from kanister_py.core.errors import Cause, Expired, Invalid
-from kanister_py.core.objects.parts import metadata_of
-from kanister_py.core.objects.resources import PODS, GroupVersionResource, ResourceKind
+from kanister_py.core.kube.parts import metadata_of
+from kanister_py.core.kube.resources import PODS, GroupVersionResource, ResourceKind
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import (
     KubeObject,

@@ -9,13 +9,12 @@ import threading
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.adapters.cluster_kube.exchange import Exchange, Way
 from kanister_py.adapters.cluster_kube.plugins import Given, run_plugin
 from kanister_py.core.errors import UsageError
 from kanister_py.ports.clock import Clock
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     import ssl

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
 from kanister_py.adapters.cluster_kube.answers import Asked
 from kanister_py.adapters.cluster_kube.requests import Request, Requests
 from kanister_py.core.errors import BadRequest, NoMatch, NotFound, TransientError
-from kanister_py.core.objects.parts import metadata_of
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.parts import metadata_of
+from kanister_py.core.kube.resources import (
     BUILTIN_KINDS,
     WELL_KNOWN_CUSTOM_KINDS,
     GroupVersionResource,
     ResourceKind,
     group_version_of,
 )
-from kanister_py.values import NamedTuple
 
 # A definition may change what its kind can do; nobody tells us.
 _FRESH_SECONDS: Final = 60.0

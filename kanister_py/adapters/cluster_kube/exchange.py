@@ -12,10 +12,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from threading import Lock
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import urlsplit
-
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     import ssl

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.adapters.cluster_kube.answers import Asked
 from kanister_py.adapters.cluster_kube.requests import Broken, Request, Requests, Streamed, lines_of
 from kanister_py.core.errors import ApiError, BadRequest, NotFound, StreamLost, TransientError
-from kanister_py.core.objects.parts import status_of
+from kanister_py.core.kube.parts import status_of
 from kanister_py.ports.cluster import KubeObject, LogOptions
-from kanister_py.values import NamedTuple
 
 _RESUME_SECONDS: Final = 0.5
 _MOST_RESUMES_AFTER_END: Final = 3

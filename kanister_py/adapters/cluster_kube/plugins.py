@@ -10,9 +10,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final
-
-from kanister_py.values import NamedTuple
+from typing import Any, Final, NamedTuple
 
 _SECONDS: Final = 30.0
 _SECONDS_WITH_PEOPLE: Final = 300.0

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import urlencode
 
 from kanister_py.adapters.cluster_kube.answers import Asked, error_of, status_in
@@ -31,7 +31,6 @@ from kanister_py.core.errors import (
 from kanister_py.core.retries import NO_END, RetryRule
 from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Stream
-from kanister_py.values import NamedTuple
 
 
 class ServerNotTrusted(ApiError, UsageError, reason="ServerNotTrusted", code=495):

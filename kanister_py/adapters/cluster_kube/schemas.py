@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Mapping
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.adapters.cluster_kube.answers import Asked
 from kanister_py.adapters.cluster_kube.requests import Request, Requests
@@ -19,8 +19,7 @@ from kanister_py.core.errors import (
     NotFound,
     TransientError,
 )
-from kanister_py.core.objects.openapi import schema_of_kind
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.openapi import schema_of_kind
 
 _log = logging.getLogger(__name__)
 

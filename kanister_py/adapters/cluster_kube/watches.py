@@ -6,15 +6,14 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 from kanister_py.adapters.cluster_kube.answers import Asked, error_of
 from kanister_py.adapters.cluster_kube.requests import Broken, Request, Requests, Streamed, lines_of
 from kanister_py.core.errors import ClusterUnavailable, Expired, NotFound
-from kanister_py.core.objects.parts import metadata_of
-from kanister_py.core.objects.resources import ResourceKind
+from kanister_py.core.kube.parts import metadata_of
+from kanister_py.core.kube.resources import ResourceKind
 from kanister_py.ports.cluster import EventType, KubeObject, ObjectList, WatchEvent
-from kanister_py.values import NamedTuple
 
 # A server that ends every watch at once must not be asked in a loop.
 _SHORTEST_SECONDS: Final = 1.0

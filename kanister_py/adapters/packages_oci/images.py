@@ -11,12 +11,11 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.adapters.packages_oci.layers import Allowance, UnreadableLayer, all_files
 from kanister_py.core.revisions.package import InvalidPackage
 from kanister_py.files import write_whole
-from kanister_py.values import NamedTuple
 
 PACKAGE_FILE: Final = "package.yaml"
 LAYER_ANNOTATION: Final = "io.crossplane.xpkg"

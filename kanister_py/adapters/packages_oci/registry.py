@@ -30,8 +30,8 @@ from kanister_py.adapters.packages_oci.images import (
     write_in_folder,
 )
 from kanister_py.adapters.packages_oci.layers import Allowance, UnreadableLayer, find_file
-from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.package import InvalidPackage, PackageReference, is_tag
+from kanister_py.core.yaml.reading import mapping_of
 from kanister_py.ports.packages import RegistryLogin
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from kanister_py.controller.actionsets.projection import Kept, Live
 from kanister_py.controller.actionsets.status import StatusWriter
@@ -14,11 +14,10 @@ from kanister_py.controller.machine.metrics import Act
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.kube.parts import spec_of
 from kanister_py.executor.alarms import Alarm, Alarms
 from kanister_py.executor.run.run import ActionSetRun
 from kanister_py.ports.clock import Clock
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

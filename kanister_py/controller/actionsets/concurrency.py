@@ -13,11 +13,10 @@ from datetime import datetime
 from heapq import nsmallest
 from operator import itemgetter
 from threading import Lock
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.errors import UsageError
-from kanister_py.values import NamedTuple
 
 _LIMIT: Final = re.compile(
     r"(?:(?P<namespace>[a-z0-9-]+)/)?(?P<blueprint>\*|[a-z0-9.-]+)"

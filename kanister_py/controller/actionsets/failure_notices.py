@@ -33,8 +33,8 @@ from kanister_py.core.actionsets.failure_notices import (
 )
 from kanister_py.core.actionsets.status import CANCELLED, text_of_time
 from kanister_py.core.errors import KanisterError, NotFound, TransientError
-from kanister_py.core.objects.parts import annotations_of, namespace_of
-from kanister_py.core.objects.resources import BLUEPRINTS, SECRETS, GroupVersionResource
+from kanister_py.core.kube.parts import annotations_of, namespace_of
+from kanister_py.core.kube.resources import BLUEPRINTS, SECRETS, GroupVersionResource
 from kanister_py.core.retries import RetryRule
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.ports.cluster import KubeObject

@@ -23,7 +23,7 @@ from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import WorkLoop
 from kanister_py.controller.settings import ControllerSettings
-from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
+from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.executor.watching import SharedWatches

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from threading import Condition
-from typing import Final
+from typing import Final, NamedTuple
 
 from kanister_py.controller.machine.events import Subject, subject_of
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
@@ -23,13 +23,12 @@ from kanister_py.core.errors import (
     NotFound,
     UsageError,
 )
-from kanister_py.core.objects.documents import Document
-from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS
+from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
+from kanister_py.core.yaml.documents import Document
 from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import OnRestart
-from kanister_py.values import NamedTuple
 
 _MOST_PARSED: Final = 256
 _FRESH_SECONDS: Final = 1.0

@@ -9,8 +9,8 @@ from typing import Final
 from kanister_py.controller.machine.logs import PHASE_LOGGER
 from kanister_py.controller.machine.shards import LEASE_NAME
 from kanister_py.core.errors import ApiError, Forbidden, UsageError
-from kanister_py.core.objects.parts import status_of
-from kanister_py.core.objects.resources import LEASES, PODS
+from kanister_py.core.kube.parts import status_of
+from kanister_py.core.kube.resources import LEASES, PODS
 from kanister_py.ports.cluster import Cluster, KubeObject, LogOptions
 from kanister_py.ports.phase_lines import PrintedLine
 

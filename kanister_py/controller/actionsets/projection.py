@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from sys import intern
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.controller.actionsets.status import FINALIZER
 from kanister_py.controller.machine.metrics import CANCELLED as CANCELLED_OUTCOME
@@ -17,11 +17,10 @@ from kanister_py.controller.machine.metrics import COMPLETE, FAILED, Act, Contro
 from kanister_py.core.actionsets.creation import PARENT, RETRY_OF, SCHEDULE_LABEL
 from kanister_py.core.actionsets.status import CANCELLED, LONG_AGO, parse_time
 from kanister_py.core.actionsets.stored_status import ended_at, holds_artifacts, read_status_data
-from kanister_py.core.objects.parts import annotations_of, labels_of, namespace_of
+from kanister_py.core.kube.parts import annotations_of, labels_of, namespace_of
 from kanister_py.core.schedules.runs import TIME_ANNOTATION
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.values import NamedTuple
 
 CONCURRENCY_KEY: Final = "kanister-py.io/concurrency-key"
 

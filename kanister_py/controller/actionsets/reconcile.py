@@ -18,7 +18,7 @@ from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.actionsets.active_run import ActiveRun, Host
 from kanister_py.controller.actionsets.concurrency import Concurrency, Queues, queues_of
@@ -56,13 +56,12 @@ from kanister_py.core.errors import (
     RequestTooLarge,
     TransientError,
 )
-from kanister_py.core.objects.parts import annotations_of
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.parts import annotations_of
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.executor.run.run import ActionSetRun, AtWork
 from kanister_py.ports.cluster import KubeObject, find
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

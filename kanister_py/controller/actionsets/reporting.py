@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.machine.events import NORMAL, WARNING, Subject, Tell
 from kanister_py.controller.machine.logs import PhaseLines, PhasePlace, fields_of
@@ -52,7 +52,6 @@ from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.executor.run.run import ActionSetRun
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger("kanister_py.controller")
 

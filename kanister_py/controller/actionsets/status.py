@@ -36,7 +36,7 @@ from kanister_py.core.errors import (
     NotFound,
     TransientError,
 )
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.retries import NO_END, RetryRule, insist
 from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType, find

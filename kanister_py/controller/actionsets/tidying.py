@@ -19,7 +19,7 @@ from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.actionsets.status import Status
 from kanister_py.core.actionsets.stored_status import known_status
 from kanister_py.core.errors import ApiError, Conflict, Forbidden, NotFound
-from kanister_py.core.objects.resources import ACTION_SETS, PODS
+from kanister_py.core.kube.resources import ACTION_SETS, PODS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.status import has_noted
 from kanister_py.executor.phase_context import ATTEMPT_LABEL, RUN_LABEL

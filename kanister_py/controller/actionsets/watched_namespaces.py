@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.errors import Forbidden, KanisterError
-from kanister_py.core.objects.resources import NAMESPACES, GroupVersionResource
+from kanister_py.core.kube.resources import NAMESPACES, GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 

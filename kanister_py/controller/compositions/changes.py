@@ -16,8 +16,8 @@ from kanister_py.controller.machine.known_objects import Slim
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.compositions.model import called_functions
-from kanister_py.core.objects.parts import name_of, spec_of, status_of
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.parts import name_of, spec_of, status_of
+from kanister_py.core.kube.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     GroupVersionResource,

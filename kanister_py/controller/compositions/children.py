@@ -28,7 +28,7 @@ from kanister_py.core.compositions.naming import (
 )
 from kanister_py.core.compositions.results import COMPOSE
 from kanister_py.core.errors import Invalid, NotFound
-from kanister_py.core.objects.parts import (
+from kanister_py.core.kube.parts import (
     annotations_of,
     controller_of,
     labels_of,

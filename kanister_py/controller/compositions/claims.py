@@ -27,8 +27,8 @@ from kanister_py.core.compositions.claims import (
 from kanister_py.core.compositions.naming import child_name
 from kanister_py.core.compositions.results import RECONCILE_ERROR
 from kanister_py.core.errors import AlreadyExists, Conflict, Invalid
-from kanister_py.core.objects.parts import controller_reference, is_true, spec_of
-from kanister_py.core.objects.resources import SECRETS
+from kanister_py.core.kube.parts import controller_reference, is_true, spec_of
+from kanister_py.core.kube.resources import SECRETS
 from kanister_py.ports.cluster import KubeObject, Propagation, find
 
 FINALIZER: Final = "finalizer.apiextensions.crossplane.io"

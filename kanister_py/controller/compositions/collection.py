@@ -12,7 +12,7 @@ from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.writing import delete_as_seen
 from kanister_py.core.compositions.definitions import machinery_of
-from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.kube.parts import spec_of
 from kanister_py.core.revisions.collection import (
     Holder,
     Revision,

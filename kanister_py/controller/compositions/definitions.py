@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
@@ -24,13 +24,12 @@ from kanister_py.core.compositions.definitions import (
     target_version,
 )
 from kanister_py.core.errors import Invalid
-from kanister_py.core.objects.parts import controller_of, is_controlled_by, is_true
-from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from kanister_py.core.kube.parts import controller_of, is_controlled_by, is_true
+from kanister_py.core.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.core.revisions.kinds import DEFINITIONS
 from kanister_py.core.revisions.policy import rules_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, find
-from kanister_py.values import NamedTuple
 
 FINALIZER: Final = "defined.apiextensions.crossplane.io"
 _FINALIZERS: Final = (FINALIZER, "offered.apiextensions.crossplane.io")

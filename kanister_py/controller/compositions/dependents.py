@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from collections.abc import Hashable, Iterable, Mapping
 from threading import Lock
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from kanister_py.controller.machine.watch_cache import ObjectKey
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
-from kanister_py.values import NamedTuple
 
 Who = TypeVar("Who", bound=Hashable)
 

@@ -23,8 +23,8 @@ from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import called_functions
 from kanister_py.core.compositions.requirements import labels_wanted
 from kanister_py.core.errors import NoMatch
-from kanister_py.core.objects.parts import controller_of, labels_of, spec_of
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.parts import controller_of, labels_of, spec_of
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITIONS
 from kanister_py.core.revisions.policy import RevisionFacts, follows, wishes_of
 from kanister_py.ports.cluster import KubeObject

@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.machine.events import Subject, subject_of
 from kanister_py.controller.machine.writing import says
@@ -19,11 +19,10 @@ from kanister_py.core.compositions.results import (
     RECONCILE_ERROR,
     Conditions,
 )
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.parts import condition_of, is_true, status_of
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.parts import condition_of, is_true, status_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 _NOT_IN_ORDER: Final = (RECONCILE_ERROR, FUNCTION_UNAVAILABLE)

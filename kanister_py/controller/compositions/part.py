@@ -34,7 +34,7 @@ from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.controller.machine.rewrites import RewriteGuard
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import DONE, FAILED, Look, WorkLoop, WorkQueue
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     GroupVersionResource,

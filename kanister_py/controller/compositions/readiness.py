@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 from kanister_py.controller.compositions.served_kinds import ServedKinds
 from kanister_py.controller.machine.known_objects import Seen
-from kanister_py.core.objects.parts import name_of
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.parts import name_of
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.core.revisions.kinds import DEFINITIONS
 
 

@@ -10,8 +10,8 @@ from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.requirements import labels_wanted
 from kanister_py.core.errors import NoMatch, UsageError
-from kanister_py.core.objects.parts import spec_of
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.parts import spec_of
+from kanister_py.core.kube.resources import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     SECRETS,

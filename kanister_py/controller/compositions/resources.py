@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.compositions.children import ADOPT, Children, is_composed
 from kanister_py.controller.compositions.one_pass import (
@@ -41,10 +41,10 @@ from kanister_py.core.compositions.results import (
 )
 from kanister_py.core.compositions.step_inputs import InputRef
 from kanister_py.core.errors import Conflict, KanisterError, NotFound, UsageError
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.durations import parse_seconds
+from kanister_py.core.kube.parts import annotations_of, controller_reference, labels_of, spec_of
 from kanister_py.core.notices import Notice
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.durations import parse_seconds
-from kanister_py.core.objects.parts import annotations_of, controller_reference, labels_of, spec_of
 from kanister_py.core.registry.choose import FunctionRevisionNotFound
 from kanister_py.core.revisions.policy import (
     RevisionFacts,
@@ -55,7 +55,6 @@ from kanister_py.core.revisions.policy import (
 )
 from kanister_py.executor.run_pipeline import PipelineStepFailed, PipelineStepUnavailable
 from kanister_py.ports.cluster import KubeObject, PatchType
-from kanister_py.values import NamedTuple
 
 FINALIZER: Final = "composite.apiextensions.crossplane.io"
 _ORPHAN: Final = "orphan"

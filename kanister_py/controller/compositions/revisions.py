@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from kanister_py.controller.machine.events import NORMAL, WARNING, Subject, Tell, subject_of
 from kanister_py.core.errors import AlreadyExists, Conflict
-from kanister_py.core.objects.names import MAX_LABEL
-from kanister_py.core.objects.parts import (
+from kanister_py.core.kube.names import MAX_LABEL
+from kanister_py.core.kube.parts import (
     annotations_of,
     controller_of,
     controller_reference,

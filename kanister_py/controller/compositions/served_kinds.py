@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from threading import RLock
+from typing import NamedTuple
 
 from kanister_py.controller.compositions.claims import ClaimReconciler
 from kanister_py.controller.compositions.definitions import (
@@ -17,9 +18,8 @@ from kanister_py.controller.compositions.world import World
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.errors import NoMatch
-from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, GroupVersionResource
+from kanister_py.core.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, GroupVersionResource
 from kanister_py.core.revisions.kinds import DEFINITIONS
-from kanister_py.values import NamedTuple
 
 
 class Served(NamedTuple):

@@ -19,8 +19,8 @@ from kanister_py.controller.machine.held_shards import HeldShards
 from kanister_py.controller.machine.known_objects import Seen, Slim
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.compositions.definitions import MACHINERY_KEY, machinery_of
-from kanister_py.core.objects.parts import annotations_of, controller_of, labels_of, spec_of
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.parts import annotations_of, controller_of, labels_of, spec_of
+from kanister_py.core.kube.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     GroupVersionResource,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
 from kanister_py.controller.machine.watch_cache import ObjectKey
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.core.revisions.policy import XrdRules
-from kanister_py.values import NamedTuple
 
 
 class Role(StrEnum):

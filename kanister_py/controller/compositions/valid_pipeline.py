@@ -11,10 +11,10 @@ from kanister_py.core.compositions.capabilities import foresee_pipeline
 from kanister_py.core.compositions.model import parse_composition
 from kanister_py.core.compositions.results import DEPRECATED, RECONCILE_ERROR
 from kanister_py.core.errors import InvalidDocument, NotFound
-from kanister_py.core.objects.documents import Document
-from kanister_py.core.objects.parts import conditions_of
+from kanister_py.core.kube.parts import conditions_of
 from kanister_py.core.registry.entries import FunctionRevision, Registry
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
+from kanister_py.core.yaml.documents import Document
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 

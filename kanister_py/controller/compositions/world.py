@@ -21,8 +21,7 @@ from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition, parse_composition
 from kanister_py.core.compositions.pipeline import Observed, StepOutcome
 from kanister_py.core.errors import NoMatch, NotFound
-from kanister_py.core.objects.documents import Document
-from kanister_py.core.objects.parts import labels_of, name_of, spec_of, status_of
+from kanister_py.core.kube.parts import labels_of, name_of, spec_of, status_of
 from kanister_py.core.registry.entries import (
     FunctionRevision,
     Registry,
@@ -44,6 +43,7 @@ from kanister_py.core.revisions.kinds import (
 from kanister_py.core.revisions.lifecycles import with_lifecycles
 from kanister_py.core.revisions.policy import CompositionFacts, RevisionFacts
 from kanister_py.core.revisions.runtime import GRPC_PORT, server_name
+from kanister_py.core.yaml.documents import Document
 from kanister_py.executor.response_cache import ResponseCache
 from kanister_py.executor.run_pipeline import Engine, compose
 from kanister_py.executor.step_artifacts import StepArtifacts

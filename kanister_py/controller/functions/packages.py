@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.functions.pull_secrets import logins_of
 from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
@@ -29,7 +29,7 @@ from kanister_py.core.errors import (
     InvalidVersion,
     KanisterError,
 )
-from kanister_py.core.objects.parts import (
+from kanister_py.core.kube.parts import (
     annotations_of,
     condition_of,
     controller_reference,
@@ -40,7 +40,7 @@ from kanister_py.core.objects.parts import (
     status_of,
     with_controller,
 )
-from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
+from kanister_py.core.kube.quantities import InvalidQuantity, parse_size
 from kanister_py.core.registry.entries import DesiredState, FunctionRevision
 from kanister_py.core.revisions.activation import (
     DEFAULT_ACTIVE_LIMIT,
@@ -91,7 +91,6 @@ from kanister_py.core.revisions.package import (
 from kanister_py.core.revisions.stand_ins import choose_for_package
 from kanister_py.ports.cluster import KubeObject, find
 from kanister_py.ports.packages import RegistryLogin, RegistryUnavailable
-from kanister_py.values import NamedTuple
 
 Users = Callable[[str, Sequence[FunctionRevision]], Mapping[str, Sequence[str]]]
 """Say of each revision of a function who needs it kept, in words."""

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from kanister_py.core.objects.resources import SECRETS
+from kanister_py.core.kube.resources import SECRETS
 from kanister_py.ports.cluster import Cluster, find
 from kanister_py.ports.packages import RegistryLogin, credentials_in
 

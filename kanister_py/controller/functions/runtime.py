@@ -16,14 +16,14 @@ from kanister_py.controller.machine.writing import condition, delete_as_seen, en
 from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.compositions.endpoints import builtin_endpoint
 from kanister_py.core.errors import KanisterError, NotFound
-from kanister_py.core.objects.parts import (
+from kanister_py.core.kube.parts import (
     annotations_of,
     condition_of,
     is_controlled_by,
     spec_of,
     status_of,
 )
-from kanister_py.core.objects.resources import DEPLOYMENTS, SERVICE_ACCOUNTS, SERVICES
+from kanister_py.core.kube.resources import DEPLOYMENTS, SERVICE_ACCOUNTS, SERVICES
 from kanister_py.core.registry.entries import DesiredState
 from kanister_py.core.revisions.functions import (
     Runtime,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from datetime import timedelta
 from pathlib import Path
+from typing import NamedTuple
 
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.revisions.functions import Runtime
 from kanister_py.ports.certificates import Certificates
 from kanister_py.ports.function_runner import FunctionMetrics, FunctionRunner
 from kanister_py.ports.packages import Packages
-from kanister_py.values import NamedTuple
 
 
 class CompositionSettings(NamedTuple):

@@ -11,10 +11,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import AlreadyExists, Conflict, UsageError
-from kanister_py.core.objects.certificates import (
+from kanister_py.core.kube.certificates import (
     STAGING,
     AuthorityFacts,
     AuthorityStep,
@@ -22,12 +22,11 @@ from kanister_py.core.objects.certificates import (
     next_authority_step,
     why_renew,
 )
-from kanister_py.core.objects.resources import SECRETS
+from kanister_py.core.kube.resources import SECRETS
 from kanister_py.core.retries import despite_conflicts
 from kanister_py.ports.certificates import Certificates
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, find
-from kanister_py.values import NamedTuple
 
 _AUTHORITY_LIFE: Final = timedelta(days=3650)
 _LIFE: Final = timedelta(days=90)

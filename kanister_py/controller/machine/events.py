@@ -10,15 +10,14 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Condition, RLock, Thread
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.errors import KanisterError, LeadershipLost, NotFound
-from kanister_py.core.objects.names import short_hash
-from kanister_py.core.objects.resources import EVENTS
+from kanister_py.core.kube.names import short_hash
+from kanister_py.core.kube.resources import EVENTS
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

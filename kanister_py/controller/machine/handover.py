@@ -13,8 +13,8 @@ from typing import Final
 
 from kanister_py.controller.machine.lease import LeaseTerms, Sighting
 from kanister_py.core.errors import KanisterError, TransientError
-from kanister_py.core.objects.parts import annotations_of, name_of, spec_of
-from kanister_py.core.objects.resources import LEASES
+from kanister_py.core.kube.parts import annotations_of, name_of, spec_of
+from kanister_py.core.kube.resources import LEASES
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 

@@ -16,8 +16,8 @@ from typing import Any, Final
 
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store, key_of
 from kanister_py.core.errors import KanisterError, NoMatch
-from kanister_py.core.objects.parts import labels_of
-from kanister_py.core.objects.resources import SECRETS, GroupVersionResource
+from kanister_py.core.kube.parts import labels_of
+from kanister_py.core.kube.resources import SECRETS, GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, find
 

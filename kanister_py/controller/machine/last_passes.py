@@ -6,13 +6,12 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.compositions.desired import Composed
 from kanister_py.core.compositions.pipeline import StepOutcome
-from kanister_py.core.objects.parts import name_of, namespace_of
+from kanister_py.core.kube.parts import name_of, namespace_of
 from kanister_py.ports.clock import Clock
-from kanister_py.values import NamedTuple
 
 _MOST: Final = 2000
 _MOST_RESULTS: Final = 50

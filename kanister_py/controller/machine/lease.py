@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from threading import Condition, Thread
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.machine.neighbours import another_controller
 from kanister_py.core.actionsets.status import parse_time
@@ -23,11 +23,10 @@ from kanister_py.core.errors import (
     NotFound,
     TransientError,
 )
-from kanister_py.core.objects.parts import annotations_of, spec_of
-from kanister_py.core.objects.resources import LEASES
+from kanister_py.core.kube.parts import annotations_of, spec_of
+from kanister_py.core.kube.resources import LEASES
 from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Cluster, KubeObject, find
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from kanister_py.core.errors import ApiError, TransientError, UsageError
-from kanister_py.core.objects.parts import labels_of, spec_of
-from kanister_py.core.objects.resources import DEPLOYMENTS
+from kanister_py.core.kube.parts import labels_of, spec_of
+from kanister_py.core.kube.resources import DEPLOYMENTS
 from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kanister_py.controller.machine.events import Tell
 from kanister_py.controller.machine.last_passes import LastPasses
@@ -14,7 +14,6 @@ from kanister_py.core.errors import KanisterError
 from kanister_py.executor.alarms import Alarms
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
-from kanister_py.values import NamedTuple
 
 
 class Part(Protocol):

@@ -11,16 +11,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import Lock, local
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from kanister_py.controller.machine.events import WARNING, Tell, subject_of
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.core.errors import TransientError
-from kanister_py.core.objects.parts import annotations_of, labels_of, namespace_of, status_of
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.parts import annotations_of, labels_of, namespace_of, status_of
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import sha256
+from typing import NamedTuple
 
 from kanister_py.controller.machine.lease import Candidate, Sighting, shards_of
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.parts import name_of, spec_of
-from kanister_py.core.objects.resources import LEASES
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.parts import name_of, spec_of
+from kanister_py.core.kube.resources import LEASES
 
 
 class View(NamedTuple):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from threading import Condition, Thread
-from typing import Final
+from typing import Final, NamedTuple
 
 from kanister_py.controller.machine.held_shards import HeldShards
 from kanister_py.controller.machine.lease import Candidate, Division, Leadership
@@ -23,7 +23,6 @@ from kanister_py.controller.machine.shard_leases import ShardLeases, View
 from kanister_py.core.errors import KanisterError, LeadershipLost
 from kanister_py.core.shards import spread
 from kanister_py.ports.clock import pause
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -8,13 +8,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import Condition, RLock, Thread
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 
 from kanister_py.core.errors import ApiError, Expired, KanisterError, TransientError
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Cluster, EventType, KubeObject, ObjectList, Watch
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 _PAGE: Final = 250

@@ -10,16 +10,15 @@ from __future__ import annotations
 import base64
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.certificates import KeyPair
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.certificates import KeyPair
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, PatchType, find
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -10,14 +10,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Sequence
 from math import inf
 from threading import Condition, Thread
-from typing import Final, Generic, TypeAlias, TypeVar
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.core.errors import KanisterError, LeadershipLost, TransientError
 from kanister_py.core.retries import NO_END, RetryRule
 from kanister_py.executor.alarms import Alarm, Alarms
 from kanister_py.ports.clock import Clock
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.parts import (
+from kanister_py.core.kube.parts import (
     ITS_STATUS,
     merge_condition,
     namespace_of,
     status_of,
 )
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, Propagation, find
 

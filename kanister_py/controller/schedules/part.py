@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.repeating import Repeating
@@ -20,14 +20,13 @@ from kanister_py.controller.machine.work_loop import DONE, Look, WorkLoop
 from kanister_py.controller.schedules.reconcile import ScheduleReconciler
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.errors import Forbidden, InvalidDocument, NotFound
-from kanister_py.core.objects.parts import namespace_of, status_of
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.parts import namespace_of, status_of
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.decisions import Act, decide
 from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
 from kanister_py.core.schedules.runs import RETENTION_LABEL, Run, read_run
 from kanister_py.core.schedules.status import is_suspended, situation_of
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

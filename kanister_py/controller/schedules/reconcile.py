@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.machine.events import NORMAL, WARNING, subject_of
 from kanister_py.controller.machine.metrics import REFUSED, SKIPPED, STARTED
@@ -28,15 +28,14 @@ from kanister_py.core.errors import (
     NotFound,
     TransientError,
 )
-from kanister_py.core.objects.parts import namespace_of, status_of
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.parts import namespace_of, status_of
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.decisions import Act, Decision, Reason, decide, earliest
 from kanister_py.core.schedules.deletions import Plan, plan_deletions
 from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
 from kanister_py.core.schedules.runs import Run, name_of_run, run_of, surplus_runs
 from kanister_py.core.schedules.status import Account, situation_of, status_after
 from kanister_py.ports.cluster import KubeObject, find
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from typing import Final
 from kanister_py.controller.machine.events import NORMAL, Subject, Tell
 from kanister_py.core.actionsets.stored_status import ARTIFACTS_ANNOTATION, DELETED
 from kanister_py.core.errors import AlreadyExists, NotFound
-from kanister_py.core.objects.parts import labels_of
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.parts import labels_of
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.deletions import Deletion, Plan, deletion_of, reads
 from kanister_py.core.schedules.runs import RETENTION_LABEL
 from kanister_py.executor.read_blueprints import read_blueprints

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.model import parse_actionset
 from kanister_py.core.blueprints.lint.action_sets import NO_ACTION, NO_ACTIONS, UNKNOWN_OBJECT
@@ -19,9 +19,7 @@ from kanister_py.core.blueprints.lint.findings import Finding, Severity
 from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.core.blueprints.lint.versions import INVALID, REMOVED
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import parse_document
-from kanister_py.core.objects.parts import labels_of, metadata_of, spec_of
-from kanister_py.core.objects.reading import mapping_of, maps_in
+from kanister_py.core.kube.parts import labels_of, metadata_of, spec_of
 from kanister_py.core.revisions.activation import problems_of_limits
 from kanister_py.core.revisions.identity import (
     COMPOSITION_HASH_LABEL,
@@ -29,7 +27,8 @@ from kanister_py.core.revisions.identity import (
     PACKAGE_LABEL,
     SPEC_HASH_LABEL,
 )
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import parse_document
+from kanister_py.core.yaml.reading import mapping_of, maps_in
 
 _MOST_PROBLEMS: Final = 20
 # An API server cuts warnings that are longer, and drops what is more in all.

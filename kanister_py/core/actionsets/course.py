@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from kanister_py.core.actionsets.model import ActionSet, ActionSpec, reference_as_dict
 from kanister_py.core.actionsets.rules import ActionRules, PhaseRules, Rules
@@ -20,11 +20,10 @@ from kanister_py.core.actionsets.status import (
 )
 from kanister_py.core.blueprints.model import Action, Blueprint, Phase
 from kanister_py.core.errors import KanisterError, UsageError
-from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
+from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.retries import RetryRule
-from kanister_py.values import NamedTuple
 
 _PHASE_RETRY: Final = RetryRule(limit=0)
 

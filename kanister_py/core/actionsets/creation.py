@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.status import Status
 from kanister_py.core.actionsets.steps import current_phase
 from kanister_py.core.blueprints.model import ObjectReference
 from kanister_py.core.errors import UsageError, did_you_mean
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.documents import nearest
-from kanister_py.core.objects.names import generate_name
-from kanister_py.core.objects.parts import annotations_of, spec_of, status_of
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.names import generate_name
+from kanister_py.core.kube.parts import annotations_of, spec_of, status_of
+from kanister_py.core.yaml.documents import nearest
 
 API_VERSION: Final = "cr.kanister.io/v1alpha1"
 SCHEDULE_LABEL: Final = "kanister-py.io/schedule"

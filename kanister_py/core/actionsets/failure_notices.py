@@ -11,11 +11,10 @@ import binascii
 import hmac
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from kanister_py.core.errors import UsageError
-from kanister_py.values import NamedTuple
 
 NOTIFY: Final = "kanister-py.io/notify"
 FAILED: Final = "failed"

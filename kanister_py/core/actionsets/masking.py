@@ -8,8 +8,6 @@ from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from kanister_py.patterns import pattern_of
-
 MIN_LENGTH: Final = 6
 """Shorter values are words of every language; masking them would say more than it hides."""
 
@@ -42,7 +40,7 @@ class Masker:
         ordered = sorted(found, key=lambda each: (-len(each), each))
         # To look for each is many times as fast as the pattern, and nearly always enough.
         self._folded = tuple({each.casefold() for each in ordered})
-        self._pattern = pattern_of("|".join(map(re.escape, ordered)), re.IGNORECASE)
+        self._pattern = re.compile("|".join(map(re.escape, ordered)), re.IGNORECASE)
 
     def mask(self, text: str) -> str:
         """Give the text with every known secret in it replaced."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.rules import ExecutionMode
 from kanister_py.core.blueprints.model import (
@@ -15,9 +15,8 @@ from kanister_py.core.blueprints.model import (
     ResourceReader,
 )
 from kanister_py.core.errors import InvalidDocument, Problem
-from kanister_py.core.objects.documents import Document, Path
-from kanister_py.core.objects.reading import UnknownKey
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import Document, Path
+from kanister_py.core.yaml.reading import UnknownKey
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 

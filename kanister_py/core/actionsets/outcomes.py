@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias, get_args
@@ -17,13 +18,14 @@ from kanister_py.core.actionsets.status import (
     parse_time,
     text_of_moment,
 )
-from kanister_py.values import NamedTuple, distinct
-
-_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-@distinct
-class Begun(NamedTuple):
+def _no_values() -> Mapping[str, Any]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
     """Every function's version has been chosen: for each action, one for each phase.
 
     The version of an action's deferPhase, if there is one, comes last.
@@ -34,18 +36,18 @@ class Begun(NamedTuple):
     warnings: tuple[Warned, ...] = ()
 
 
-@distinct
-class Launched(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Launched:
     """The facts for an action's templates were found; `facts` must outlive a restart."""
 
     time: datetime
     action: int
-    facts: Mapping[str, Any] = _NOTHING
+    facts: Mapping[str, Any] = field(default_factory=_no_values)
     warnings: tuple[Warned, ...] = ()
 
 
-@distinct
-class LaunchFailed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LaunchFailed:
     """An action cannot even start. `phase` is the one to blame, if it is for one of them."""
 
     time: datetime
@@ -54,8 +56,8 @@ class LaunchFailed(NamedTuple):
     phase: int | None = None
 
 
-@distinct
-class PhaseStarted(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PhaseStarted:
     """An attempt at a phase is about to act. Recorded before it does."""
 
     time: datetime
@@ -63,8 +65,8 @@ class PhaseStarted(NamedTuple):
     attempt: int
 
 
-@distinct
-class PhaseProgressed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PhaseProgressed:
     """A phase says how far it is, in percent, and what it has moved."""
 
     time: datetime
@@ -73,8 +75,8 @@ class PhaseProgressed(NamedTuple):
     moved: Moved = NOT_MOVED
 
 
-@distinct
-class PhaseCompleted(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PhaseCompleted:
     """A phase did what it should, and gives outputs to later ones."""
 
     time: datetime
@@ -82,16 +84,16 @@ class PhaseCompleted(NamedTuple):
     output: Mapping[str, Any]
 
 
-@distinct
-class PhaseSkipped(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PhaseSkipped:
     """A phase's `if` says no."""
 
     time: datetime
     place: Place
 
 
-@distinct
-class PhaseFailed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PhaseFailed:
     """An attempt at a phase failed, or a phase was refused its start.
 
     An `output` is what the failed attempt gives to later phases all the same.
@@ -103,17 +105,17 @@ class PhaseFailed(NamedTuple):
     output: Mapping[str, Any] | None = None
 
 
-@distinct
-class ArtifactsRendered(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ArtifactsRendered:
     """The artifacts of an action are known, and with them it ends."""
 
     time: datetime
     action: int
-    artifacts: Mapping[str, Any] = _NOTHING
+    artifacts: Mapping[str, Any] = field(default_factory=_no_values)
 
 
-@distinct
-class ArtifactsFailed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ArtifactsFailed:
     """The artifacts of an action cannot be rendered."""
 
     time: datetime
@@ -121,8 +123,8 @@ class ArtifactsFailed(NamedTuple):
     error: PhaseError
 
 
-@distinct
-class CancelAsked(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CancelAsked:
     """The ActionSet is to end early. There is no way back from that."""
 
     time: datetime
@@ -130,22 +132,22 @@ class CancelAsked(NamedTuple):
     message: str = ""
 
 
-@distinct
-class Suspended(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Suspended:
     """No new phase shall start for now."""
 
     time: datetime
 
 
-@distinct
-class Resumed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Resumed:
     """Phases may start again."""
 
     time: datetime
 
 
-@distinct
-class Abandoned(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Abandoned:
     """No more is done for the ActionSet: what is at work is left as it is, nothing is tidied up."""
 
     time: datetime
@@ -171,20 +173,28 @@ Outcome: TypeAlias = (
 
 
 def outcome_as_dict(outcome: Outcome) -> dict[str, Any]:
-    """Write an outcome as JSON knows it; what says nothing is left out."""
+    """Return an outcome as JSON data, without the fields that have their default value."""
     data: dict[str, Any] = {"what": type(outcome).__name__}
-    usual = outcome._field_defaults
-    for name, value in zip(outcome._fields, outcome, strict=True):
-        if name not in usual or value != usual[name]:
-            data[name] = _WRITTEN[name](value) if name in _WRITTEN else value
+    for part in fields(outcome):
+        value = getattr(outcome, part.name)
+        if value != _default_of(part):
+            data[part.name] = _WRITTEN[part.name](value) if part.name in _WRITTEN else value
     return data
+
+
+def _default_of(part: Field[Any]) -> Any:
+    return part.default if part.default_factory is MISSING else part.default_factory()
 
 
 def parse_outcome(data: Mapping[str, Any]) -> Outcome:
     """Read what `outcome_as_dict` wrote; anything else raises `ValueError`."""
     try:
         kind = _KINDS[data["what"]]
-        found = {name: _READ[name](data[name]) for name in kind._fields if name in data}
+        found = {
+            part.name: _READ[part.name](data[part.name])
+            for part in fields(kind)
+            if part.name in data
+        }
         if found["time"] is None:
             raise ValueError("no time")
         outcome: Outcome = kind(**found)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
-from typing import Final, NoReturn, TypeAlias
+from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from kanister_py.core.errors import UsageError
-from kanister_py.patterns import pattern_of
-from kanister_py.values import NamedTuple
 
 MARKER: Final = b"###Phase-output###:"
 MAX_OUTPUT_BYTES: Final = 512 * 1024
@@ -17,7 +16,7 @@ MAX_OUTPUT_BYTES: Final = 512 * 1024
 # JSON may need six bytes (`\u0041`) for one byte of an output.
 _MAX_LINE_BYTES: Final = 6 * MAX_OUTPUT_BYTES + 64
 _LONGEST_LINE: Final = 64 * 1024
-_LONE_SURROGATE: Final = pattern_of("[\ud800-\udfff]")
+_LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class Output(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from sys import intern
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.actionsets.status import (
@@ -21,9 +21,8 @@ from kanister_py.core.actionsets.status import (
 )
 from kanister_py.core.actionsets.stored_status import ended_at, read_status, read_status_data
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.parts import labels_of, metadata_of, name_of, namespace_of, spec_of
-from kanister_py.core.objects.reading import mapping_of, maps_in
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.parts import labels_of, metadata_of, name_of, namespace_of, spec_of
+from kanister_py.core.yaml.reading import mapping_of, maps_in
 
 SUSPENDED: Final = "suspended"
 STATES: Final = ("running", "pending", SUSPENDED, "failed", "complete")

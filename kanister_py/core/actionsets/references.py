@@ -6,7 +6,7 @@ from typing import Final
 
 from kanister_py.core.blueprints.model import ObjectReference
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.resources import BUILTIN_KINDS, WELL_KNOWN_CUSTOM_KINDS, ResourceKind
+from kanister_py.core.kube.resources import BUILTIN_KINDS, WELL_KNOWN_CUSTOM_KINDS, ResourceKind
 
 # What an ActionSet calls by its kind alone; templates see more of these than of others.
 _BY_KIND: Final = {

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NamedTuple
 
 from kanister_py.core.actionsets.status import DEFER
 from kanister_py.core.retries import RetryRule
-from kanister_py.values import NamedTuple
 
 
 class ExecutionMode(StrEnum):

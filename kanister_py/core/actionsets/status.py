@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.notices import Notice
-from kanister_py.values import NamedTuple
 
 DEFER: Final = -1
 """The phase index of an action's deferPhase."""

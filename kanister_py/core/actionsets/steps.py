@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from kanister_py.core.actionsets.rules import ActionRules, ExecutionMode, PhaseRules, Rules
 from kanister_py.core.actionsets.status import (
@@ -26,31 +27,30 @@ from kanister_py.core.actionsets.status import (
     Status,
 )
 from kanister_py.core.retries import RetryRule
-from kanister_py.values import NamedTuple, distinct
 
 
-@distinct
-class Begin(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Begin:
     """Choice of the version of every function, before anything else."""
 
 
-@distinct
-class Launch(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Launch:
     """Search for what the templates of an action see."""
 
     action: int
 
 
-@distinct
-class StartPhase(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class StartPhase:
     """Start of an attempt, which is recorded first."""
 
     place: Place
     attempt: int
 
 
-@distinct
-class ContinuePhase(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class ContinuePhase:
     """Continuation of an attempt that was under way when its process died.
 
     Whether it can be taken up is for its function to say; if it cannot, the
@@ -61,15 +61,15 @@ class ContinuePhase(NamedTuple):
     attempt: int
 
 
-@distinct
-class StopPhase(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class StopPhase:
     """Stop of a phase at work. It ends by itself."""
 
     place: Place
 
 
-@distinct
-class RefusePhase(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RefusePhase:
     """Failure of a phase that never started: the ActionSet has been cancelled."""
 
     place: Place
@@ -77,16 +77,16 @@ class RefusePhase(NamedTuple):
     message: str = ""
 
 
-@distinct
-class WaitForRetry(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class WaitForRetry:
     """Nothing to do for a phase before this time."""
 
     place: Place
     until: datetime
 
 
-@distinct
-class RenderArtifacts(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RenderArtifacts:
     """Rendering of the output artifacts of an action, whose phases are all complete."""
 
     action: int

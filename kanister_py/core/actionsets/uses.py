@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.lint.pipelines import asks_of, packages_of
 from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.documents import Document
-from kanister_py.core.objects.parts import metadata_of, namespace_of
-from kanister_py.core.objects.reading import mapping_of, maps_in
+from kanister_py.core.kube.parts import metadata_of, namespace_of
 from kanister_py.core.registry.choose import Asked, asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, Registry
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import Document
+from kanister_py.core.yaml.reading import mapping_of, maps_in
 
 
 class Use(NamedTuple):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.model import Action, Blueprint, Found, actions_of
 from kanister_py.core.blueprints.reads import Read, engine_of, reads_of
 from kanister_py.core.blueprints.texts import DEFER, texts_of
-from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.errors import TemplateError
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.reading import mapping_of
 
 
 class PhaseNode(NamedTuple):

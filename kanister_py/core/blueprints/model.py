@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
-from kanister_py.core.objects.documents import Document, Path, Place, kind_of, nearest
-from kanister_py.core.objects.reading import Reader, UnknownKey, mapping_of
 from kanister_py.core.retries import Retry, read_retry
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import Document, Path, Place, kind_of, nearest
+from kanister_py.core.yaml.reading import Reader, UnknownKey, mapping_of
 
 T = TypeVar("T")
 

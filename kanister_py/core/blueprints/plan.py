@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.model import Action, Blueprint, Phase
 from kanister_py.core.blueprints.reads import (
@@ -21,10 +22,9 @@ from kanister_py.core.errors import (
     InvalidVersion,
     KanisterError,
 )
+from kanister_py.core.kube.access import Access, merged
+from kanister_py.core.kube.locations import Location
 from kanister_py.core.notices import Notice
-from kanister_py.core.objects.access import Access, merged
-from kanister_py.core.objects.documents import Path, nearest, text_of_path
-from kanister_py.core.objects.locations import Location
 from kanister_py.core.registry.choose import Choice, asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.templates.engines import Engine, is_template
@@ -34,9 +34,8 @@ from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import ORIGINAL, Origin, Renderer, RenderFailed, is_no
 from kanister_py.core.templates.wording import explain_syntax
 from kanister_py.core.versions.semver import Version
+from kanister_py.core.yaml.documents import Path, nearest, text_of_path
 from kanister_py.gotemplate.effects import Effects
-from kanister_py.patterns import pattern_of
-from kanister_py.values import NamedTuple
 
 NO_PROFILE = ".Profile is not there, and has no location: what gets it as JSON gets null"
 
@@ -241,7 +240,7 @@ def _problems_of_args(
     model = getattr(code, "Args", None)
     if model is None or any(texts.is_open(name) for name in args):
         return []
-    from kanister_py.core.objects.weak import InvalidArgs, known_args, problems_of_args
+    from kanister_py.core.yaml.weak import InvalidArgs, known_args, problems_of_args
 
     failed = {each.path for each in texts.obstacles}
     obstacles = []
@@ -285,16 +284,16 @@ def _may_make(accesses: tuple[Access, ...] | None) -> bool:
 
 
 # A Secret or a ConfigMap by its name, below which nothing can be given apart.
-_IN_GIVEN_OBJECT = pattern_of(
+_IN_GIVEN_OBJECT = re.compile(
     r"\(*(index )?\.(Secrets|ConfigMaps)[. ]."
     r"|\(*(index )?\.(Phases[. ]|DeferPhase\b).*\.(Secrets|ConfigMaps)\)?[. ]."
 )
 
 # What fails on purpose may do so at this hour alone.
-_MAY_PASS_LATER = pattern_of(r"\b(fail|required|now)\b")
+_MAY_PASS_LATER = re.compile(r"\b(fail|required|now)\b")
 # Parts of a Go template that read of the tree without naming what: its top as a whole, and
 # templates that are called.
-_READS_ANYTHING = pattern_of(r"(\$|[\s({|]\.)[\s)|}]|\b(define|template|block)\b")
+_READS_ANYTHING = re.compile(r"(\$|[\s({|]\.)[\s)|}]|\b(define|template|block)\b")
 
 # Maps at the top of the tree to which a later command line may add.
 _MAY_GROW = frozenset(
@@ -303,8 +302,8 @@ _MAY_GROW = frozenset(
 )
 
 # Jinja2's words for a name that is missing, and ours for one below what is none.
-_UNDEFINED = pattern_of(r"'(?P<missing>[^']+)' is undefined in (?P<owner>[\w.]+);")
-_NONE = pattern_of(r'(?P<owner>\w+) is not there, and has no "(?P<missing>[^"]+)"')
+_UNDEFINED = re.compile(r"'(?P<missing>[^']+)' is undefined in (?P<owner>[\w.]+);")
+_NONE = re.compile(r'(?P<owner>\w+) is not there, and has no "(?P<missing>[^"]+)"')
 
 # What may be none at the top of the tree, by its name there.
 _FACTS = {
@@ -319,7 +318,7 @@ _FACTS = {
 _OF_OBJECT = frozenset({".StatefulSet", ".Deployment", ".DeploymentConfig", ".PVC", ".Namespace"})
 
 # Functions that take seconds, or make something else whenever they are called.
-_COSTLY = pattern_of(r"\b(gen[A-Z]\w+|derivePassword|bcrypt|htpasswd)\b")
+_COSTLY = re.compile(r"\b(gen[A-Z]\w+|derivePassword|bcrypt|htpasswd)\b")
 
 
 def renderer_of(blueprint: Blueprint, name: str, effects: Effects) -> Renderer:

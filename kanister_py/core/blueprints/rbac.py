@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.blueprints.model import Action, Blueprint
 from kanister_py.core.blueprints.reads import engine_of, reads_of
 from kanister_py.core.blueprints.texts import texts_of
-from kanister_py.core.objects.access import Access, merged
-from kanister_py.core.objects.resources import PODS, GroupVersionResource
+from kanister_py.core.kube.access import Access, merged
+from kanister_py.core.kube.resources import PODS, GroupVersionResource
 from kanister_py.core.templates.engines import is_template
 from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.facts import SEEN_AS, needs_of
-from kanister_py.values import NamedTuple
 
 # What is fetched so that a template can see it, by the name it is seen under.
 _SEEN: Final[Mapping[str, tuple[Access, ...]]] = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Container, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.core.blueprints.model import Action, Blueprint
 from kanister_py.core.blueprints.texts import templates_of, texts_of
@@ -19,8 +20,6 @@ from kanister_py.core.templates.param_types import ROOTS
 from kanister_py.gotemplate import nodes
 from kanister_py.gotemplate.builtins import BUILTINS
 from kanister_py.gotemplate.parser import parse
-from kanister_py.patterns import pattern_of
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from jinja2 import nodes as jinja_nodes
@@ -76,10 +75,10 @@ def hands_on_profile(text: str, reads: Collection[Read]) -> bool:
     )
 
 
-_PROFILE_AS_JSON: Final = pattern_of(
+_PROFILE_AS_JSON: Final = re.compile(
     r"(?i)\bto(pretty|raw)?json[ (]+\$?\.?Profile\b(?!\.)|\bProfile *\| *to(pretty|raw)?json\b"
 )
-_IF_PROFILE: Final = pattern_of(r"\{\{-? *(else )?(if|with)\b[^}]*\.Profile\b")
+_IF_PROFILE: Final = re.compile(r"\{\{-? *(else )?(if|with)\b[^}]*\.Profile\b")
 
 
 def reads_of_action(action: Action, engine: Engine) -> Iterator[Read]:

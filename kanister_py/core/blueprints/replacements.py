@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 from kanister_py.core.registry.entries import Family, FunctionEntry
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import Version
-from kanister_py.values import NamedTuple
 
 
 class Replacement(NamedTuple):

@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from json import dumps
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.documents import Document, Node, Path, Place, parse_documents
-from kanister_py.core.objects.scalars import value_of_plain
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.yaml.documents import Document, Node, Path, Place, parse_documents
+from kanister_py.core.yaml.scalars import value_of_plain
 
 
 class NewValue(NamedTuple):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.model import Action, Blueprint, Phase
-from kanister_py.core.objects.documents import Path
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import Path
 
 DEFER = -1
 """Stands for the deferPhase where phases are counted."""

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from json import dumps
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from pydantic.alias_generators import to_camel
 
 from kanister_py.core.blueprints.lint import arguments, versions
 from kanister_py.core.blueprints.lint.action_sets import Preference, preferences_of
@@ -25,13 +27,12 @@ from kanister_py.core.blueprints.model import LocatedBlueprint, Phase
 from kanister_py.core.blueprints.replacements import Replacement, replacement_of
 from kanister_py.core.blueprints.splicing import Edit, NewKey, NewName, NewValue, spliced
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.documents import Path
 from kanister_py.core.registry.choose import Asked, choose_version
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.registry.reference import differences, version_reference
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import is_range, parse_version
-from kanister_py.values import NamedTuple, camel_case
+from kanister_py.core.yaml.documents import Path
 
 
 class Change(NamedTuple):
@@ -66,7 +67,7 @@ class Change(NamedTuple):
         ]
 
     def as_dict(self) -> dict[str, object]:
-        data = {camel_case(key): value for key, value in self._asdict().items()}
+        data = {to_camel(key): value for key, value in self._asdict().items()}
         return data | {
             "renamedArgs": dict(self.renamed_args),
             "keptDefaults": dict(self.kept_defaults),

@@ -28,8 +28,8 @@ from kanister_py.core.compositions.messages import (
     duration_of,
 )
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.parts import condition_of
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.parts import condition_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import marshal
 from collections.abc import Mapping
+from hashlib import blake2b, sha256
 from json import JSONEncoder
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse, Part
-from kanister_py.core.objects.digests import blake2b, quick_sha256
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.values import NamedTuple
 
 # What a cluster changes by itself.
 _NOISE = ("managedFields", "resourceVersion")
@@ -58,7 +57,7 @@ class Digests:
                 return self._note(value, _passing(marshal.dumps(kept, 0)))
             except ValueError:  # too deep, or no plain JSON
                 pass
-        return self._note(value, quick_sha256(_encode(kept).encode()).digest())
+        return self._note(value, sha256(_encode(kept).encode()).digest())
 
     def _note(self, value: Any, digest: bytes) -> bytes:
         self._known[id(value)] = (value, digest)
@@ -76,7 +75,7 @@ class Digests:
         known = self._known.get(id(data))
         if known is not None:
             return known[1]
-        digest = quick_sha256()
+        digest = sha256()
         for key in sorted(data):
             value = data[key]
             digest.update(f"{key}\n".encode())
@@ -92,7 +91,7 @@ class Digests:
 
     def of_resources(self, found: Mapping[str, Data]) -> bytes:
         """Hash a map of Resources."""
-        digest = quick_sha256()
+        digest = sha256()
         for name in sorted(found):
             digest.update(f"{name}\n".encode())
             for item in found[name].get("items") or ():
@@ -128,7 +127,7 @@ def _without_noise(value: Any) -> Any:
 
 def tag_of(request: FunctionRequest, digests: Digests) -> str:
     """Give the tag of a request: equal ones have one, whatever the cluster did to metadata."""
-    digest = quick_sha256()
+    digest = sha256()
     for part in (request.observed, request.desired, request.context):
         digest.update(digests.of_part(part))
     for value in (request.input, request.credentials, request.required_schemas):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from kanister_py.core.compositions.model import Step
 from kanister_py.core.errors import FunctionNotRegistered, FunctionVersionRemoved, UsageError
@@ -14,7 +15,6 @@ from kanister_py.core.registry.entries import (
     Registry,
     RegistryBuilder,
 )
-from kanister_py.values import NamedTuple
 
 
 class FunctionCapabilityMissing(UsageError, reason="MissingCapabilities"):

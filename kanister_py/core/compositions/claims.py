@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any, Final
 
 from kanister_py.core.compositions.naming import CLAIM_NAME, CLAIM_NAMESPACE
-from kanister_py.core.objects.parts import (
+from kanister_py.core.kube.parts import (
     annotations_of,
     conditions_of,
     labels_of,
@@ -17,8 +17,8 @@ from kanister_py.core.objects.parts import (
     spec_of,
     status_of,
 )
-from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.policy import UpdatePolicy, XrdRules, policy_of, wishes_of
+from kanister_py.core.yaml.reading import mapping_of
 
 EXTERNAL_NAME: Final = "crossplane.io/external-name"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.naming import (
@@ -26,8 +26,7 @@ from kanister_py.core.compositions.pipeline import (
 )
 from kanister_py.core.compositions.results import CustomCondition, Event
 from kanister_py.core.errors import KanisterError, UsageError
-from kanister_py.core.notices import Notice
-from kanister_py.core.objects.parts import (
+from kanister_py.core.kube.parts import (
     controller_of,
     controller_reference,
     labels_of,
@@ -35,8 +34,8 @@ from kanister_py.core.objects.parts import (
     namespace_of,
     spec_of,
 )
-from kanister_py.core.objects.resources import group_version_of
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.resources import group_version_of
+from kanister_py.core.notices import Notice
 
 
 class ComposedResourceRefused(UsageError, reason="ComposedResourceRefused"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.compositions.desired import (
@@ -19,9 +19,8 @@ from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
 from kanister_py.core.compositions.pipeline import Observed, PipelineFatal, StepOutcome
 from kanister_py.core.compositions.results import COMPOSE, Conditions, Event, events_of_outcome
 from kanister_py.core.errors import KanisterError, UsageError
-from kanister_py.core.notices import Notice
-from kanister_py.core.objects.copies import copy_json, laid_over
-from kanister_py.core.objects.parts import (
+from kanister_py.core.kube.copies import copy_json, laid_over
+from kanister_py.core.kube.parts import (
     annotations_of,
     conditions_of,
     labels_of,
@@ -29,9 +28,9 @@ from kanister_py.core.objects.parts import (
     spec_of,
     status_of,
 )
-from kanister_py.core.objects.resources import group_version_of
-from kanister_py.core.objects.selectors import label_selector_of
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.resources import group_version_of
+from kanister_py.core.kube.selectors import label_selector_of
+from kanister_py.core.notices import Notice
 
 
 class CompositionMismatch(UsageError, reason="CompositionMismatch"):

@@ -29,15 +29,14 @@ An object is as expected if it holds all that is written; lists must be equal in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.dry_run import Rendered
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.naming import resource_name_of
-from kanister_py.core.objects.documents import Document
-from kanister_py.core.objects.parts import is_true, metadata_of
-from kanister_py.core.objects.reading import Reader, kind_and_version
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.parts import is_true, metadata_of
+from kanister_py.core.yaml.documents import Document
+from kanister_py.core.yaml.reading import Reader, kind_and_version
 
 API_VERSION = "kanister-py.io/v1alpha1"
 KIND = "RenderSuite"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.endpoints import builtin_endpoint, exec_endpoint, python_endpoint
 from kanister_py.core.errors import (
@@ -14,10 +14,8 @@ from kanister_py.core.errors import (
     InvalidVersion,
     Problem,
 )
+from kanister_py.core.kube.parts import spec_of
 from kanister_py.core.notices import Notice, Severity
-from kanister_py.core.objects.documents import Document, Path
-from kanister_py.core.objects.parts import spec_of
-from kanister_py.core.objects.reading import Reader, kind_and_version
 from kanister_py.core.registry.entries import (
     DesiredState,
     FunctionEntry,
@@ -50,7 +48,8 @@ from kanister_py.core.revisions.stand_ins import (
 )
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import Version, parse_version, version_or_none
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import Document, Path
+from kanister_py.core.yaml.reading import Reader, kind_and_version
 
 RUNTIME = RENDER_RUNTIME
 TARGET = f"{RUNTIME}-development-target"
@@ -241,7 +240,7 @@ class _Reader(Reader):
         if not text:
             return 0
         # With decimal numbers, which few have to be read for.
-        from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
+        from kanister_py.core.kube.quantities import InvalidQuantity, parse_size
 
         try:
             return parse_size(text)

@@ -7,9 +7,7 @@ enums by name, bytes in base64, durations as `60s`. Whole numbers are ints.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
-
-from kanister_py.values import NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 Data: TypeAlias = dict[str, Any]
 """A message as protobuf writes it in JSON."""

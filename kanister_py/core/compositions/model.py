@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.old_mode import (
@@ -18,12 +18,10 @@ from kanister_py.core.compositions.old_mode import (
 )
 from kanister_py.core.compositions.step_inputs import ArtifactRef, InputRef
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
+from kanister_py.core.kube.cel.errors import CelError
+from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
+from kanister_py.core.kube.selectors import InvalidSelector, LabelSelector, label_selector_of
 from kanister_py.core.notices import Notice
-from kanister_py.core.objects.cel.errors import CelError
-from kanister_py.core.objects.documents import Document, Path, nearest, text_of_path
-from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
-from kanister_py.core.objects.reading import Reader, UnknownKey, kind_and_version
-from kanister_py.core.objects.selectors import InvalidSelector, LabelSelector, label_selector_of
 from kanister_py.core.registry.choose import RevisionRequest
 from kanister_py.core.retries import Retry, read_retry
 from kanister_py.core.revisions.identity import (
@@ -32,8 +30,9 @@ from kanister_py.core.revisions.identity import (
     revision_name,
 )
 from kanister_py.core.versions.semver import parse_request
+from kanister_py.core.yaml.documents import Document, Path, nearest, text_of_path
+from kanister_py.core.yaml.reading import Reader, UnknownKey, kind_and_version
 from kanister_py.gotemplate.durations import SECOND, format_duration
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.model import Found
@@ -457,7 +456,7 @@ class _Reader(Reader):
         text = self.text(data, "when", path)
         if text:
             # Compositions without conditions need no parser of them.
-            from kanister_py.core.objects.cel.expression import compile_cel
+            from kanister_py.core.kube.cel.expression import compile_cel
 
             try:
                 if compile_cel(text).is_never_bool:

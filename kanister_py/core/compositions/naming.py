@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha1, sha256
 from typing import Any
+from uuid import UUID
 
-from kanister_py.core.objects.digests import sha1, sha256, uuid_of
-from kanister_py.core.objects.names import (
+from kanister_py.core.kube.names import (
     MAX_LABEL,
     why_not_a_dns_subdomain,
     why_not_a_path_segment,
 )
-from kanister_py.core.objects.parts import annotations_of, metadata_of, name_of
-from kanister_py.core.objects.resources import group_version_of
+from kanister_py.core.kube.parts import annotations_of, metadata_of, name_of
+from kanister_py.core.kube.resources import group_version_of
 
 RESOURCE_NAME = "crossplane.io/composition-resource-name"
 COMPOSITE = "crossplane.io/composite"
@@ -51,7 +52,7 @@ def uid_of_rendered(xr: Mapping[str, Any]) -> str:
     )
     # A UUID of version 5 in the namespace of all zeros.
     digest = sha1(bytes(16) + name.encode(), usedforsecurity=False).digest()
-    return uuid_of(digest[:16], 5)
+    return str(UUID(bytes=digest[:16], version=5))
 
 
 def composed_manager(xr: Mapping[str, Any]) -> str:

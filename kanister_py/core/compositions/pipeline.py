@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.cache_keys import Digests, tag_of
 from kanister_py.core.compositions.messages import (
@@ -17,9 +17,8 @@ from kanister_py.core.compositions.model import Step
 from kanister_py.core.compositions.requirements import requirements_of
 from kanister_py.core.compositions.results import CustomCondition, Event, results_of
 from kanister_py.core.errors import KanisterError, UsageError
+from kanister_py.core.kube.cel.errors import CelError
 from kanister_py.core.notices import Notice, Severity
-from kanister_py.core.objects.cel.errors import CelError
-from kanister_py.values import NamedTuple
 
 
 def blamed(function: str, revision: str, path: str = "") -> str:
@@ -197,7 +196,7 @@ def why_not_due(when: str, state: PipelineState) -> str:
     if when == "false":
         return "its when is false"
     # With an evaluator, which only conditions need.
-    from kanister_py.core.objects.cel.expression import compile_cel
+    from kanister_py.core.kube.cel.expression import compile_cel
 
     is_due = compile_cel(when).evaluate(
         {

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse
 from kanister_py.core.compositions.model import AllowedResource, Step
 from kanister_py.core.errors import UsageError
-from kanister_py.values import NamedTuple
 
 KINDS = ("resources", "extraResources", "schemas")
 

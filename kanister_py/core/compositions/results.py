@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.messages import Data, FunctionResponse
+from kanister_py.core.kube.parts import ITS_WORDS, merge_condition
 from kanister_py.core.notices import Notice
-from kanister_py.core.objects.parts import ITS_WORDS, merge_condition
-from kanister_py.values import NamedTuple
 
 COMPOSE = "ComposeResources"
 _CLAIM_TOO = "TARGET_COMPOSITE_AND_CLAIM"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.errors import InvalidDocument, UsageError
-from kanister_py.core.objects.documents import parse_document
-from kanister_py.core.objects.reading import mapping_of
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import parse_document
+from kanister_py.core.yaml.reading import mapping_of
 
 if TYPE_CHECKING:
     from kanister_py.core.revisions.package import PackageReference

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from kanister_py.core.errors import FunctionVersionNotFound, FunctionVersionRemoved, UsageError
+from kanister_py.core.kube.selectors import LabelSelector
 from kanister_py.core.notices import Notice, Severity
-from kanister_py.core.objects.selectors import LabelSelector
 from kanister_py.core.registry.entries import (
     Candidate,
     DesiredState,
@@ -28,7 +28,6 @@ from kanister_py.core.versions.semver import (
     parse_request,
     parse_version,
 )
-from kanister_py.values import NamedTuple
 
 
 class FunctionRevisionNotFound(UsageError, reason="FunctionRevisionNotFound"):

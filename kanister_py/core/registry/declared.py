@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Unusable
-from kanister_py.core.objects.documents import text_of_path
 from kanister_py.core.registry.entries import (
     FunctionEntry,
     FunctionKind,
@@ -26,6 +25,7 @@ from kanister_py.core.versions.deprecation import (
     wrong_stable,
 )
 from kanister_py.core.versions.semver import DEFAULT_VERSION, Version, parse_version
+from kanister_py.core.yaml.documents import text_of_path
 
 
 class CatalogueMismatch(Unusable, reason="CatalogueMismatch"):

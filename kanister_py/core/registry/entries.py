@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kanister_py.core.errors import FunctionNotRegistered, Unusable
-from kanister_py.core.objects.documents import nearest
 from kanister_py.core.versions.deprecation import Listing, Release, Support, support_of
 from kanister_py.core.versions.semver import DEFAULT_VERSION, Version
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import nearest
 
 
 class RegistrationRefused(Unusable, reason="RegistrationRefused"):

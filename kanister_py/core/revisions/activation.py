@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
 from kanister_py.core.registry.entries import DesiredState, FunctionRevision
-from kanister_py.values import NamedTuple
 
 DEFAULT_ACTIVE_LIMIT = 1
 DEFAULT_HISTORY_LIMIT = 1

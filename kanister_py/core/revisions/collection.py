@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
-from kanister_py.core.objects.parts import spec_of
-from kanister_py.core.objects.selectors import InvalidSelector, label_selector_of
+from kanister_py.core.kube.parts import spec_of
+from kanister_py.core.kube.selectors import InvalidSelector, label_selector_of
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.core.revisions.policy import RevisionFacts, Wishes, XrdRules
-from kanister_py.values import NamedTuple
 
 _SHOWN: Final = 3
 

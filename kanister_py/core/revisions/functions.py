@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Final
 
-from kanister_py.core.objects.parts import (
+from kanister_py.core.kube.parts import (
     annotations_of,
     condition_of,
     is_true,
@@ -75,7 +75,7 @@ def _answer_limit_of(obj: Mapping[str, Any]) -> int:
     if not text:
         return 0
     # With decimal numbers, which few have to be read for.
-    from kanister_py.core.objects.quantities import InvalidQuantity, parse_size
+    from kanister_py.core.kube.quantities import InvalidQuantity, parse_size
 
     try:
         return parse_size(text)

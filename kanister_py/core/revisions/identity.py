@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
 
-from kanister_py.core.objects.digests import sha256
-from kanister_py.core.objects.names import MAX_LABEL, MAX_SUBDOMAIN
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.names import MAX_LABEL, MAX_SUBDOMAIN
 
 COMPOSITION_NAME_LABEL: Final = "crossplane.io/composition-name"
 COMPOSITION_HASH_LABEL: Final = "crossplane.io/composition-hash"

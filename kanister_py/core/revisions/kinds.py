@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.resources import GroupVersionResource
 
 API_EXTENSIONS: Final = "apiextensions.crossplane.io"
 PACKAGES: Final = "pkg.crossplane.io"

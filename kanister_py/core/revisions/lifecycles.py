@@ -13,10 +13,10 @@ from functools import lru_cache
 from typing import Final
 
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.registry.entries import FunctionRevision, Origin, Source
 from kanister_py.core.versions.catalogue import Lifecycle
 from kanister_py.core.versions.deprecation import Listing, Read, wrong_listings
+from kanister_py.core.yaml.documents import parse_document
 
 LIFECYCLE: Final = "kanister-py.io/lifecycle"
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import Unusable, UsageError
-from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.reading import mapping_of
 from kanister_py.core.revisions.lifecycles import LIFECYCLE
 from kanister_py.core.versions.semver import Version, parse_range, version_or_none
-from kanister_py.patterns import pattern_of
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import parse_documents
+from kanister_py.core.yaml.reading import mapping_of
 
 
 class InvalidPackageReference(Unusable, reason="InvalidPackageReference"):
@@ -40,9 +39,9 @@ RECORD: Final = ("kanister-py.io/v1alpha1", "FunctionVersions")
 COMPOSITION: Final = "composition"
 DEFAULT_CAPABILITIES: Final = (COMPOSITION,)
 
-_PATH: Final = pattern_of(r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*")
-_TAG: Final = pattern_of(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
-_DIGEST: Final = pattern_of(r"sha256:[0-9a-f]{64}")
+_PATH: Final = re.compile(r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*(/[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*)*")
+_TAG: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}")
+_DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 
 
 class PackageReference(NamedTuple):

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.selectors import InvalidSelector, LabelSelector, label_selector_of
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.selectors import InvalidSelector, LabelSelector, label_selector_of
 
 Labels = Mapping[str, str]
 Selector = Mapping[str, Any]

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kanister_py.core.objects.merge_rules import NO_RULE, merge_rules_of
-from kanister_py.core.objects.parts import (
+from kanister_py.core.kube.merge_rules import NO_RULE, merge_rules_of
+from kanister_py.core.kube.parts import (
     condition_of,
     controller_reference,
     labels_of,
     name_of,
     spec_of,
 )
-from kanister_py.core.objects.patches import strategic_patched
-from kanister_py.core.objects.reading import mapping_of
+from kanister_py.core.kube.patches import strategic_patched
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
+from kanister_py.core.yaml.reading import mapping_of
 
 GRPC_PORT: Final = 9443
 METRICS_PORT: Final = 8080

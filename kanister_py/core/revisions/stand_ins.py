@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Final, NamedTuple
 
 from kanister_py.core.errors import FunctionVersionRemoved, UsageError
 from kanister_py.core.notices import Notice, Severity
@@ -17,7 +17,6 @@ from kanister_py.core.registry.choose import Asked, Choice, choose_version
 from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind, Registry
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import Range, parse_request, version_or_none
-from kanister_py.values import NamedTuple
 
 OWNER: Final = "crossplane-contrib"
 OURS: Final = "kanister-py"

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date, datetime, timedelta, tzinfo
 from itertools import takewhile
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.overview import RunRow
-from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.kube.parts import spec_of
 from kanister_py.core.schedules.decisions import next_starts
 from kanister_py.core.schedules.model import parse_schedule
 from kanister_py.core.schedules.status import situation_of
 from kanister_py.core.schedules.times import zone_of
-from kanister_py.values import NamedTuple
 
 _WEEKS_BEFORE: Final = 4
 _WEEKS_AFTER: Final = 4

@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from kanister_py.core.schedules.model import ConcurrencyPolicy, Schedule
 from kanister_py.core.schedules.times import free_at, jitter_of, last_until
-from kanister_py.values import NamedTuple
 
 _MOST_REMEMBERED: Final = 10
 _NEXT_TIMES: Final = 3

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.actionsets.stored_status import (
@@ -18,12 +18,11 @@ from kanister_py.core.actionsets.stored_status import (
     read_status_data,
 )
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.documents import Document
-from kanister_py.core.objects.parts import metadata_of, namespace_of, spec_of
-from kanister_py.core.objects.reading import Reader, mapping_of
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.parts import metadata_of, namespace_of, spec_of
 from kanister_py.core.schedules.runs import TIME_ANNOTATION
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import Document
+from kanister_py.core.yaml.reading import Reader, mapping_of
 
 API_VERSION: Final = "kanister-py.io/v1alpha1"
 KIND: Final = "Export"

@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from datetime import UTC, timedelta, tzinfo
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import InvalidDocument, Problem
-from kanister_py.core.objects.documents import Document, Path
-from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
-from kanister_py.core.objects.names import MAX_LABEL
-from kanister_py.core.objects.reading import Reader, UnknownKey
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
+from kanister_py.core.kube.names import MAX_LABEL
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.core.schedules.retention import COUNTS, Keep, parse_within
 from kanister_py.core.schedules.times import (
     Cron,
@@ -25,7 +23,8 @@ from kanister_py.core.schedules.times import (
     parse_timetable,
     zone_of,
 )
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import Document, Path
+from kanister_py.core.yaml.reading import Reader, UnknownKey
 
 SCHEDULES: Final = GroupVersionResource("kanister-py.io", "v1alpha1", "schedules")
 KIND: Final = "Schedule"

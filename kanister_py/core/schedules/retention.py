@@ -11,9 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any, Final
-
-from kanister_py.values import NamedTuple
+from typing import Any, Final, NamedTuple
 
 _WITHIN: Final = re.compile(r"(?:(\d{1,5})w)?(?:(\d{1,6})d)?(?:(\d{1,7})h)?")
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from sys import intern
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.creation import API_VERSION, PARENT, SCHEDULE_LABEL
 from kanister_py.core.actionsets.status import LONG_AGO, parse_time, text_of_time
 from kanister_py.core.actionsets.stored_status import ended_at, holds_artifacts, read_status_data
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.names import MAX_LABEL, short_hash
-from kanister_py.core.objects.parts import annotations_of, labels_of, metadata_of, spec_of
-from kanister_py.core.objects.reading import mapping_of, maps_in
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.names import MAX_LABEL, short_hash
+from kanister_py.core.kube.parts import annotations_of, labels_of, metadata_of, spec_of
 from kanister_py.core.schedules.model import HistoryLimits
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.reading import mapping_of, maps_in
 
 RETENTION_LABEL: Final = "kanister-py.io/retention-of"
 """Names, on an ActionSet that deletes a backup of a schedule, that schedule."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.actionsets.status import parse_time, text_of_time
-from kanister_py.core.objects.parts import (
+from kanister_py.core.kube.parts import (
     condition_of,
     conditions_of,
     is_true,
@@ -18,7 +18,6 @@ from kanister_py.core.schedules.decisions import Act, Decision, Memory, Situatio
 from kanister_py.core.schedules.deletions import Plan
 from kanister_py.core.schedules.model import Schedule
 from kanister_py.core.schedules.runs import Run, backups_among
-from kanister_py.values import NamedTuple
 
 
 def created_at(obj: Mapping[str, Any], now: datetime) -> datetime:

@@ -11,13 +11,12 @@ import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.durations import InvalidDuration, parse_duration
+from kanister_py.core.kube.durations import InvalidDuration, parse_duration
 from kanister_py.gotemplate.durations import SECOND
-from kanister_py.values import NamedTuple
 
 
 class InvalidTimetable(UsageError, reason="InvalidTimetable"):

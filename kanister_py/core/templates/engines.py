@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from typing import NamedTuple
 
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.errors import TemplateParseError
 from kanister_py.core.templates.param_types import ROOT_NAMES
 from kanister_py.gotemplate.functions import FunctionTable
 from kanister_py.gotemplate.template import compile_template
-from kanister_py.patterns import pattern_of
-from kanister_py.values import NamedTuple
 
 
 class UnknownTemplateEngine(UsageError, reason="UnknownTemplateEngine"):
@@ -107,16 +106,16 @@ def blueprint_functions() -> FunctionTable:
     return BLUEPRINT_FUNCTIONS
 
 
-_EXPRESSION = pattern_of(r"\{\{(?!-?\s*/\*)(.*?)\}\}", re.DOTALL)
-_QUOTED = pattern_of(r'"(?:\\.|[^"\\\n])*"|`[^`]*`|\'(?:\\.|[^\'\\\n])*\'')
+_EXPRESSION = re.compile(r"\{\{(?!-?\s*/\*)(.*?)\}\}", re.DOTALL)
+_QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"|`[^`]*`|\'(?:\\.|[^\'\\\n])*\'')
 # A field of the dot follows nothing it could be the field of.
-_READING = pattern_of(r"(?<![\w.)\]}$\"])\.[^\W\d]\w*|\$[^\W\d]\w*")
+_READING = re.compile(r"(?<![\w.)\]}$\"])\.[^\W\d]\w*|\$[^\W\d]\w*")
 
 
-_GO_WORD = pattern_of(r"\{\{-?\s*(?:if|else|end|range|with|define|template|block)\b")
+_GO_WORD = re.compile(r"\{\{-?\s*(?:if|else|end|range|with|define|template|block)\b")
 # Statements, comments, filters with arguments, and what stands at the top of the tree,
 # read without a dot.
-_JINJA_MARK = pattern_of(
+_JINJA_MARK = re.compile(
     r"\{%|\{#|\{\{[^}]*(?:\|\s*\w+\(|(?<![\w.$\"'])(?:" + "|".join(sorted(ROOT_NAMES)) + r")[.\[])"
 )
 

@@ -10,19 +10,18 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import UsageError, did_you_mean
-from kanister_py.core.objects.documents import nearest
-from kanister_py.core.objects.locations import InvalidProfile
-from kanister_py.core.objects.parts import (
+from kanister_py.core.kube.locations import InvalidProfile
+from kanister_py.core.kube.parts import (
     annotations_of,
     namespace_of,
     owners_of,
     spec_of,
     status_of,
 )
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENT_CONFIGS,
     DEPLOYMENTS,
@@ -34,7 +33,7 @@ from kanister_py.core.objects.resources import (
     STATEFUL_SETS,
     GroupVersionResource,
 )
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import nearest
 
 
 class InvalidObjectReference(UsageError, reason="InvalidObjectReference"):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
-from kanister_py.core.objects.parts import metadata_of
+from kanister_py.core.kube.parts import metadata_of
 from kanister_py.gotemplate.functions import Function, go_function
 from kanister_py.gotemplate.layouts import format_time
 from kanister_py.gotemplate.times import TIME, UTC, ZERO_TIME, Time, from_datetime

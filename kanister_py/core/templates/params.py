@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.templates.facts import (
     ActionFacts,
     KubeObject,

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.documents import Path, text_of_path
 from kanister_py.core.templates.engines import Engine, blueprint_functions, is_template
 from kanister_py.core.templates.errors import TemplateError, TemplateParseError
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.wording import explain, explain_unreadable
+from kanister_py.core.yaml.documents import Path, text_of_path
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.gotemplate.errors import KeyMissing
 from kanister_py.gotemplate.limits import DEFAULT, Budget, Limits
 from kanister_py.gotemplate.template import compile_template
-from kanister_py.values import NamedTuple
 
 ORIGINAL: Final = "; in Kanister's words: "
 """Stands in a message before what Kanister would say; where there is room, a new line."""

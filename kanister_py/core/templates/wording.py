@@ -6,16 +6,16 @@ can do about it. Both are shown.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from kanister_py.core.errors import did_you_mean
-from kanister_py.core.objects.documents import nearest
 from kanister_py.core.templates.engines import Engine, blueprint_functions, fault_in
 from kanister_py.core.templates.errors import TemplateError, TemplateExecError, TemplateParseError
 from kanister_py.core.templates.param_types import ROOT_NAMES, TEMPLATE_PARAMS
+from kanister_py.core.yaml.documents import nearest
 from kanister_py.gotemplate.types import Kind
-from kanister_py.patterns import pattern_of
 
 _MOST_SHOWN: Final = 12
 _MOST_COMPARED: Final = 1000
@@ -166,8 +166,8 @@ def explain_syntax(error: TemplateError) -> str:
 
 _NEAR: Final = 0.75
 """From which likeness on a name is more likely a misspelt function than a text."""
-_OF_GO: Final = pattern_of(r"^template: \w+:\d+: ")
-_UNDEFINED: Final = pattern_of(r'function "(.*)" not defined')
+_OF_GO: Final = re.compile(r"^template: \w+:\d+: ")
+_UNDEFINED: Final = re.compile(r'function "(.*)" not defined')
 _HINTS: Final = (
     (
         "bad character U+002D '-'",

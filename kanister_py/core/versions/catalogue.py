@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import date
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.versions.deprecation import STABLE_ANNOTATION, Listing, Read, Release
 from kanister_py.core.versions.semver import Version, parse_version
-from kanister_py.values import NamedTuple
 
 TRAP_ANNOTATION: Final = "kanister-py.io/trap"
 """What lint notes of a version that is as the original, where that is a trap."""

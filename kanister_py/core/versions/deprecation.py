@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.versions.semver import DEFAULT_VERSION, Version
-from kanister_py.values import NamedTuple
 
 STABLE_ANNOTATION: Final = "kanister-py.io/stable"
 _NOTHING: Mapping[str, str] = MappingProxyType({})

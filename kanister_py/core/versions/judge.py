@@ -15,9 +15,9 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails, PydanticCustomError, core_schema
 
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem, did_you_mean
-from kanister_py.core.objects.documents import Document, Path, nearest, shown
 from kanister_py.core.versions.catalogue import Lifecycle
 from kanister_py.core.versions.semver import parse_request, parse_version
+from kanister_py.core.yaml.documents import Document, Path, nearest, shown
 
 # What each part may say
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 from kanister_py.core.errors import InvalidVersion
-from kanister_py.patterns import pattern_of
-from kanister_py.values import NamedTuple
 
 
 class InvalidRange(InvalidVersion):
@@ -77,8 +76,8 @@ def _compared(one: Version, other: object) -> int:
     return SemVer(*one[:3], one[3] or None).compare(SemVer(*other[:3], other[3] or None))
 
 
-_PLAIN = pattern_of(r"v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)\Z", re.ASCII)
-_PARTIAL = pattern_of(r"v?(\d{1,9})(?:\.(\d{1,9}))?\Z")
+_PLAIN = re.compile(r"v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)\Z", re.ASCII)
+_PARTIAL = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?\Z")
 _MOST_CHARACTERS = 128
 
 
@@ -175,14 +174,14 @@ class Range:
         return self.text
 
 
-_COMPARATOR = pattern_of(
+_COMPARATOR = re.compile(
     r"\s*(?P<operator>>=|<=|!=|=|>|<|~|\^)?\s*"
     r"(?P<version>v?(?P<major>0|[1-9]\d*)(?:\.(?P<minor>0|[1-9]\d*)"
     r"(?:\.(?P<patch>0|[1-9]\d*)(?P<rest>[-+][0-9A-Za-z.+-]*)?)?)?)(?=[\s,]|\Z)",
     re.ASCII,
 )
-_SEPARATOR = pattern_of(r"\s*,\s*|\s+")
-_RANGE_MARK = pattern_of(r"[<>=!~^,| ]")
+_SEPARATOR = re.compile(r"\s*,\s*|\s+")
+_RANGE_MARK = re.compile(r"[<>=!~^,| ]")
 
 
 def is_range(text: str) -> bool:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import Cause, NoMatch
-from kanister_py.core.objects import names
-from kanister_py.core.objects.merge_rules import (
+from kanister_py.core.kube import names
+from kanister_py.core.kube.merge_rules import (
     MergeRule,
     merge_rules_of,
     merge_rules_of_custom,
 )
-from kanister_py.core.objects.parts import spec_of
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.parts import spec_of
+from kanister_py.core.kube.resources import (
     BUILTIN_KINDS,
     WELL_KNOWN_CUSTOM_KINDS,
     GroupVersionResource,
@@ -23,7 +23,6 @@ from kanister_py.core.objects.resources import (
     guess_plural,
 )
 from kanister_py.ports.cluster import KubeObject
-from kanister_py.values import NamedTuple
 
 # Kinds whose `generation` counts the changes of what is wanted of them.
 _COUNTED: Final = frozenset(
@@ -208,7 +207,7 @@ def complaints_about_definition(definition: KubeObject) -> list[Cause]:
             causes.append(Cause(path, "Required value: schemas are required", "FieldValueRequired"))
         elif _has_rules(schema):
             # Few kinds have rules, and CEL takes time to load.
-            from kanister_py.core.objects.crd_rules import unreadable_rules
+            from kanister_py.core.kube.crd_rules import unreadable_rules
 
             causes += unreadable_rules(schema, path)
     return causes

@@ -15,16 +15,16 @@ from kanister_py.core.errors import (
     NoMatch,
     NotFound,
 )
-from kanister_py.core.objects import admission
-from kanister_py.core.objects.managed_fields import Manager
-from kanister_py.core.objects.parts import metadata_of
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube import admission
+from kanister_py.core.kube.managed_fields import Manager
+from kanister_py.core.kube.parts import metadata_of
+from kanister_py.core.kube.resources import (
     NAMESPACES,
     PODS,
     GroupVersionResource,
     ResourceKind,
 )
-from kanister_py.core.objects.selectors import parse_label_selector, predicate_of
+from kanister_py.core.kube.selectors import parse_label_selector, predicate_of
 from kanister_py.embedded.cluster import saved_state
 from kanister_py.embedded.cluster.lists import (
     Pages,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.parts import namespace_of, owners_of, status_of
-from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
+from kanister_py.core.kube.parts import namespace_of, owners_of, status_of
+from kanister_py.core.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
 from kanister_py.embedded.cluster.catalogue import Catalogue, Known
 from kanister_py.embedded.cluster.store import Store, TableKey, place_of
 from kanister_py.ports.cluster import KubeObject, Propagation

@@ -9,8 +9,8 @@ from threading import Lock
 from typing import Final
 
 from kanister_py.core.errors import BadRequest, Cause, Expired, Invalid
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.selectors import (
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.selectors import (
     FieldSelector,
     parse_field_selector,
     parse_label_selector,

@@ -6,26 +6,25 @@ import random
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import timedelta
-from os import urandom
 from typing import Any, Final
+from uuid import uuid4
 
 from kanister_py.core.errors import AlreadyExists, BadRequest, Cause, Forbidden, Invalid, NotFound
-from kanister_py.core.objects import admission
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.crd_schemas import complaints, prune
-from kanister_py.core.objects.digests import uuid_of
-from kanister_py.core.objects.managed_fields import (
+from kanister_py.core.kube import admission
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.crd_schemas import complaints, prune
+from kanister_py.core.kube.managed_fields import (
     Manager,
     after_update,
     apply_fields,
     read_managed_fields,
     write_managed_fields,
 )
-from kanister_py.core.objects.names import generate_name
-from kanister_py.core.objects.openapi import set_defaults
-from kanister_py.core.objects.parts import status_of
-from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
-from kanister_py.core.objects.timestamps import timestamp
+from kanister_py.core.kube.names import generate_name
+from kanister_py.core.kube.openapi import set_defaults
+from kanister_py.core.kube.parts import status_of
+from kanister_py.core.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES
+from kanister_py.core.kube.timestamps import timestamp
 from kanister_py.embedded.cluster.catalogue import (
     Catalogue,
     Known,
@@ -73,7 +72,7 @@ class Objects:
         self.default_namespace = default_namespace
         self.runs_pods = False
         self._clock = clock
-        self._new_uid = new_uid or (lambda: uuid_of(urandom(16), 4))
+        self._new_uid = new_uid or (lambda: str(uuid4()))
         # Names need to differ, not to be secret.
         self._random = random.Random(seed)  # noqa: S311 # see above
         self._second = (0, "")
@@ -332,7 +331,7 @@ def _admit_custom(known: Known, new: KubeObject, before: KubeObject | None) -> N
     admission.refuse(new, known.kind, complaints(fresh, rest))
     if known.has_rules:
         # Few kinds have rules, and CEL takes time to load.
-        from kanister_py.core.objects.crd_rules import broken_rules
+        from kanister_py.core.kube.crd_rules import broken_rules
 
         admission.refuse(new, known.kind, broken_rules(new, before, schema))
 

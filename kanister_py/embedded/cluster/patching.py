@@ -13,16 +13,16 @@ from kanister_py.core.errors import (
     NotFound,
     UnsupportedMediaType,
 )
-from kanister_py.core.objects import admission
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.parts import spec_of, status_of
-from kanister_py.core.objects.patches import (
+from kanister_py.core.kube import admission
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.parts import spec_of, status_of
+from kanister_py.core.kube.patches import (
     InvalidPatch,
     json_patched,
     merge_patched,
     strategic_patched,
 )
-from kanister_py.core.objects.selectors import label_selector_of
+from kanister_py.core.kube.selectors import label_selector_of
 from kanister_py.embedded.cluster.catalogue import Known
 from kanister_py.ports.cluster import KubeObject, Patch, PatchType
 

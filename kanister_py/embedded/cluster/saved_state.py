@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kanister_py.core.errors import NotFound, UsageError
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.managed_fields import Manager
-from kanister_py.core.objects.resources import CUSTOM_RESOURCE_DEFINITIONS
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.managed_fields import Manager
+from kanister_py.core.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.embedded.cluster.lists import copy_out
 from kanister_py.embedded.cluster.objects import DEFAULT_MANAGER, Objects
 from kanister_py.embedded.cluster.store import place_of

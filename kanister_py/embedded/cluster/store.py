@@ -6,13 +6,13 @@ import itertools
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from threading import Condition
+from typing import NamedTuple
 
 from kanister_py.core.errors import Expired
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.selectors import Predicate
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.selectors import Predicate
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import EventType, KubeObject, Stream, WatchEvent
-from kanister_py.values import NamedTuple
 
 TableKey = tuple[str, str]
 """Group and plural: versions of one kind share their objects."""

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from kanister_py.core.errors import BadRequest
-from kanister_py.core.objects.parts import namespace_of
-from kanister_py.core.objects.timestamps import timestamp
+from kanister_py.core.kube.parts import namespace_of
+from kanister_py.core.kube.timestamps import timestamp
 from kanister_py.embedded.pods.environment import (
     NODE_IP,
     ContainerConfigError,

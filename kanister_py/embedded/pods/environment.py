@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from kanister_py.core.errors import TransientError
-from kanister_py.core.objects.parts import spec_of, status_of
-from kanister_py.patterns import pattern_of
+from kanister_py.core.kube.parts import spec_of, status_of
 from kanister_py.ports.pods import PodSources
 
 
@@ -23,9 +22,9 @@ NODE_IP: Final = "127.0.0.1"
 """The address of every Service, and of every pod that was not given one of its own."""
 
 _API_SERVER: Final = ("default", "kubernetes")
-_REFERENCE: Final = pattern_of(r"\$(?:\$|\(([^)]*)\))")
-_ENVIRONMENT_NAME: Final = pattern_of(r"^[-._a-zA-Z][-._a-zA-Z0-9]*$")
-_SUBSCRIPT: Final = pattern_of(r"^metadata\.(labels|annotations)\['([^']+)'\]$")
+_REFERENCE: Final = re.compile(r"\$(?:\$|\(([^)]*)\))")
+_ENVIRONMENT_NAME: Final = re.compile(r"^[-._a-zA-Z][-._a-zA-Z0-9]*$")
+_SUBSCRIPT: Final = re.compile(r"^metadata\.(labels|annotations)\['([^']+)'\]$")
 
 
 def address_of(pod: Mapping[str, Any]) -> str:

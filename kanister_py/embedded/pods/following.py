@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kanister_py.core.errors import ApiError, Expired
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, EventType, KubeObject, Watch
 

@@ -14,11 +14,10 @@ import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kanister_py.core.errors import UsageError
 from kanister_py.embedded.pods import message_of
-from kanister_py.values import NamedTuple
 
 
 class ProcessesUnavailable(UsageError, reason="ProcessesUnavailable"):

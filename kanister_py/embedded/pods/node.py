@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from kanister_py.core.errors import ApiError, BadRequest, Conflict, NotFound
-from kanister_py.core.objects.parts import status_of
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.parts import status_of
+from kanister_py.core.kube.resources import (
     CONFIG_MAPS,
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
@@ -18,7 +18,7 @@ from kanister_py.core.objects.resources import (
     SERVICES,
     GroupVersionResource,
 )
-from kanister_py.core.objects.timestamps import timestamp
+from kanister_py.core.kube.timestamps import timestamp
 from kanister_py.embedded.pods.following import Follower
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import (

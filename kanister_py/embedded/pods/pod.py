@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kanister_py.core.errors import BadRequest, KanisterError, UsageError
-from kanister_py.core.objects.parts import annotations_of
+from kanister_py.core.kube.parts import annotations_of
 from kanister_py.embedded.pods.container import Container, Shared
 from kanister_py.embedded.pods.node_setup import NodeSetup
 from kanister_py.embedded.pods.pod_status import PodReport

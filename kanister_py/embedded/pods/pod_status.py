@@ -6,7 +6,7 @@ import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kanister_py.core.objects.parts import status_of
+from kanister_py.core.kube.parts import status_of
 from kanister_py.embedded.pods.container import Container
 from kanister_py.embedded.pods.environment import NODE_IP, address_of
 from kanister_py.ports.pods import PodStatus

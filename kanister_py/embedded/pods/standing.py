@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from kanister_py.core.notices import Notice
-from kanister_py.core.objects.parts import status_of
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.parts import status_of
+from kanister_py.core.kube.resources import (
     DEPLOYMENTS,
     PODS,
     REPLICA_SETS,
     STATEFUL_SETS,
     GroupVersionResource,
 )
+from kanister_py.core.notices import Notice
 from kanister_py.embedded.pods.node import ProcessNode
 from kanister_py.embedded.pods.runner import ProcessPodRunner
 from kanister_py.embedded.pods.workloads import Workloads

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import TransientError, UsageError
 from kanister_py.embedded.pods.environment import (
@@ -12,9 +13,7 @@ from kanister_py.embedded.pods.environment import (
     field_of,
 )
 from kanister_py.embedded.pods.launcher import Mount
-from kanister_py.patterns import pattern_of
 from kanister_py.ports.pods import PodSources
-from kanister_py.values import NamedTuple
 
 
 class VolumeUnavailable(TransientError, reason="FailedMount"):
@@ -23,7 +22,7 @@ class VolumeUnavailable(TransientError, reason="FailedMount"):
 
 _DEFAULT_MODE: Final = 0o644
 _DEFAULT_TOKEN_SECONDS: Final = 3600
-_UNSAFE: Final = pattern_of(r"[^A-Za-z0-9._-]")
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]")
 
 
 class Volume(NamedTuple):

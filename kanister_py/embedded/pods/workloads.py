@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from kanister_py.core.errors import AlreadyExists, ApiError, NotFound
-from kanister_py.core.objects.parts import (
+from kanister_py.core.kube.parts import (
     annotations_of,
     controller_of,
     controller_reference,
@@ -22,7 +22,7 @@ from kanister_py.core.objects.parts import (
     spec_of,
     status_of,
 )
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.resources import (
     DEPLOYMENTS,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from os import urandom
 from pathlib import Path
 from random import SystemRandom
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+from pydantic.alias_generators import to_camel
 
 from kanister_py.core.actionsets.course import Course, course_of, first_status
 from kanister_py.core.actionsets.model import ActionSpec, parse_actionset
@@ -22,11 +24,9 @@ from kanister_py.core.blueprints.model import (
     why_without_actions,
 )
 from kanister_py.core.errors import UsageError, did_you_mean
-from kanister_py.core.objects.digests import uuid_of
-from kanister_py.core.objects.documents import nearest, parse_document, parse_documents
-from kanister_py.core.objects.names import generate_name
-from kanister_py.core.objects.parts import metadata_of
-from kanister_py.values import NamedTuple, camel_case
+from kanister_py.core.kube.names import generate_name
+from kanister_py.core.kube.parts import metadata_of
+from kanister_py.core.yaml.documents import nearest, parse_document, parse_documents
 
 
 class Header(NamedTuple):
@@ -74,7 +74,7 @@ def located_blueprint(
 _MORE: Final = [
     each for each in ActionSpec._fields if each not in ("name", "blueprint", "object", "options")
 ]
-_FIELDS: Final = frozenset(map(camel_case, _MORE))
+_FIELDS: Final = frozenset(map(to_camel, _MORE))
 
 
 def stated_action(
@@ -87,7 +87,7 @@ def stated_action(
 ) -> tuple[LocatedBlueprint, dict[str, Any]]:
     """Write what an ActionSet would say of an action; without a target, its namespace is it."""
     for key in more:
-        if camel_case(key) not in _FIELDS:
+        if to_camel(key) not in _FIELDS:
             meant = did_you_mean(nearest(key, [*_MORE, "options"]))
             raise UsageError(f"Nothing of an ActionSet's action is called {key}{meant}")
     located = located_blueprint(blueprint)
@@ -98,7 +98,7 @@ def stated_action(
     else:
         reference = dict(target)
     return located, {
-        **{camel_case(key): value for key, value in more.items()},
+        **{to_camel(key): value for key, value in more.items()},
         "name": action,
         "blueprint": located.blueprint.name,
         "object": reference,
@@ -129,7 +129,7 @@ def header_of_actionset(
     stated = {key: each for key, each in metadata_of(actionset).items() if each}
     base = str(stated.get("generateName") or "actionset-")
     name = name or stated.get("name") or new_name(base.rstrip("-"))
-    metadata = {"uid": uuid_of(urandom(16), 4), "namespace": namespace, **stated, "name": name}
+    metadata = {"uid": str(uuid4()), "namespace": namespace, **stated, "name": name}
     _refuse_idle(name, actionset)
     return Header({**actionset, "metadata": metadata}, blueprints)
 
@@ -157,7 +157,7 @@ def header_for_retry(
         from kanister_py.core.actionsets.creation import nothing_to_retry, why_not_retried
 
         raise nothing_to_retry(header.name, from_phase, why_not_retried(status, from_phase))
-    metadata = {**header.actionset["metadata"], "name": name, "uid": uuid_of(urandom(16), 4)}
+    metadata = {**header.actionset["metadata"], "name": name, "uid": str(uuid4())}
     return header._replace(
         actionset={**header.actionset, "metadata": metadata}, status=began.as_dict()
     )

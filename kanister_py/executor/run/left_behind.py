@@ -9,9 +9,9 @@ from typing import Any, Final
 from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.status import Place, Status
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.names import run_key
-from kanister_py.core.objects.parts import labels_of, status_of
-from kanister_py.core.objects.resources import PODS
+from kanister_py.core.kube.names import run_key
+from kanister_py.core.kube.parts import labels_of, status_of
+from kanister_py.core.kube.resources import PODS
 from kanister_py.executor.phase_context import ATTEMPT_LABEL, RUN_LABEL
 from kanister_py.executor.run.header import Header, replayed
 from kanister_py.ports.cluster import Cluster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Condition
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.actionsets.course import Course, first_status
 from kanister_py.core.actionsets.outcomes import Abandoned, CancelAsked, Outcome, Resumed, Suspended
@@ -20,7 +20,6 @@ from kanister_py.executor.run_phase import phase_error_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.journal import Journal
 from kanister_py.ports.tracing import begin_span, trace_id_of
-from kanister_py.values import NamedTuple
 
 
 class AtWork(NamedTuple):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from kanister_py.executor.run.memory import Onlooker

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from posixpath import normpath
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.errors import NotFound, ObjectNotFetched, UsageError
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from kanister_py.ports.function import PhaseContext
-from kanister_py.values import NamedTuple
 
 
 def access_to_claim(args: Mapping[str, Any], name: str) -> Access:

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from kanister_py.core.actionsets.outputs import LogLines, LogTail
 from kanister_py.core.errors import CommandFailed, StreamLost, UsageError
-from kanister_py.core.objects.access import Access
+from kanister_py.core.kube.access import Access
 from kanister_py.functions.blueprint.running_pod import TimeLimit
 from kanister_py.ports.cluster import Channel, ExecSession
 from kanister_py.ports.function import Func, OnRestart, PhaseContext

@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Final, TypeAlias
 
 from kanister_py.core.errors import ApiError, UsageError, WaitTimedOut
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.documents import Path
-from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
-from kanister_py.core.objects.jsonpath import InvalidJSONPath
-from kanister_py.core.objects.weak import ArgProblem, InvalidArgs
+from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
+from kanister_py.core.kube.jsonpath import InvalidJSONPath
 from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import RenderFailed
+from kanister_py.core.yaml.documents import Path
+from kanister_py.core.yaml.weak import ArgProblem, InvalidArgs
 from kanister_py.functions.blueprint.references import ObjectReference, access_to, check_scope
 from kanister_py.gotemplate.functions import FunctionTable, GoError, go_function
 from kanister_py.gotemplate.types import Kind

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, NamedTuple, Self
 
 from kanister_py.core.actionsets.outputs import LogTail
 from kanister_py.core.actionsets.status import Moved, total_of
 from kanister_py.core.errors import ApiError, CommandFailed, NotFound, StreamLost, UsageError
-from kanister_py.core.objects.locations import StoreKind
-from kanister_py.core.objects.quantities import in_units
-from kanister_py.core.objects.resources import PODS
+from kanister_py.core.kube.locations import StoreKind
+from kanister_py.core.kube.quantities import in_units
+from kanister_py.core.kube.resources import PODS
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.claims import spec_with_claims
 from kanister_py.functions.blueprint.commands import Target, command_lost
@@ -41,7 +41,6 @@ from kanister_py.functions.blueprint.restic import (
 from kanister_py.ports.arguments import Args, Field, model_validator
 from kanister_py.ports.cluster import Channel
 from kanister_py.ports.function import PhaseContext
-from kanister_py.values import NamedTuple
 
 HELPER_PREFIX: Final = "kanister-restic-"
 # Reads the environment up to an empty line, and becomes restic. Not every API server can

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 from kanister_py.core.errors import (
     AlreadyExists,
@@ -15,13 +15,13 @@ from kanister_py.core.errors import (
     NotFound,
     TransientApiError,
 )
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.durations import InvalidDuration, parse_duration
-from kanister_py.core.objects.merge_rules import pod_spec_rules
-from kanister_py.core.objects.parts import labels_of
-from kanister_py.core.objects.patches import InvalidPatch, strategic_patched
-from kanister_py.core.objects.pod_shapes import misshapen_in, unreadable_in
-from kanister_py.core.objects.resources import PODS
+from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.durations import InvalidDuration, parse_duration
+from kanister_py.core.kube.merge_rules import pod_spec_rules
+from kanister_py.core.kube.parts import labels_of
+from kanister_py.core.kube.patches import InvalidPatch, strategic_patched
+from kanister_py.core.kube.pod_shapes import misshapen_in, unreadable_in
+from kanister_py.core.kube.resources import PODS
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.references import RUN_LABEL
 from kanister_py.functions.blueprint.running_pod import MAIN_CONTAINER, RunningPod
@@ -29,7 +29,6 @@ from kanister_py.ports.arguments import AfterValidator, Args, Field
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, PhaseContext, interrupted
 from kanister_py.ports.tracing import VARIABLE, traceparent
-from kanister_py.values import NamedTuple
 
 JOB_PREFIX: Final = "kanister-job-"
 CREATED_BY: Final = {"createdBy": "kanister"}

@@ -6,12 +6,12 @@ from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import yaml
 
 from kanister_py.core.errors import TransientError, UsageError
-from kanister_py.core.objects.locations import (
+from kanister_py.core.kube.locations import (
     Credential,
     InvalidProfile,
     Location,
@@ -21,7 +21,6 @@ from kanister_py.core.objects.locations import (
 from kanister_py.core.templates.params import Params
 from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.function import PhaseContext
-from kanister_py.values import NamedTuple
 
 AURORA_ENGINES: Final = ("aurora", "aurora-mysql", "aurora-postgresql")
 _TRANSIENT: Final = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "InternalFailure",

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from kanister_py.core.errors import AlreadyExists, NotFound
-from kanister_py.core.objects.resources import SECRETS
+from kanister_py.core.kube.resources import SECRETS
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.pods import JOB_PREFIX, Job, PodArgs, pod_of, running, spec_of
 from kanister_py.functions.blueprint.repositories import store_of

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from kanister_py.core.errors import ApiError, NotFound
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.parts import labels_of
-from kanister_py.core.objects.resources import GroupVersionResource, group_version_of, guess_plural
+from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.parts import labels_of
+from kanister_py.core.kube.resources import GroupVersionResource, group_version_of, guess_plural
 from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import PhaseContext

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from posixpath import join
-from typing import Any, ClassVar, Final, Self, TypeVar
+from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
 from kanister_py.core.errors import (
     ApiError,
@@ -17,8 +17,8 @@ from kanister_py.core.errors import (
     TransientError,
     UsageError,
 )
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.locations import InvalidProfile, Location, StoreKind, read_location
+from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.locations import InvalidProfile, Location, StoreKind, read_location
 from kanister_py.core.templates.facts import Workload
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.claims import access_to_claim, spec_with_claims
@@ -43,7 +43,6 @@ from kanister_py.functions.blueprint.restic import (
 from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.cluster import Channel
 from kanister_py.ports.function import PhaseContext, interrupted
-from kanister_py.values import NamedTuple
 
 IDLE_COMMAND: Final = ("sh", "-c", "tail -f /dev/null")
 DEFAULT_KEY: Final = "9f735e0df9a1ddc702bf0a1a7b83033f9f7153a00c29de82cedadc9957289b05"

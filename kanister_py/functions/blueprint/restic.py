@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.locations import Location, StoreKind
-from kanister_py.values import NamedTuple
+from kanister_py.core.kube.locations import Location, StoreKind
 
 GOOGLE_CREDENTIALS_FILE: Final = "/tmp/creds.txt"  # noqa: S108 - the originals' place, in the pod
 WRONG_PASSWORD: Final = "wrong password"  # noqa: S105 - what restic says, no password

@@ -20,9 +20,9 @@ from kanister_py.core.errors import (
     UsageError,
     WaitTimedOut,
 )
-from kanister_py.core.objects.durations import parse_seconds
-from kanister_py.core.objects.parts import condition_of, spec_of, status_of
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.durations import parse_seconds
+from kanister_py.core.kube.parts import condition_of, spec_of, status_of
+from kanister_py.core.kube.resources import (
     NODES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,

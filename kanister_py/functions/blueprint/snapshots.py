@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from kanister_py.core.errors import AlreadyExists, UsageError
-from kanister_py.core.objects.names import SUFFIX_ALPHABET
-from kanister_py.core.objects.parts import status_of
-from kanister_py.core.objects.quantities import format_quantity, parse_quantity
-from kanister_py.core.objects.resources import VOLUME_SNAPSHOTS, GroupVersionResource
+from kanister_py.core.kube.names import SUFFIX_ALPHABET
+from kanister_py.core.kube.parts import status_of
+from kanister_py.core.kube.quantities import format_quantity, parse_quantity
+from kanister_py.core.kube.resources import VOLUME_SNAPSHOTS, GroupVersionResource
 from kanister_py.functions.blueprint.references import failing_as, is_made_by
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import PhaseContext

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.parts import annotations_of, owners_of, spec_of, status_of
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.parts import annotations_of, owners_of, spec_of, status_of
+from kanister_py.core.kube.resources import (
     DEPLOYMENT_CONFIGS,
     DEPLOYMENTS,
     PODS,
@@ -20,7 +20,6 @@ from kanister_py.core.objects.resources import (
 )
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.ports.cluster import Cluster, KubeObject
-from kanister_py.values import NamedTuple
 
 ORIGINAL_REPLICAS: Final = "kanister-py.io/original-replicas"
 """The annotation in which a workload remembers what it had before it was scaled."""

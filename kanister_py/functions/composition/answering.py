@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from kanister_py.core.compositions.messages import nanoseconds_text
-from kanister_py.core.objects.durations import InvalidDuration, parse_duration
+from kanister_py.core.kube.durations import InvalidDuration, parse_duration
 from kanister_py.functions.composition.fields import (
     Fields,
     NotShaped,

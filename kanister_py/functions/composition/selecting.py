@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
+from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
 from kanister_py.functions.composition.answering import GO_TYPES, Data, Refused
 from kanister_py.functions.composition.fields import REQUIRED, TEXT, WHOLE, Field
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 from threading import Lock
 from time import perf_counter
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote
 
 from starlette.concurrency import run_in_threadpool
@@ -54,7 +54,6 @@ from kanister_py.ports.overview import (
     OtherPages,
     Overview,
 )
-from kanister_py.values import NamedTuple
 
 _LOG: Final = logging.getLogger(__name__)
 

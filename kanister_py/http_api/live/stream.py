@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.visible import visible
+from kanister_py.core.kube.visible import visible
 from kanister_py.http_api.answers import encoded_headers
 from kanister_py.http_api.live.session import header_of
 from kanister_py.http_api.phase_lines import number_in

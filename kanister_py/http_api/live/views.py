@@ -23,8 +23,8 @@ from kanister_py.core.actionsets.overview import (
 from kanister_py.core.actionsets.status import FINAL, parse_time
 from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.durations import exact_seconds
-from kanister_py.core.objects.parts import (
+from kanister_py.core.kube.durations import exact_seconds
+from kanister_py.core.kube.parts import (
     conditions_of,
     metadata_of,
     name_of,
@@ -32,10 +32,10 @@ from kanister_py.core.objects.parts import (
     spec_of,
     status_of,
 )
-from kanister_py.core.objects.reading import mapping_of
-from kanister_py.core.objects.visible import visible
+from kanister_py.core.kube.visible import visible
 from kanister_py.core.schedules.calendar import Day, calendar_of, planned_starts
 from kanister_py.core.schedules.status import trouble_of
+from kanister_py.core.yaml.reading import mapping_of
 from kanister_py.http_api import page as page_package
 from kanister_py.http_api.page import security_headers
 from kanister_py.ports.overview import CompositeKind, Runs

@@ -8,10 +8,10 @@ from datetime import date
 from itertools import groupby
 from typing import Any
 
-from kanister_py.core.objects.documents import dump_yaml
 from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind, Source
 from kanister_py.core.versions.deprecation import Release, Support, support_of
 from kanister_py.core.versions.semver import Version
+from kanister_py.core.yaml.documents import dump_yaml
 from kanister_py.http_api.discovery import Publication
 
 _MOST_RELEASES_OF_A_TRACK = 12

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.objects.documents import parse_document
-from kanister_py.core.objects.locations import Location
+from kanister_py.core.kube.locations import Location
+from kanister_py.core.yaml.documents import parse_document
 from kanister_py.runs import RunSettings, run_actionset
 from kanister_py.wiring import object_stores
 from tests.blueprints.rds.test_rds import (

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 import urllib3
 
-from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.runs import RunSettings, run_actionset
 from kanister_py.wiring import object_stores
 from tests.blueprints.servers import PASSWORD, Server

@@ -21,7 +21,7 @@ from kanister_py.controller.controller import Controller
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.actionsets.failure_notices import NOTIFY
 from kanister_py.core.errors import TransientError
-from kanister_py.core.objects.resources import BLUEPRINTS, EVENTS
+from kanister_py.core.kube.resources import BLUEPRINTS, EVENTS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import PATIENCE_SECONDS, World, actionset, blueprint, phase
 from tests.controller.part_tools import part_tools

@@ -15,7 +15,7 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.machine.lease import LeaseTerms
-from kanister_py.core.objects.resources import ACTION_SETS, CONFIG_MAPS
+from kanister_py.core.kube.resources import ACTION_SETS, CONFIG_MAPS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import (
     PATIENCE_SECONDS,

@@ -18,7 +18,7 @@ from kanister_py.core.actionsets.stored_status import (
     status_as_dict,
 )
 from kanister_py.core.errors import JournalUnwritable
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import actionset, definitions
 from tests.fake_clock import FakeClock

@@ -13,7 +13,7 @@ from kanister_py.controller.actionsets.projection import CONCURRENCY_KEY
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.core.actionsets.creation import RETRY_OF
 from kanister_py.core.errors import TransientError
-from kanister_py.core.objects.resources import ACTION_SETS, BLUEPRINTS, CONFIG_MAPS, PODS, SECRETS
+from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS, CONFIG_MAPS, PODS, SECRETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import (
     PATIENCE_SECONDS,

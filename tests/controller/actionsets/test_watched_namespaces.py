@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Event
 from typing import Any
 
-from kanister_py.core.objects.resources import NAMESPACES
+from kanister_py.core.kube.resources import NAMESPACES
 from tests.controller.conftest import World, actionset, blueprint, phase
 
 

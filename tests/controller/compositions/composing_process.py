@@ -18,7 +18,7 @@ from kanister_py.controller.controller import Controller, ControllerSettings
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.parts import conditions_of
+from kanister_py.core.kube.parts import conditions_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run.actions import FunctionSource

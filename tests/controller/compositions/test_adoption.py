@@ -9,8 +9,8 @@ import pytest
 
 from kanister_py.controller.compositions.children import ADOPT, ADOPTED
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.parts import annotations_of, labels_of, owners_of
-from kanister_py.core.objects.resources import CONFIG_MAPS
+from kanister_py.core.kube.parts import annotations_of, labels_of, owners_of
+from kanister_py.core.kube.resources import CONFIG_MAPS
 from kanister_py.ports.cluster import KubeObject
 from tests.controller.compositions.test_kinds import (
     BUCKETS,

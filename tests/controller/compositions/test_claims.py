@@ -15,8 +15,8 @@ from kanister_py.controller.machine.events import Subject
 from kanister_py.core.compositions.definitions import claim_crd_of, crd_of
 from kanister_py.core.compositions.naming import COMPOSITE_MANAGER
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.resources import CONFIG_MAPS, SECRETS, GroupVersionResource
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.resources import CONFIG_MAPS, SECRETS, GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
 from kanister_py.core.revisions.policy import XrdRules
 from kanister_py.embedded.cluster.cluster import MemoryCluster

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kanister_py.controller.functions.settings import CompositionSettings
-from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
 from kanister_py.ports.cluster import Cluster, KubeObject
 from tests.controller.compositions.test_claims import (

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from kanister_py.controller.functions.settings import CompositionSettings
-from kanister_py.core.objects.parts import status_of
-from kanister_py.core.objects.resources import SECRETS
+from kanister_py.core.kube.parts import status_of
+from kanister_py.core.kube.resources import SECRETS
 from kanister_py.ports.cluster import KubeObject
 from tests.controller.compositions import test_claims as claims
 from tests.controller.compositions.test_kinds import World

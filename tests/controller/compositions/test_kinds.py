@@ -25,8 +25,7 @@ from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.shards import Shards
 from kanister_py.core.errors import Invalid, NotFound
-from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.resources import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     GroupVersionResource,
@@ -42,6 +41,7 @@ from kanister_py.core.registry.entries import (
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS, DEFINITIONS
 from kanister_py.core.versions.deprecation import Listing, Support, support_of
 from kanister_py.core.versions.semver import Version, parse_version
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.alarms import Alarms
 from kanister_py.ports.clock import Clock

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kanister_py.controller.functions.settings import CompositionSettings
-from kanister_py.core.objects.parts import conditions_of
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.parts import conditions_of
+from kanister_py.core.kube.resources import GroupVersionResource
 from tests.controller.compositions.test_kinds import World, composition, definition
 
 STORES = GroupVersionResource("example.org", "v1alpha1", "xstores")

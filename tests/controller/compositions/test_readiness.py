@@ -11,7 +11,7 @@ import pytest
 
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.core.errors import Forbidden, InternalError
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.resources import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     GroupVersionResource,

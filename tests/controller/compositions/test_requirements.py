@@ -15,7 +15,7 @@ from kanister_py.controller.compositions.requirements import ClusterSource
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.core.errors import Invalid
-from kanister_py.core.objects.resources import CONFIG_MAPS
+from kanister_py.core.kube.resources import CONFIG_MAPS
 from kanister_py.core.revisions.kinds import ENVIRONMENT_CONFIGS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.compositions.test_kinds import (

@@ -12,9 +12,9 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.controller.machine.events import Subject
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.revisions.identity import COMPOSITION_NAME_LABEL
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import Cluster, KubeObject
 

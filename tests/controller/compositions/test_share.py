@@ -15,8 +15,8 @@ from kanister_py.controller.controller import Controller
 from kanister_py.controller.machine.known_objects import Seen, Slim
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.parts import conditions_of, name_of, status_of
-from kanister_py.core.objects.resources import CONFIG_MAPS, GroupVersionResource
+from kanister_py.core.kube.parts import conditions_of, name_of, status_of
+from kanister_py.core.kube.resources import CONFIG_MAPS, GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
 from kanister_py.core.shards import shard_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster

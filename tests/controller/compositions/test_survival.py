@@ -14,7 +14,7 @@ import pytest
 
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.resources import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, SECRETS
+from kanister_py.core.kube.resources import CONFIG_MAPS, CUSTOM_RESOURCE_DEFINITIONS, SECRETS
 from kanister_py.core.revisions.kinds import (
     COMPOSITION_REVISIONS,
     DEFINITIONS,

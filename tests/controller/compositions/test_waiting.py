@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from kanister_py.controller.functions.settings import CompositionSettings
-from kanister_py.core.objects.resources import CONFIG_MAPS, GroupVersionResource
+from kanister_py.core.kube.resources import CONFIG_MAPS, GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS
 from kanister_py.ports.cluster import Cluster, KubeObject, Watch
 from tests.controller.compositions.test_kinds import (

@@ -15,13 +15,13 @@ from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.controller.functions.packages import FunctionReconciler
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.events import Subject
-from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.resources import SECRETS
+from kanister_py.core.kube.resources import SECRETS
 from kanister_py.core.registry.entries import FunctionRevision, Origin
 from kanister_py.core.revisions.functions import Runtime, revision_of
 from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS, FUNCTIONS
 from kanister_py.core.revisions.lifecycles import with_lifecycles
 from kanister_py.core.versions.deprecation import Support
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.packages import RegistryUnavailable

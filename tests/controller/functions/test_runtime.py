@@ -13,8 +13,7 @@ from kanister_py.controller.functions.runtime import FunctionRuntime
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.resources import DEPLOYMENTS, SECRETS, SERVICES
+from kanister_py.core.kube.resources import DEPLOYMENTS, SECRETS, SERVICES
 from kanister_py.core.registry.entries import (
     FunctionEntry,
     FunctionKind,
@@ -27,6 +26,7 @@ from kanister_py.core.revisions.functions import revision_of
 from kanister_py.core.revisions.kinds import FUNCTION_REVISIONS
 from kanister_py.core.versions.deprecation import Listing
 from kanister_py.core.versions.semver import parse_version
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 from tests.controller.part_tools import function_tools, part_tools

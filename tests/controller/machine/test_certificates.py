@@ -12,8 +12,8 @@ from kanister_py.controller.machine.certificates import (
     Authority,
     CertificateKeeper,
 )
-from kanister_py.core.objects.certificates import KeyPair
-from kanister_py.core.objects.resources import SECRETS
+from kanister_py.core.kube.certificates import KeyPair
+from kanister_py.core.kube.resources import SECRETS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.fake_clock import FakeClock
 from tests.raising import refused_as

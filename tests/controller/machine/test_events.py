@@ -11,7 +11,7 @@ import pytest
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.machine.events import NORMAL, EventPoster, Subject
 from kanister_py.core.errors import Forbidden
-from kanister_py.core.objects.resources import EVENTS
+from kanister_py.core.kube.resources import EVENTS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 
 SUBJECT = Subject("cr.kanister.io/v1alpha1", "ActionSet", "default", "one", "uid-1")

@@ -13,7 +13,7 @@ from kanister_py.controller.machine.handover import ACTS_ON, await_composer
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.controller.machine.part import Part, PartTools
 from kanister_py.controller.machine.shards import COMPOSING_LEASE_NAME, LEASE_NAME
-from kanister_py.core.objects.resources import LEASES
+from kanister_py.core.kube.resources import LEASES
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run.actions import FunctionSource
 from tests.controller.conftest import PATIENCE_SECONDS, World, actionset, blueprint, phase, registry

@@ -11,8 +11,8 @@ import pytest
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.resources import CONFIG_MAPS, SECRETS, GroupVersionResource
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.resources import CONFIG_MAPS, SECRETS, GroupVersionResource
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
 

@@ -22,7 +22,7 @@ from kanister_py.core.errors import (
     LeadershipLost,
     UsageError,
 )
-from kanister_py.core.objects.resources import CONFIG_MAPS, LEASES
+from kanister_py.core.kube.resources import CONFIG_MAPS, LEASES
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.fake_clock import FakeClock
 

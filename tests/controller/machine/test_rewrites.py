@@ -9,7 +9,7 @@ import pytest
 from kanister_py.controller.machine.events import Subject
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.rewrites import RewriteGuard, RewrittenInTurn
-from kanister_py.core.objects.resources import CONFIG_MAPS
+from kanister_py.core.kube.resources import CONFIG_MAPS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.fake_clock import FakeClock
 

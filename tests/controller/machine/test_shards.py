@@ -14,8 +14,8 @@ import pytest
 from kanister_py.controller.machine.lease import Candidate, Leadership
 from kanister_py.controller.machine.shards import LEASE_NAME, Hooks, Shards, ShardTerms
 from kanister_py.core.errors import ClusterUnavailable, LeadershipLost
-from kanister_py.core.objects.parts import name_of, spec_of
-from kanister_py.core.objects.resources import LEASES
+from kanister_py.core.kube.parts import name_of, spec_of
+from kanister_py.core.kube.resources import LEASES
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.fake_clock import FakeClock
 

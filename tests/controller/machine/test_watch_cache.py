@@ -14,7 +14,7 @@ import pytest
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.errors import ClusterUnavailable, Forbidden
-from kanister_py.core.objects.resources import CONFIG_MAPS, GroupVersionResource
+from kanister_py.core.kube.resources import CONFIG_MAPS, GroupVersionResource
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList, WatchEvent
 from tests.fake_clock import FakeClock

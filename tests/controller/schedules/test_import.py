@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.exports import Exported, record_of
 from kanister_py.executor.take_in_export import take_in
 from tests.controller.conftest import Counted, World, actionset, blueprint, phase

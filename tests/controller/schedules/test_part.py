@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from kanister_py.core.objects.resources import ACTION_SETS, CUSTOM_RESOURCE_DEFINITIONS
+from kanister_py.core.kube.resources import ACTION_SETS, CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.runs import run_of
 from kanister_py.core.schedules.status import has_noted

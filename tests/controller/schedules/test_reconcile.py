@@ -14,7 +14,7 @@ from kanister_py.controller.schedules.reconcile import ScheduleReconciler
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.actionsets.stored_status import ARTIFACTS_ANNOTATION, DELETED
 from kanister_py.core.errors import KanisterError, LeadershipLost
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.runs import RETENTION_LABEL, read_run
 from kanister_py.embedded.cluster.cluster import MemoryCluster

@@ -11,7 +11,7 @@ import pytest
 from kanister_py.core.actionsets.creation import PARENT
 from kanister_py.core.actionsets.stored_status import ARTIFACTS_ANNOTATION
 from kanister_py.core.errors import AlreadyExists, LeadershipLost
-from kanister_py.core.objects.resources import ACTION_SETS
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.runs import RETENTION_LABEL
 from tests.controller.conftest import Mortal, blueprint
 from tests.controller.schedules.test_reconcile import KEY, Place

@@ -15,7 +15,7 @@ from kanister_py.core.actionsets.references import (
 from kanister_py.core.actionsets.rules import ExecutionMode
 from kanister_py.core.blueprints.model import ObjectReference
 from kanister_py.core.errors import InvalidDocument, UsageError
-from kanister_py.core.objects.documents import parse_document
+from kanister_py.core.yaml.documents import parse_document
 
 FULL = """\
 apiVersion: cr.kanister.io/v1alpha1

@@ -14,9 +14,9 @@ from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.core.blueprints.model import LocatedBlueprint, blueprints_in
 from kanister_py.core.blueprints.reads import check_condition
 from kanister_py.core.blueprints.texts import templates_of, texts_of
-from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.templates.engines import Engine, choose_engine
 from kanister_py.core.templates.errors import TemplateParseError
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.executor.loading import load_function
 from kanister_py.wiring import read_functions, registry_of
 

@@ -7,7 +7,7 @@ from kanister_py.core.blueprints.graph import (
     mermaid_of,
 )
 from kanister_py.core.blueprints.model import Blueprint, blueprints_in, objects_in
-from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.yaml.documents import parse_documents
 
 TEXT = """\
 kind: Blueprint

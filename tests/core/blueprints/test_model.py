@@ -4,7 +4,7 @@ import pytest
 
 from kanister_py.core.blueprints.model import blueprints_in, objects_in, only_blueprint
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.yaml.documents import parse_documents
 
 WHOLE = """\
 apiVersion: cr.kanister.io/v1alpha1

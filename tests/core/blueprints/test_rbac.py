@@ -7,8 +7,8 @@ import pytest
 
 from kanister_py.core.blueprints.model import Blueprint, blueprints_in
 from kanister_py.core.blueprints.rbac import Target, needs_of_blueprint, roles_of
-from kanister_py.core.objects.access import Access, merged
-from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.kube.access import Access, merged
+from kanister_py.core.yaml.documents import parse_documents
 
 
 def parsed(text: str) -> Blueprint:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kanister_py.core.blueprints.splicing import Edit, NewKey, NewName, NewValue, spliced
-from kanister_py.core.objects.documents import parse_documents
+from kanister_py.core.yaml.documents import parse_documents
 
 
 def change(text: str, *edits: Edit) -> str | None:

@@ -10,7 +10,6 @@ from kanister_py.core.compositions.installed import (
     stand_ins_used,
 )
 from kanister_py.core.errors import FunctionVersionRemoved, InvalidDocument, UsageError
-from kanister_py.core.objects.documents import Document, parse_documents
 from kanister_py.core.registry.choose import RevisionRequest, choose_revision, choose_version
 from kanister_py.core.registry.entries import (
     FunctionEntry,
@@ -22,6 +21,7 @@ from kanister_py.core.registry.entries import (
 from kanister_py.core.revisions.stand_ins import repository_of
 from kanister_py.core.versions.deprecation import Listing
 from kanister_py.core.versions.semver import parse_version
+from kanister_py.core.yaml.documents import Document, parse_documents
 from kanister_py.wiring import read_functions
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from kanister_py.core.compositions.model import AllowedResource, Credential, parse_composition
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import Document
-from kanister_py.core.objects.selectors import parse_label_selector
+from kanister_py.core.kube.selectors import parse_label_selector
+from kanister_py.core.yaml.documents import Document
 from tests.executor.stage import composition_of
 
 STEP: dict[str, Any] = {"step": "a", "functionRef": {"name": "f"}}

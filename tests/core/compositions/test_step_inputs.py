@@ -14,8 +14,8 @@ from kanister_py.core.compositions.step_inputs import (
     input_in,
 )
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import Document
 from kanister_py.core.revisions.package import PackageReference
+from kanister_py.core.yaml.documents import Document
 
 
 def config_map(**data: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from kanister_py.core.errors import (
     InvalidVersion,
     KanisterError,
 )
-from kanister_py.core.objects.selectors import LabelSelector, Requirement
+from kanister_py.core.kube.selectors import LabelSelector, Requirement
 from kanister_py.core.registry.choose import (
     FunctionRevisionNotFound,
     RevisionRequest,

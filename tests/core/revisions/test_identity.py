@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.core.objects.names import why_not_a_dns_label, why_not_a_dns_subdomain
+from kanister_py.core.kube.names import why_not_a_dns_label, why_not_a_dns_subdomain
 from kanister_py.core.revisions.identity import (
     Change,
     Numbered,

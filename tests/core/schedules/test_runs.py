@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.objects.names import why_not_a_dns_label
+from kanister_py.core.kube.names import why_not_a_dns_label
 from kanister_py.core.schedules.runs import name_of_run, read_run
 from tests.core.schedules.schedules import at
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.objects.locations import InvalidProfile
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.locations import InvalidProfile
+from kanister_py.core.kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENT_CONFIGS,
     DEPLOYMENTS,

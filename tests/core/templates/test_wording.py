@@ -6,10 +6,10 @@ import pytest
 
 from kanister_py.core.blueprints.model import only_blueprint
 from kanister_py.core.blueprints.plan import renderer_of
-from kanister_py.core.objects.documents import parse_documents
 from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer, RenderFailed
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.gotemplate.effects import NO_EFFECTS
 
 GO = Renderer(Engine.GO)

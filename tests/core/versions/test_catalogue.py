@@ -14,9 +14,9 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.versions.catalogue import Catalogue
 from kanister_py.core.versions.semver import parse_version
+from kanister_py.core.yaml.documents import parse_document
 from tests.versions_record import RecordModel, changes_refused, parse_catalogue
 
 NOW = parse_version("0.3.0")

@@ -9,11 +9,11 @@ from typing import Any
 
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.status import Place
-from kanister_py.core.objects.weak import decode_args
 from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import Renderer
+from kanister_py.core.yaml.weak import decode_args
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.phase_context import RunIdentity, RunningPhase, StopSignal, Surroundings
 from kanister_py.executor.watching import SharedWatches

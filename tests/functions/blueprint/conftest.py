@@ -15,10 +15,10 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.status import Place
 from kanister_py.core.errors import KanisterError, RunCancelled
-from kanister_py.core.objects.resources import PODS
-from kanister_py.core.objects.weak import decode_args
+from kanister_py.core.kube.resources import PODS
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
+from kanister_py.core.yaml.weak import decode_args
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.embedded.pods.node import ProcessNode
 from kanister_py.embedded.pods.runner import ProcessPodRunner

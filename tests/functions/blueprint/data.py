@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kanister_py.core.objects.locations import Location
+from kanister_py.core.kube.locations import Location
 from kanister_py.core.templates.facts import ActionFacts, KeyPair, ResolvedProfile
 from kanister_py.wiring import object_stores
 from tests.functions.blueprint.conftest import World

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.objects.access import merged
+from kanister_py.core.kube.access import merged
 from kanister_py.functions.blueprint.create_csi_snapshot.v0_0_0 import CreateCSISnapshot
 from kanister_py.functions.blueprint.create_csi_snapshot_static.v0_0_0 import (
     CreateCSISnapshotStatic,

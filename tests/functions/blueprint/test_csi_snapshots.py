@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from kanister_py.core.errors import AlreadyExists, NotFound, RunCancelled
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     VOLUME_SNAPSHOT_CONTENTS,
     VOLUME_SNAPSHOTS,
 )
-from kanister_py.core.objects.weak import InvalidArgs
+from kanister_py.core.yaml.weak import InvalidArgs
 from kanister_py.functions.blueprint.create_csi_snapshot.v0_0_0 import CreateCSISnapshot
 from kanister_py.functions.blueprint.create_csi_snapshot_static.v0_0_0 import (
     CreateCSISnapshotStatic,

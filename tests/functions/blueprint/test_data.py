@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kanister_py.core.objects.locations import Location, StoreKind
+from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.functions.blueprint.backup_data.v0_0_0 import BackupData
 from kanister_py.functions.blueprint.copy_volume_data.v0_0_0 import CopyVolumeData

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kanister_py.core.errors import KanisterError, RunCancelled, TransientError, UsageError
-from kanister_py.core.objects.weak import InvalidArgs
+from kanister_py.core.yaml.weak import InvalidArgs
 from kanister_py.functions.blueprint.http_request.request import InvalidRequest
 from kanister_py.functions.blueprint.http_request.v0_1_0 import (
     HTTPRequest,

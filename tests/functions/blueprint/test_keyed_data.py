@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.objects.locations import Location, StoreKind
-from kanister_py.core.objects.quantities import in_units
-from kanister_py.core.objects.resources import PODS
-from kanister_py.core.objects.weak import InvalidArgs, decode_args
+from kanister_py.core.kube.locations import Location, StoreKind
+from kanister_py.core.kube.quantities import in_units
+from kanister_py.core.kube.resources import PODS
 from kanister_py.core.templates.facts import ActionFacts, Workload
+from kanister_py.core.yaml.weak import InvalidArgs, decode_args
 from kanister_py.functions.blueprint.backup_data.v0_1_0 import BackupDataV010
 from kanister_py.functions.blueprint.backup_data_all.v0_1_0 import BackupDataAllV010
 from kanister_py.functions.blueprint.backup_data_stats.v0_1_0 import BackupDataStatsV010

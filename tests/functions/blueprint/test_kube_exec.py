@@ -18,8 +18,8 @@ from kanister_py.core.errors import (
     UsageError,
     WaitTimedOut,
 )
-from kanister_py.core.objects.resources import PODS
-from kanister_py.core.objects.weak import InvalidArgs
+from kanister_py.core.kube.resources import PODS
+from kanister_py.core.yaml.weak import InvalidArgs
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.functions.blueprint.kube_exec.v0_0_0 import KubeExec
 from kanister_py.functions.blueprint.kube_exec.v0_1_0 import KubeExecV010

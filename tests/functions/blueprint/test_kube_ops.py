@@ -12,13 +12,13 @@ from kanister_py.core.errors import (
     RunCancelled,
     UnsupportedMediaType,
 )
-from kanister_py.core.objects.managed_fields import ApplyConflict
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.managed_fields import ApplyConflict
+from kanister_py.core.kube.resources import (
     BLUEPRINTS,
     CONFIG_MAPS,
     GroupVersionResource,
 )
-from kanister_py.core.objects.weak import InvalidArgs
+from kanister_py.core.yaml.weak import InvalidArgs
 from kanister_py.functions.blueprint.kube_ops.v0_0_0 import (
     KubeOps,
 )

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from kanister_py.core.errors import CommandFailed, RunCancelled, WaitTimedOut
-from kanister_py.core.objects.resources import PODS
-from kanister_py.core.objects.weak import InvalidArgs
+from kanister_py.core.kube.resources import PODS
 from kanister_py.core.templates.facts import ActionFacts
+from kanister_py.core.yaml.weak import InvalidArgs
 from kanister_py.functions.blueprint.kube_task.v0_0_0 import KubeTask
 from kanister_py.functions.blueprint.kube_task.v0_1_0 import KubeTaskV010
 from kanister_py.ports.function import Func

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kanister_py.core.errors import CommandFailed
-from kanister_py.core.objects.quantities import InvalidQuantity
+from kanister_py.core.kube.quantities import InvalidQuantity
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.functions.blueprint.multi_container_run.v0_0_0 import (
     MultiContainerRun,

@@ -16,11 +16,11 @@ from kanister_py.core.errors import (
     KanisterError,
     StreamLost,
 )
-from kanister_py.core.objects.patches import InvalidPatch
-from kanister_py.core.objects.resources import PODS
-from kanister_py.core.objects.weak import problems_of_args
+from kanister_py.core.kube.patches import InvalidPatch
+from kanister_py.core.kube.resources import PODS
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
+from kanister_py.core.yaml.weak import problems_of_args
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.functions.blueprint.kube_exec.v0_0_0 import KubeExec
 from kanister_py.functions.blueprint.kube_task.v0_0_0 import KubeTask, KubeTaskArgs, job_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.locations import Credential, InvalidProfile, Location, StoreKind
+from kanister_py.core.kube.locations import Credential, InvalidProfile, Location, StoreKind
 from kanister_py.functions.blueprint.restic import (
     environment,
     prefix_with_bucket,

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.objects.locations import Credential, Location, StoreKind
+from kanister_py.core.kube.locations import Credential, Location, StoreKind
 from kanister_py.functions.blueprint.copy_volume_data.v0_0_0 import CopyVolumeData
 from kanister_py.functions.blueprint.copy_volume_data.v0_1_0 import CopyVolumeDataV010
 from kanister_py.functions.blueprint.delete_data.v0_0_0 import DeleteData

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kanister_py.core.errors import KanisterError, TransientError
-from kanister_py.core.objects.locations import Location
+from kanister_py.core.kube.locations import Location
 from kanister_py.core.templates.facts import ActionFacts, Workload
 from kanister_py.functions.blueprint.backup_data.v0_0_0 import BackupData
 from kanister_py.functions.blueprint.backup_data.v0_1_0 import BackupDataV010

@@ -15,7 +15,7 @@ from kanister_py.core.errors import (
     NotFound,
     RunCancelled,
 )
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.resources import (
     DEPLOYMENT_CONFIGS,
     DEPLOYMENTS,
     PODS,

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from kanister_py.core.errors import RunCancelled, UsageError
-from kanister_py.core.objects.resources import CONFIG_MAPS
-from kanister_py.core.objects.weak import InvalidArgs
+from kanister_py.core.kube.resources import CONFIG_MAPS
 from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.render import RenderFailed
+from kanister_py.core.yaml.weak import InvalidArgs
 from kanister_py.functions.blueprint.wait.v0_0_0 import Wait
 from kanister_py.functions.blueprint.wait_v2.v0_0_0 import WaitV2
 from kanister_py.functions.blueprint.wait_v2.v0_1_0 import WaitV2V010

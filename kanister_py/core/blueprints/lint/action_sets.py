@@ -6,6 +6,7 @@ Of a Schedule also the versions that end soon: nobody looks when it runs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
@@ -19,10 +20,9 @@ from kanister_py.core.blueprints.model import (
     why_without_actions,
 )
 from kanister_py.core.errors import FunctionVersionRemoved, InvalidVersion, KanisterError
-from kanister_py.core.objects.documents import text_of_path
 from kanister_py.core.registry.choose import Asked, asked_version, choose_version
 from kanister_py.core.versions.semver import Version, parse_request
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import text_of_path
 
 NOT_GIVEN = Rule(
     "blueprint-not-given",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, get_origin
 
@@ -9,12 +10,11 @@ from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, Spot
 from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.errors import UsageError, did_you_mean
-from kanister_py.core.objects.documents import Path
-from kanister_py.core.objects.durations import InvalidDuration, parse_seconds
-from kanister_py.core.objects.weak import known_args, problems_of_args
+from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.retries import REASONS
-from kanister_py.patterns import pattern_of
+from kanister_py.core.yaml.documents import Path
+from kanister_py.core.yaml.weak import known_args, problems_of_args
 
 MISSING = Rule(
     "argument-missing",
@@ -70,7 +70,7 @@ OF_ARGUMENTS = (MISSING, UNKNOWN, MISTYPED)
 RULES = (*OF_ARGUMENTS, DURATION, RETRY_REASON, COMMAND_AS_TEXT, POD_FIELD)
 
 _BY_KIND = {"missing": MISSING, "unknown": UNKNOWN, "type": MISTYPED}
-_FIRST_NAME = pattern_of(r"[^.\[]+")
+_FIRST_NAME = re.compile(r"[^.\[]+")
 
 
 def check_arguments(
@@ -110,7 +110,7 @@ def _commands_as_text(spot: Spot, phase: Phase, model: Any) -> Iterator[Finding]
 
 
 def _fields_of_no_pod(spot: Spot, override: object) -> Iterator[Finding]:
-    from kanister_py.core.objects.pod_shapes import misshapen_in
+    from kanister_py.core.kube.pod_shapes import misshapen_in
 
     for each in misshapen_in(override, "podOverride"):
         # What is given a shape that no pod has is for the model of the function.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import starmap
+from typing import NamedTuple
 
 from kanister_py.core.blueprints.lint import (
     action_sets,
@@ -24,12 +25,11 @@ from kanister_py.core.blueprints.lint.reading import (
 )
 from kanister_py.core.blueprints.model import Blueprint, LocatedBlueprint
 from kanister_py.core.blueprints.texts import has_templates
-from kanister_py.core.objects.documents import Path
-from kanister_py.core.objects.locations import unknown_keys_of_profile
-from kanister_py.core.objects.reading import UnknownKey
+from kanister_py.core.kube.locations import unknown_keys_of_profile
 from kanister_py.core.registry.choose import asked_version
 from kanister_py.core.registry.entries import FunctionEntry
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import Path
+from kanister_py.core.yaml.reading import UnknownKey
 
 
 def rules() -> Mapping[str, Rule]:

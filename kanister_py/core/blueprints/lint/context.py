@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from math import inf
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.lint.findings import Hints
 from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import KanisterError, Problem
-from kanister_py.core.objects.reading import UnknownKey
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.versions.semver import Version
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.reading import UnknownKey
 
 FormReader = Callable[[Found], tuple[list[UnknownKey], list[Problem]]]
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from typing import NamedTuple
+
+from pydantic.alias_generators import to_camel
 
 from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import Problem, did_you_mean
-from kanister_py.core.objects.documents import nearest, text_of_path
-from kanister_py.values import NamedTuple, camel_case
+from kanister_py.core.yaml.documents import nearest, text_of_path
 
 
 class Severity(StrEnum):
@@ -54,7 +56,7 @@ class Finding(NamedTuple):
     """When it last ran there."""
 
     def as_dict(self) -> dict[str, object]:
-        data = {camel_case(key): value for key, value in self._asdict().items()}
+        data = {to_camel(key): value for key, value in self._asdict().items()}
         if not self.since:
             del data["since"], data["lastRun"]
         return data | {"severity": str(self.severity)}

@@ -7,7 +7,7 @@ A package of others keeps its own, and so do the steps that name it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
@@ -15,10 +15,8 @@ from kanister_py.core.blueprints.lint.structure import check_form
 from kanister_py.core.blueprints.lint.versions import check_version
 from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import InvalidVersion, did_you_mean
-from kanister_py.core.objects.documents import Path
-from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
-from kanister_py.core.objects.parts import annotations_of, metadata_of, spec_of
-from kanister_py.core.objects.reading import mapping_of
+from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
+from kanister_py.core.kube.parts import annotations_of, metadata_of, spec_of
 from kanister_py.core.registry.choose import Asked, Choice
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.revisions.functions import PACKAGE_TAG, RENDER_RUNTIME, RUNTIME, Runtime
@@ -34,7 +32,8 @@ from kanister_py.core.revisions.stand_ins import (
     tag_of,
 )
 from kanister_py.core.versions.semver import parse_version
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import Path
+from kanister_py.core.yaml.reading import mapping_of
 
 NOT_A_COMPOSITION = Rule(
     "composition-invalid",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from kanister_py.core.blueprints.lint.action_sets import SCHEDULES, is_schedule, template_of
 from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, finding_of
@@ -19,9 +20,7 @@ from kanister_py.core.blueprints.model import (
     read_what_can_be_read,
 )
 from kanister_py.core.errors import InvalidDocument, Problem, did_you_mean
-from kanister_py.core.objects.documents import Document, kind_of, nearest, parse_documents
-from kanister_py.patterns import pattern_of
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import Document, kind_of, nearest, parse_documents
 
 UNREADABLE = Rule(
     "file-unreadable",
@@ -192,7 +191,7 @@ def _has_phases(actions: object) -> bool:
 # Comments that silence rules
 
 
-_COMMENT = pattern_of(
+_COMMENT = re.compile(
     r"(?P<before>.*?)(?:^|(?<=\s))#\s*kanister-py:\s*ignore(?:\s*=\s*(?P<rules>[\w-]+(?:\s*,\s*[\w-]+)*))?\s*$"
 )
 EVERY_RULE = frozenset({"*"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from kanister_py.core.blueprints.lint.arguments import conditions_of, outputs_of
 from kanister_py.core.blueprints.lint.context import Context
@@ -10,7 +11,6 @@ from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Seve
 from kanister_py.core.blueprints.model import Action, Blueprint, LocatedBlueprint, Phase
 from kanister_py.core.blueprints.reads import EACH, Read, check_condition, engine_of, reads_of
 from kanister_py.core.blueprints.texts import DEFER, Text, templates_of, texts_of
-from kanister_py.core.objects.documents import Path
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.engines import (
     Engine,
@@ -21,7 +21,7 @@ from kanister_py.core.templates.engines import (
 from kanister_py.core.templates.errors import TemplateError, TemplateParseError
 from kanister_py.core.templates.param_types import ROOTS
 from kanister_py.core.templates.wording import explain_unreadable, why_impossible
-from kanister_py.values import NamedTuple
+from kanister_py.core.yaml.documents import Path
 
 ENGINE = Rule(
     "template-engine",

@@ -19,7 +19,6 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Namespace, missing
 
 from kanister_py.core.errors import did_you_mean
-from kanister_py.core.objects.documents import nearest
 from kanister_py.core.templates.jinja.values import (
     MAX_BITS,
     Callee,
@@ -35,6 +34,7 @@ from kanister_py.core.templates.jinja.values import (
 )
 from kanister_py.core.templates.param_types import ROOT_NAMES
 from kanister_py.core.templates.wording import there_are
+from kanister_py.core.yaml.documents import nearest
 from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.times import TIME, Time
 

@@ -6,10 +6,11 @@ that is put together. They are rewritten before they are compiled.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from jinja2 import (
     Environment,
@@ -25,7 +26,6 @@ from jinja2.exceptions import TemplateRuntimeError
 from jinja2.visitor import NodeTransformer
 
 from kanister_py.core.errors import did_you_mean
-from kanister_py.core.objects.documents import nearest
 from kanister_py.core.templates.errors import TemplateExecError, TemplateParseError
 from kanister_py.core.templates.jinja.filters import FILTERS, GLOBALS, TESTS
 from kanister_py.core.templates.jinja.sandbox import BlueprintContext, BlueprintEnvironment, Missing
@@ -39,13 +39,12 @@ from kanister_py.core.templates.jinja.values import (
     text_of,
 )
 from kanister_py.core.templates.param_types import ROOT_NAMES
+from kanister_py.core.yaml.documents import nearest
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.limits import DEFAULT, Budget, Limits
 from kanister_py.gotemplate.values import byte_length
-from kanister_py.patterns import pattern_of
-from kanister_py.values import NamedTuple
 
 if TYPE_CHECKING:
     from kanister_py.core.templates.params import Params
@@ -361,7 +360,7 @@ def _meant(why: str, environment: Environment) -> str:
     return f"there is no {found[1]} {found[2]}{did_you_mean(nearest(found[2], names))}"
 
 
-_UNKNOWN: Final = pattern_of(r"No (filter|test) named '(.*)'\.")
+_UNKNOWN: Final = re.compile(r"No (filter|test) named '(.*)'\.")
 
 
 def _unreadable(why: str, line: int) -> TemplateParseError:

@@ -22,7 +22,6 @@ from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.limits import Budget, Context, Limits
 from kanister_py.gotemplate.times import Time
 from kanister_py.gotemplate.values import NilPointer, Struct, Value, byte_length, from_bytes
-from kanister_py.patterns import pattern_of
 
 # Numbers of more digits are of no use in a blueprint, only for keeping a processor busy.
 MAX_BITS = 4096
@@ -249,7 +248,7 @@ def formatted(meter: Meter, template: str, values: Any) -> str:
     return template % shown
 
 
-_DIRECTIVE = pattern_of(r"%(?:\(.*?\))?[#0\- +]*([\d.*]+)")
+_DIRECTIVE = re.compile(r"%(?:\(.*?\))?[#0\- +]*([\d.*]+)")
 
 
 class Counted:

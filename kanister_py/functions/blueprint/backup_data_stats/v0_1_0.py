@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.quantities import in_units
+from kanister_py.core.kube.quantities import in_units
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data_stats.v0_0_0 import (
     BackupDataStats,

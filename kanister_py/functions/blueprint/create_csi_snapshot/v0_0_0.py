@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from kanister_py.core.errors import NotFound
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.field_paths import parse_field_path
-from kanister_py.core.objects.resources import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
+from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.field_paths import parse_field_path
+from kanister_py.core.kube.resources import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
 from kanister_py.functions.blueprint.references import failing_as
 from kanister_py.functions.blueprint.snapshots import (
     make,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.resources import (
     VOLUME_SNAPSHOT_CLASSES,
     VOLUME_SNAPSHOT_CONTENTS,
     VOLUME_SNAPSHOTS,

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPResponse, IncompleteRead
 from threading import Lock
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.request import getproxies_environment, proxy_bypass
 
 from kanister_py.core.errors import UsageError
@@ -21,7 +21,6 @@ from kanister_py.functions.blueprint.http_request.request import (
     Request,
     Response,
 )
-from kanister_py.values import NamedTuple
 
 _LARGEST_BODY: Final = 4 * 1024 * 1024
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})

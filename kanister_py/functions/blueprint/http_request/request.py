@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 from kanister_py.core.errors import UsageError
-from kanister_py.values import NamedTuple
 
 _PORTS: Final = {"http": 80, "https": 443}
 # Everything a URL may hold as it is; what is escaped already stays escaped.

@@ -9,9 +9,9 @@ from threading import Timer
 from typing import Any, ClassVar, Final
 
 from kanister_py.core.errors import KanisterError, TransientError, UsageError
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.durations import parse_seconds
-from kanister_py.core.objects.jsonpath import InvalidJSONPath, parse_jsonpath
+from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.durations import parse_seconds
+from kanister_py.core.kube.jsonpath import InvalidJSONPath, parse_jsonpath
 from kanister_py.functions.blueprint.http_request.request import (
     Address,
     InvalidRequest,

@@ -14,15 +14,15 @@ from kanister_py.core.errors import (
     UsageError,
     did_you_mean,
 )
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.documents import Document, kind_of, nearest, parse_documents
-from kanister_py.core.objects.parts import namespace_of
-from kanister_py.core.objects.resources import (
+from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.parts import namespace_of
+from kanister_py.core.kube.resources import (
     BUILTIN_KINDS,
     WELL_KNOWN_CUSTOM_KINDS,
     GroupVersionResource,
 )
 from kanister_py.core.templates.engines import is_template
+from kanister_py.core.yaml.documents import Document, kind_of, nearest, parse_documents
 from kanister_py.functions.blueprint.references import (
     RUN_LABEL,
     ObjectReference,

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from kanister_py.core.errors import UnsupportedMediaType
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.resources import GroupVersionResource
+from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.functions.blueprint.kube_ops.v0_0_0 import (
     OPERATION_PATTERN,
     OPERATIONS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from kanister_py.core.objects.access import Access
+from kanister_py.core.kube.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.repositories import store_of
 from kanister_py.ports.arguments import Args, Field, Outputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from kanister_py.core.objects.quantities import parse_quantity
+from kanister_py.core.kube.quantities import parse_quantity
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.pods import (
     JOB_PREFIX,

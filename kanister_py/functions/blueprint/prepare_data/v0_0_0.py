@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from kanister_py.core.errors import CommandFailed, UsageError
-from kanister_py.core.objects.access import Access
+from kanister_py.core.kube.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.claims import access_to_claim, spec_with_claims
 from kanister_py.functions.blueprint.pods import Job, PodArgs, PodFunc, pod_of, running, spec_of

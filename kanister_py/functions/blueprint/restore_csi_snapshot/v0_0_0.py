@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.quantities import InvalidQuantity, format_quantity, parse_quantity
-from kanister_py.core.objects.resources import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
+from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.quantities import InvalidQuantity, format_quantity, parse_quantity
+from kanister_py.core.kube.resources import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
 from kanister_py.functions.blueprint.snapshots import make
 from kanister_py.ports.arguments import Args, Field, Outputs, field_validator
 from kanister_py.ports.cluster import KubeObject

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from kanister_py.core.errors import KanisterError, NotFound
-from kanister_py.core.objects.access import Access
+from kanister_py.core.kube.access import Access
 from kanister_py.core.retries import despite_conflicts
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.workloads import (

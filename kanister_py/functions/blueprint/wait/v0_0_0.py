@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.documents import Path
-from kanister_py.core.objects.jsonpath import parse_jsonpath
+from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.jsonpath import parse_jsonpath
 from kanister_py.core.templates.engines import Engine, blueprint_functions
 from kanister_py.core.templates.params import Params
+from kanister_py.core.yaml.documents import Path
 from kanister_py.functions.blueprint.conditions import (
     Condition,
     WaitArgs,

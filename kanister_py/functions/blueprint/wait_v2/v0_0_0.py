@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from kanister_py.core.objects.access import Access
-from kanister_py.core.objects.documents import Path
+from kanister_py.core.kube.access import Access
 from kanister_py.core.templates.errors import TemplateParseError
 from kanister_py.core.templates.params import Params
+from kanister_py.core.yaml.documents import Path
 from kanister_py.functions.blueprint.conditions import (
     KUBECTL,
     KUBECTL_FUNCTIONS,

@@ -6,10 +6,10 @@ from functools import cache
 from typing import ClassVar
 
 from kanister_py.core.errors import UsageError
-from kanister_py.core.objects.documents import Path
 from kanister_py.core.templates.engines import blueprint_functions
 from kanister_py.core.templates.errors import TemplateParseError
 from kanister_py.core.templates.params import Params
+from kanister_py.core.yaml.documents import Path
 from kanister_py.functions.blueprint.conditions import (
     KUBECTL,
     Condition,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from kanister_py.core.objects.cel.errors import CelError
-from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
+from kanister_py.core.kube.cel.errors import CelError
+from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
 from kanister_py.functions.composition.answering import (
     DEFAULT_TTL,
     AnsweringFunction,
@@ -103,7 +103,7 @@ def _kind_of(resource: Data) -> str:
 
 
 def _verdict(text: str, resource: Data) -> bool:
-    from kanister_py.core.objects.cel.expression import compile_cel
+    from kanister_py.core.kube.cel.expression import compile_cel
 
     verdict = compile_cel(text).evaluate({"object": resource})
     if not isinstance(verdict, bool):

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from kanister_py.core.objects.copies import laid_over
-from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
-from kanister_py.core.objects.parts import name_of, spec_of
+from kanister_py.core.kube.copies import laid_over
+from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
+from kanister_py.core.kube.parts import name_of, spec_of
 from kanister_py.functions.composition.answering import (
     ENVIRONMENT_KEY,
     AnsweringFunction,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from kanister_py.core.objects.parts import spec_of
+from kanister_py.core.kube.parts import spec_of
 from kanister_py.functions.composition.answering import (
     EXTRA_RESOURCES_KEY,
     AnsweringFunction,

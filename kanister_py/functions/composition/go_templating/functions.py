@@ -6,7 +6,7 @@ from base64 import b64decode
 from binascii import Error as NoBase64
 from typing import Any
 
-from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
+from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
 from kanister_py.core.templates.param_types import KUBE_TIME, KubeTime
 from kanister_py.functions.composition.answering import EXTRA_RESOURCES_KEY
 from kanister_py.functions.composition.go_templating.yaml_reading import from_yaml

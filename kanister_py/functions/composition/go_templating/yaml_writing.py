@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kanister_py.core.objects.go_yaml import in_go_order
 from kanister_py.core.templates.param_types import KubeTime
+from kanister_py.core.yaml.go_yaml import in_go_order
 from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.layouts import format_time
 from kanister_py.gotemplate.numbers import format_float

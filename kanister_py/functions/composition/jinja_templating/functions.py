@@ -11,7 +11,7 @@ from binascii import Error as NoBase64
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
+from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
 from kanister_py.core.templates.jinja import Callee, Meter, view_of
 from kanister_py.functions.composition.answering import EXTRA_RESOURCES_KEY
 

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kanister_py.core.objects.field_paths import FieldPathError, parse_field_path
+from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
 from kanister_py.functions.composition.patch_and_transform.patches import (
     COMBINE_FROM_COMPOSITE,
     FROM_COMPOSITE,

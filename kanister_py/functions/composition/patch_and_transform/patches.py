@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from kanister_py.core.objects.field_paths import (
+from kanister_py.core.kube.field_paths import (
     FieldPath,
     FieldPathError,
     MergeOptions,

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 from threading import Lock
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kanister_py.functions.composition.fields import NotShaped, shaped, unreadable
 from kanister_py.functions.composition.patch_and_transform.connection import (
@@ -29,7 +29,6 @@ from kanister_py.functions.composition.patch_and_transform.problems import (
     required,
 )
 from kanister_py.functions.composition.patch_and_transform.readiness import check_readiness_check
-from kanister_py.values import NamedTuple
 
 
 class Template(NamedTuple):

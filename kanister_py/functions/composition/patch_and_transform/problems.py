@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
-
-from kanister_py.values import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Problem(NamedTuple):

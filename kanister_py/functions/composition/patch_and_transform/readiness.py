@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from kanister_py.core.objects.field_paths import FieldNotFound, FieldPathError, parse_field_path
+from kanister_py.core.kube.field_paths import FieldNotFound, FieldPathError, parse_field_path
 from kanister_py.functions.composition.patch_and_transform.fields import MENDED
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -22,7 +23,6 @@ from kanister_py.functions.composition.patch_and_transform.values import (
     too_long,
     written,
 )
-from kanister_py.patterns import pattern_of
 
 
 def expression_of(pattern: str) -> Any:
@@ -137,7 +137,7 @@ def compile_format(format_: str) -> Callable[[Sequence[Any]], str]:
     return format_texts
 
 
-_PLAIN_VERB: Final = pattern_of("%[sv]")
+_PLAIN_VERB: Final = re.compile("%[sv]")
 
 
 def _compile_format(format_: str) -> Resolve:

@@ -7,6 +7,7 @@ Inside, a Python float is a double and an int an int64.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -41,7 +42,6 @@ from kanister_py.functions.composition.patch_and_transform.values import (
     never,
     wrapped_int64,
 )
-from kanister_py.patterns import pattern_of
 
 
 def compile_transforms(transforms: Sequence[Config]) -> Resolve:
@@ -348,11 +348,11 @@ def _json_of(kind: type, text: str) -> Any:
 # rounded from the exact amount: the last digit may differ, and does in the same places as in
 # Kubernetes.
 
-_TEXT: Final = pattern_of(
+_TEXT: Final = re.compile(
     r"(?P<sign>[+-]?)(?P<whole>[0-9]*)(?P<point>\.(?P<part>[0-9]*))?"
     r"(?P<suffix>[eEinumkKMGTP]*[-+]?[0-9]*)"
 )
-_EXPONENT: Final = pattern_of(r"[eE]([+-]?[0-9]+)")
+_EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
 _POWERS_OF_TEN: Final = {
     "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
 }  # fmt: skip

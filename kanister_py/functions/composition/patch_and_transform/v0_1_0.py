@@ -7,8 +7,8 @@ from itertools import chain
 from typing import Any, ClassVar, Final
 
 from kanister_py.core.compositions.authoring import Request
-from kanister_py.core.objects.copies import copy_json
-from kanister_py.core.objects.field_paths import FieldNotFound, FieldPathError, parse_field_path
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.field_paths import FieldNotFound, FieldPathError, parse_field_path
 from kanister_py.functions.composition.answering import (
     ENVIRONMENT_KEY,
     DescribedFunction,

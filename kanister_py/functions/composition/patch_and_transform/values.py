@@ -8,12 +8,12 @@ Python float is a double, a Python int an int64.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-from kanister_py.core.objects.field_paths import FieldPath, MergeOptions, merge_values
+from kanister_py.core.kube.field_paths import FieldPath, MergeOptions, merge_values
 from kanister_py.functions.composition.answering import GO_TYPES
-from kanister_py.patterns import pattern_of
 
 Resolve: TypeAlias = Callable[[Any], Any]
 Config: TypeAlias = Mapping[str, Any]
@@ -23,7 +23,7 @@ MIN_INT64: Final = -(1 << 63)
 _EXACT: Final = 1 << 53
 MAX_TEXT: Final = 16 * 1024 * 1024
 """How long a text may become; formats and separators of a few letters can ask for gigabytes."""
-_NO_UTF8: Final = pattern_of("[\ud800-\udfff]")
+_NO_UTF8: Final = re.compile("[\ud800-\udfff]")
 
 
 class Unresolved(Exception):

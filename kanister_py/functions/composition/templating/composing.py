@@ -9,9 +9,9 @@ from __future__ import annotations
 from base64 import b64decode
 from binascii import Error as NoBase64
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from kanister_py.core.objects.copies import copy_json, laid_over
+from kanister_py.core.kube.copies import copy_json, laid_over
 from kanister_py.functions.composition.answering import (
     DEFAULT_TTL,
     EXTRA_RESOURCES_KEY,
@@ -23,7 +23,6 @@ from kanister_py.functions.composition.answering import (
     set_context,
     ttl_of,
 )
-from kanister_py.values import NamedTuple
 
 
 class Vocabulary(NamedTuple):

@@ -10,13 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import parse_documents
-from kanister_py.core.objects.scalars import key_of_plain, value_of_plain
+from kanister_py.core.yaml.documents import parse_documents
+from kanister_py.core.yaml.scalars import key_of_plain, value_of_plain
 from kanister_py.functions.composition.answering import Data, Refused
-from kanister_py.values import NamedTuple
 
 
 def read_manifests(text: str) -> list[Data]:

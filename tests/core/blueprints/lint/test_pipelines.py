@@ -15,7 +15,6 @@ from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.core.blueprints.upgrade import Upgraded, upgrade_sources
 from kanister_py.core.compositions.model import parse_composition, read_what_can_be_read
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import parse_document
 from kanister_py.core.registry.entries import (
     FunctionEntry,
     FunctionKind,
@@ -27,6 +26,7 @@ from kanister_py.core.registry.entries import (
 )
 from kanister_py.core.versions.deprecation import Listing
 from kanister_py.core.versions.semver import parse_version
+from kanister_py.core.yaml.documents import parse_document
 
 LIVES = {
     "v0.1.0": Listing(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.objects.copies import copy_json
+from kanister_py.core.kube.copies import copy_json
 from kanister_py.functions.composition.patch_and_transform.v0_1_0 import PatchAndTransform
 
 Answer = Mapping[str, Any]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.objects.documents import dump_yaml, parse_documents
+from kanister_py.core.yaml.documents import dump_yaml, parse_documents
 from kanister_py.functions.composition.answering import Refused
 from kanister_py.functions.composition.templating.manifests import read_manifests, read_plain
 

@@ -1,0 +1,1 @@
+"""Kubernetes objects: accessors, selectors, patches, names, quantities, schemas and CEL."""

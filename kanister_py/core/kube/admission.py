@@ -1,0 +1,556 @@
+"""Admission of built-in kinds: the defaults that an API server fills in, and what it refuses.
+
+Only what users would see or trip over: the defaults of pods and of the
+workloads around them, names, labels, the data of ConfigMaps and Secrets, and
+fields that may not change any more.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from kanister_py.core.errors import BadRequest, Cause, Invalid
+from kanister_py.core.kube import names
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.crd_schemas import invalid
+from kanister_py.core.kube.parts import labels_of, metadata_of, spec_of
+from kanister_py.core.kube.pod_shapes import Misshapen, unreadable_in
+from kanister_py.core.kube.resources import ResourceKind
+from kanister_py.core.kube.selectors import label_selector_of
+
+KubeObject = dict[str, Any]
+
+# Defaults
+
+
+def set_defaults(obj: KubeObject, kind: ResourceKind) -> None:
+    """Fill in what the API server fills in for a built-in kind, in place."""
+    fields = _SPEC_DEFAULTS.get(kind.group_kind)
+    if fields is not None:
+        spec = obj.setdefault("spec", {})
+        _fill(spec, **copy_json(fields))
+        template = spec.get("template")
+        if isinstance(template, dict):
+            template.setdefault("metadata", {})
+            _default_pod_spec(template.setdefault("spec", {}))
+    if kind.group_kind in _DEFAULTS:
+        _DEFAULTS[kind.group_kind](obj)
+
+
+_SPEC_DEFAULTS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Namespace": {"finalizers": ["kubernetes"]},
+    "PersistentVolumeClaim": {"volumeMode": "Filesystem"},
+    "PersistentVolume": {"volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain"},
+    "Service": {"type": "ClusterIP", "sessionAffinity": "None"},
+    "Deployment.apps": {"replicas": 1, "revisionHistoryLimit": 10, "progressDeadlineSeconds": 600},
+    "StatefulSet.apps": {
+        "replicas": 1,
+        "podManagementPolicy": "OrderedReady",
+        "revisionHistoryLimit": 10,
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+    },
+    "ReplicaSet.apps": {"replicas": 1},
+    "Job.batch": {"backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False},
+}
+
+
+def set_first_status(obj: KubeObject, kind: ResourceKind) -> None:
+    """Give a new object of a built-in kind the status it is born with, in place."""
+    status = _FIRST_STATUS.get(kind.group_kind)
+    obj["status"] = status(obj) if status is not None else {}
+
+
+def _fill(target: dict[str, Any], **values: Any) -> None:
+    for key, value in values.items():
+        if target.get(key) is None:
+            target[key] = value
+
+
+def _default_secret(obj: KubeObject) -> None:
+    texts = obj.pop("stringData", None)
+    if texts:
+        data = obj.setdefault("data", {}) or {}
+        for key, text in texts.items():
+            data[key] = base64.b64encode(str(text).encode()).decode()
+        obj["data"] = data
+    _fill(obj, type="Opaque")
+
+
+def _default_namespace(obj: KubeObject) -> None:
+    labels = obj["metadata"].setdefault("labels", {})
+    labels["kubernetes.io/metadata.name"] = obj["metadata"]["name"]
+
+
+def _default_pod_spec(spec: dict[str, Any]) -> None:
+    _fill(
+        spec,
+        restartPolicy="Always",
+        terminationGracePeriodSeconds=30,
+        dnsPolicy="ClusterFirst",
+        schedulerName="default-scheduler",
+    )
+    spec.setdefault("securityContext", {})
+    for list_name in ("initContainers", "containers"):
+        for container in spec.get(list_name) or ():
+            if isinstance(container, dict):
+                _default_container(container)
+    for volume in spec.get("volumes") or ():
+        for source in ("secret", "configMap", "projected", "downwardAPI"):
+            if isinstance(volume, dict) and isinstance(volume.get(source), dict):
+                _fill(volume[source], defaultMode=420)
+
+
+def _default_container(container: dict[str, Any]) -> None:
+    image = str(container.get("image", ""))
+    last = image.rsplit("/", 1)[-1]
+    is_latest = "@" not in last and (":" not in last or last.endswith(":latest"))
+    _fill(
+        container,
+        imagePullPolicy="Always" if is_latest else "IfNotPresent",
+        terminationMessagePath="/dev/termination-log",
+        terminationMessagePolicy="File",
+    )
+    container.setdefault("resources", {})
+    for port in container.get("ports") or ():
+        if isinstance(port, dict):
+            _fill(port, protocol="TCP")
+
+
+def _default_deployment(obj: KubeObject) -> None:
+    strategy = obj["spec"].setdefault("strategy", {})
+    _fill(strategy, type="RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.get("rollingUpdate") or {}
+        _fill(rolling, maxUnavailable="25%", maxSurge="25%")
+        strategy["rollingUpdate"] = rolling
+
+
+def _default_stateful_set(obj: KubeObject) -> None:
+    for claim in obj["spec"].get("volumeClaimTemplates") or ():
+        if isinstance(claim, dict):
+            _fill(claim, apiVersion="v1", kind="PersistentVolumeClaim")
+            _fill(claim.setdefault("spec", {}), volumeMode="Filesystem")
+
+
+def _default_job(obj: KubeObject) -> None:
+    spec = obj["spec"]
+    if spec.get("completions") is None and spec.get("parallelism") is None:
+        spec["completions"] = 1
+    _fill(spec, parallelism=1)
+
+
+def _default_service(obj: KubeObject) -> None:
+    for port in obj["spec"].get("ports") or ():
+        if isinstance(port, dict):
+            _fill(port, protocol="TCP", targetPort=port.get("port"))
+
+
+_DEFAULTS: Final[Mapping[str, Callable[[KubeObject], None]]] = {
+    "Secret": _default_secret,
+    "Namespace": _default_namespace,
+    "Pod": lambda obj: _default_pod_spec(obj.setdefault("spec", {})),
+    "Service": _default_service,
+    "Deployment.apps": _default_deployment,
+    "StatefulSet.apps": _default_stateful_set,
+    "Job.batch": _default_job,
+}
+
+
+def _qos_class(spec: Mapping[str, Any]) -> str:
+    resources = [
+        container.get("resources") or {}
+        for name in ("containers", "initContainers")
+        for container in spec.get(name) or ()
+    ]
+    if not any(r.get("limits") or r.get("requests") for r in resources):
+        return "BestEffort"
+    for resource in resources:
+        limits = resource.get("limits") or {}
+        requests = resource.get("requests") or limits
+        if not {"cpu", "memory"} <= limits.keys() or any(
+            requests.get(name, limits[name]) != limits[name] for name in ("cpu", "memory")
+        ):
+            return "Burstable"
+    return "Guaranteed"
+
+
+_FIRST_STATUS: Final[Mapping[str, Callable[[KubeObject], dict[str, Any]]]] = {
+    "Pod": lambda obj: {"phase": "Pending", "qosClass": _qos_class(obj["spec"])},
+    "Namespace": lambda _: {"phase": "Active"},
+    "PersistentVolumeClaim": lambda _: {"phase": "Pending"},
+    "PersistentVolume": lambda _: {"phase": "Pending"},
+    "Service": lambda _: {"loadBalancer": {}},
+    "ReplicaSet.apps": lambda _: {"replicas": 0},
+    "StatefulSet.apps": lambda _: {"replicas": 0, "availableReplicas": 0},
+}
+
+
+# Complaints
+
+
+def check_shape(obj: Mapping[str, Any], kind: ResourceKind) -> None:
+    """Refuse what could not even be read as an object of its kind."""
+    metadata = obj.get("metadata")
+    places: dict[str, Any] = {}
+    if isinstance(metadata, Mapping):
+        places = {f"metadata.{key}": metadata.get(key) for key in ("labels", "annotations")}
+    places |= {key: obj.get(key) for key in _DATA_FIELDS.get(kind.group_kind, ())}
+    for path, values in places.items():
+        if values is None:
+            continue
+        if not isinstance(values, Mapping):
+            raise _unreadable(kind, path, values, "map[string]string")
+        for value in values.values():
+            if not isinstance(value, str) and value is not None:
+                raise _unreadable(kind, path, value, "string")
+    if kind.group_kind == "Pod" or kind.group_kind in _SPEC_DEFAULTS:
+        _check_shape_of_spec(obj.get("spec"), kind)
+
+
+def _check_shape_of_spec(spec: Any, kind: ResourceKind) -> None:
+    if kind.group_kind == "Pod":
+        wrong = unreadable_in(spec, "spec")
+    elif spec is not None and not isinstance(spec, Mapping):
+        wrong = Misshapen("spec", spec, "object")
+    else:
+        template = (spec or {}).get("template")
+        if template is not None and not isinstance(template, Mapping):
+            wrong = Misshapen("spec.template", template, "object")
+        else:
+            wrong = unreadable_in((template or {}).get("spec"), "spec.template.spec")
+    if wrong is not None:
+        raise _unreadable(kind, wrong.path, wrong.value, _GO_TYPES.get(wrong.wanted, wrong.wanted))
+
+
+_GO_TYPES: Final = {
+    "array": "[]interface {}", "object": "map[string]interface {}", "number": "int64",
+}  # fmt: skip
+
+
+_DATA_FIELDS: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("data", "stringData")}
+
+
+def _unreadable(kind: ResourceKind, path: str, value: Any, wanted: str) -> BadRequest:
+    found = (
+        "bool" if isinstance(value, bool)
+        else "number" if isinstance(value, int | float)
+        else "string" if isinstance(value, str)
+        else "array" if isinstance(value, list)
+        else "object"
+    )  # fmt: skip
+    return BadRequest(
+        f'{kind.kind} in version "{kind.gvr.version}" cannot be handled as a {kind.kind}: json: '
+        f"cannot unmarshal {found} into Go struct field {kind.kind}.{path} of type {wanted}"
+    )
+
+
+def check(obj: KubeObject, before: KubeObject | None, kind: ResourceKind) -> None:
+    """Refuse what breaks the rules of a kind, with every complaint at once."""
+    causes = _complaints_about_metadata(obj, kind)
+    if kind.group_kind in _CHECKS:
+        causes += _CHECKS[kind.group_kind](obj)
+    if before is not None and kind.group_kind in _FROZEN:
+        causes += _FROZEN[kind.group_kind](obj, before)
+    refuse(obj, kind, causes)
+
+
+def refuse(obj: Mapping[str, Any], kind: ResourceKind, causes: list[Cause]) -> None:
+    """Raise one error for all complaints, if there are any."""
+    if not causes:
+        return
+    name = obj["metadata"].get("name") or obj["metadata"].get("generateName", "")
+    texts = [str(cause) for cause in causes]
+    listed = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+    raise Invalid(
+        f'{kind.group_kind} "{name}" is invalid: {listed}',
+        resource=kind.gvr.group_resource,
+        name=name,
+        causes=causes,
+    )
+
+
+def _missing(path: str, why: str = "") -> Cause:
+    return Cause(path, f"Required value: {why}" if why else "Required value", "FieldValueRequired")
+
+
+def _forbidden(path: str, why: str) -> Cause:
+    return Cause(path, f"Forbidden: {why}", "FieldValueForbidden")
+
+
+_NAME_RULES: Final[Mapping[str, Callable[[str], str]]] = {
+    "Namespace": names.why_not_a_dns_label,
+    "Service": names.why_not_a_dns_1035_label,
+    "StatefulSet.apps": names.why_not_a_dns_label,
+    **{
+        f"{kind}.rbac.authorization.k8s.io": names.why_not_a_path_segment
+        for kind in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
+    },
+}
+
+
+def _complaints_about_metadata(obj: KubeObject, kind: ResourceKind) -> list[Cause]:
+    metadata = obj["metadata"]
+    name = metadata["name"]
+    why = _NAME_RULES.get(kind.group_kind, names.why_not_a_dns_subdomain)(name)
+    causes = [invalid("metadata.name", name, why)] if why else []
+    labels = metadata.get("labels") or {}
+    causes += [
+        invalid("metadata.labels", text, why)
+        for key, value in labels.items()
+        for text, why in (
+            (key, names.why_not_a_label_key(key)),
+            (value, names.why_not_a_label_value(value or "")),
+        )
+        if why
+    ]
+    causes += [
+        invalid("metadata.annotations", key, why)
+        for key in metadata.get("annotations") or {}
+        if (why := names.why_not_a_label_key(key.lower()))
+    ]
+    for index, owner in enumerate(metadata.get("ownerReferences") or ()):
+        causes += [
+            _missing(f"metadata.ownerReferences[{index}].{field}")
+            for field in ("apiVersion", "kind", "name", "uid")
+            if not owner.get(field)
+        ]
+    controllers = [each for each in metadata.get("ownerReferences") or () if each.get("controller")]
+    if len(controllers) > 1:
+        first, second = (each.get("name") for each in controllers[:2])
+        why = (
+            "Only one reference can have Controller set to true. "
+            f'Found "true" in references for {first} and {second}'
+        )
+        causes.append(invalid("metadata.ownerReferences", "", why))
+    return causes
+
+
+def _check_data(obj: KubeObject) -> list[Cause]:
+    data, binary = obj.get("data") or {}, obj.get("binaryData") or {}
+    causes = [
+        invalid(f"{path}[{key}]", key, why)
+        for path, values in (("data", data), ("binaryData", binary))
+        for key in values
+        if (why := names.why_not_a_data_key(key))
+    ]
+    causes += [
+        invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+        for key in data
+        if key in binary
+    ]
+    return causes
+
+
+def _check_secret(obj: KubeObject) -> list[Cause]:
+    for value in (obj.get("data") or {}).values():
+        try:
+            base64.b64decode(value or "", validate=True)
+        except binascii.Error as error:
+            raise BadRequest(
+                'Secret in version "v1" cannot be handled as a Secret: illegal base64 data'
+            ) from error
+    return _check_data(obj)
+
+
+def _complaints_about_pod_spec(spec: Mapping[str, Any], path: str) -> list[Cause]:
+    containers = spec.get("containers")
+    if not containers:
+        return [_missing(f"{path}.containers")]
+    causes = [
+        cause
+        for field, known in _POD_CHOICES.items()
+        if (cause := _unsupported(f"{path}.{field}", spec.get(field), known))
+    ]
+    listed = [each or {} for each in spec.get("volumes") or ()]
+    causes += [
+        _missing(f"{path}.volumes[{index}].name")
+        for index, volume in enumerate(listed)
+        if not volume.get("name")
+    ]
+    volumes = {volume.get("name") for volume in listed}
+    seen: set[str] = set()
+    for list_name in ("initContainers", "containers"):
+        for index, each in enumerate(spec.get(list_name) or ()):
+            place, container = f"{path}.{list_name}[{index}]", each or {}
+            name = container.get("name", "")
+            if not name:
+                causes.append(_missing(f"{place}.name"))
+            elif why := names.why_not_a_dns_label(name):
+                causes.append(invalid(f"{place}.name", name, why))
+            elif name in seen:
+                why = f'Duplicate value: "{name}"'
+                causes.append(Cause(f"{place}.name", why, "FieldValueDuplicate"))
+            seen.add(name)
+            if not container.get("image"):
+                causes.append(_missing(f"{place}.image"))
+            policy = container.get("imagePullPolicy")
+            if cause := _unsupported(f"{place}.imagePullPolicy", policy, _PULL_POLICIES):
+                causes.append(cause)
+            causes += [
+                _missing(f"{place}.env[{at}].name")
+                for at, entry in enumerate(container.get("env") or ())
+                if not (entry or {}).get("name")
+            ]
+            for at, mount in enumerate(container.get("volumeMounts") or ()):
+                if mount.get("name") not in volumes:
+                    why = f'Not found: "{mount.get("name")}"'
+                    field = f"{place}.volumeMounts[{at}].name"
+                    causes.append(Cause(field, why, "FieldValueNotFound"))
+    return causes
+
+
+def _unsupported(path: str, value: Any, known: Sequence[str]) -> Cause | None:
+    if not value or value in known:
+        return None
+    supported = ", ".join(f'"{each}"' for each in known)
+    why = f'Unsupported value: "{value}": supported values: {supported}'
+    return Cause(path, why, "FieldValueNotSupported")
+
+
+_POD_CHOICES: Final = {
+    "restartPolicy": ("Always", "OnFailure", "Never"),
+    "dnsPolicy": ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
+}
+_PULL_POLICIES: Final = ("Always", "IfNotPresent", "Never")
+
+
+def _check_workload(obj: KubeObject) -> list[Cause]:
+    spec = obj["spec"]
+    selector = spec.get("selector")
+    if not selector:
+        return [_missing("spec.selector")]
+    template = spec.get("template") or {}
+    labels = labels_of(template)
+    causes: list[Cause] = []
+    if not label_selector_of(selector).lets_through(labels):
+        why = "`selector` does not match template `labels`"
+        causes.append(invalid("spec.template.metadata.labels", labels, why))
+    replicas = spec.get("replicas")
+    if isinstance(replicas, int) and replicas < 0:
+        causes.append(invalid("spec.replicas", replicas, "must be greater than or equal to 0"))
+    pod_spec = spec_of(template)
+    volumes = pod_spec.get("volumes") or []
+    named = {volume.get("name") for volume in volumes}
+    # A StatefulSet gives each pod its claims as volumes; they are in no template of a pod.
+    claims = [
+        {"name": claim["metadata"]["name"], "emptyDir": {}}
+        for claim in spec.get("volumeClaimTemplates") or ()
+        if metadata_of(claim).get("name") not in {None, *named}
+    ]
+    if claims:
+        pod_spec = {**pod_spec, "volumes": [*volumes, *claims]}
+    return causes + _complaints_about_pod_spec(pod_spec, "spec.template.spec")
+
+
+def _check_claim(obj: KubeObject) -> list[Cause]:
+    spec = obj["spec"]
+    causes = []
+    if not spec.get("accessModes"):
+        causes.append(_missing("spec.accessModes", "at least 1 access mode is required"))
+    if not ((spec.get("resources") or {}).get("requests") or {}).get("storage"):
+        causes.append(_missing("spec.resources[storage]"))
+    return causes
+
+
+_CHECKS: Final[Mapping[str, Callable[[KubeObject], list[Cause]]]] = {
+    "ConfigMap": _check_data,
+    "Secret": _check_secret,
+    "Pod": lambda obj: _complaints_about_pod_spec(obj["spec"], "spec"),
+    "PersistentVolumeClaim": _check_claim,
+    "Deployment.apps": _check_workload,
+    "StatefulSet.apps": _check_workload,
+    "ReplicaSet.apps": _check_workload,
+}
+
+
+# What may not change
+
+
+def _frozen_data(obj: KubeObject, before: KubeObject) -> list[Cause]:
+    if not before.get("immutable"):
+        return []
+    changed = [] if obj.get("immutable") else ["immutable"]
+    changed += [
+        each for each in ("data", "binaryData") if (obj.get(each) or {}) != (before.get(each) or {})
+    ]
+    return [_forbidden(each, "field is immutable when `immutable` is set") for each in changed]
+
+
+def _frozen_secret(obj: KubeObject, before: KubeObject) -> list[Cause]:
+    causes = _frozen_data(obj, before)
+    if obj.get("type") != before.get("type"):
+        causes.append(invalid("type", obj.get("type"), "field is immutable"))
+    return causes
+
+
+def _frozen_pod(obj: KubeObject, before: KubeObject) -> list[Cause]:
+    def fixed(pod: KubeObject) -> dict[str, Any]:
+        spec = {key: value for key, value in pod["spec"].items() if key not in _POD_MAY_CHANGE}
+        for name in ("containers", "initContainers"):
+            spec[name] = [
+                {key: value for key, value in container.items() if key != "image"}
+                for container in spec.get(name) or ()
+            ]
+        return spec
+
+    if fixed(obj) == fixed(before):
+        return []
+    return [
+        _forbidden(
+            "spec",
+            "pod updates may not change fields other than `spec.containers[*].image`,"
+            "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` "
+            "(only additions to existing tolerations),`spec.terminationGracePeriodSeconds` "
+            "(allow it to be set to 1 if it was previously negative)",
+        )
+    ]
+
+
+# A pod is bound to its node through the same call here.
+_POD_MAY_CHANGE: Final = frozenset(
+    {"activeDeadlineSeconds", "tolerations", "nodeName", "ephemeralContainers"}
+)
+
+
+def _frozen_selector(obj: KubeObject, before: KubeObject) -> list[Cause]:
+    if obj["spec"].get("selector") == before["spec"].get("selector"):
+        return []
+    return [invalid("spec.selector", obj["spec"].get("selector"), "field is immutable")]
+
+
+def _frozen_stateful_set(obj: KubeObject, before: KubeObject) -> list[Cause]:
+    changed = {
+        key
+        for key in {**obj["spec"], **before["spec"]}
+        if obj["spec"].get(key) != before["spec"].get(key)
+    }
+    if changed <= _STATEFUL_SET_MAY_CHANGE:
+        return []
+    return [
+        _forbidden(
+            "spec",
+            "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
+            "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
+            "'minReadySeconds' are forbidden",
+        )
+    ]
+
+
+_STATEFUL_SET_MAY_CHANGE: Final = frozenset(
+    {
+        "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
+    }
+)  # fmt: skip
+
+_FROZEN: Final[Mapping[str, Callable[[KubeObject, KubeObject], list[Cause]]]] = {
+    "ConfigMap": _frozen_data,
+    "Secret": _frozen_secret,
+    "Pod": _frozen_pod,
+    "Deployment.apps": _frozen_selector,
+    "ReplicaSet.apps": _frozen_selector,
+    "StatefulSet.apps": _frozen_stateful_set,
+}

@@ -1,0 +1,217 @@
+"""Locations of object stores: which bucket a Profile means, and with which credential.
+
+Loaded by `kando` at each call: standard library only.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from posixpath import normpath
+from typing import Any, Final, NamedTuple
+
+from kanister_py.core.errors import UsageError
+
+
+class InvalidProfile(UsageError, reason="InvalidProfile"):
+    """A Profile, or a Secret it refers to, is not what a location is opened with."""
+
+
+class StoreKind(StrEnum):
+    """Kinds of object stores; the value is the `location.type` of a Profile."""
+
+    S3 = "s3Compliant"
+    GCS = "gcs"
+    AZURE = "azure"
+    FILE = "file"
+    KOPIA = "kopia"
+
+
+class Credential(NamedTuple):
+    """Credential of a bucket: an identity and its secret, whatever a store calls them.
+
+    S3: access key, with a `role` to take on, or with a `token` as one that was taken on has.
+    GCS: project and the JSON of a service account. Azure: storage account and key, or the
+    token of a federated identity.
+    """
+
+    id: str = ""
+    secret: str = ""
+    role: str = ""
+    token: str = ""
+    environment: str = ""
+    federated_token: str = ""
+
+    def __repr__(self) -> str:
+        role, environment = self.role, self.environment
+        return f"Credential(id={self.id!r}, {role=}, {environment=})"
+
+
+class Location(NamedTuple):
+    """One bucket, or a folder in its place, and what stands before every path in it."""
+
+    kind: StoreKind
+    bucket: str
+    endpoint: str = ""
+    region: str = ""
+    prefix: str = ""
+    credential: Credential = Credential()
+    skip_tls_verify: bool = False
+
+    def key_of(self, path: str) -> str:
+        """Say which key a path has: below the prefix, with single slashes, none in front."""
+        parts = [each for each in f"{self.prefix}/{path}".split("/") if each not in {"", "."}]
+        if ".." in parts:
+            raise InvalidProfile(f"Path {path!r} leads out of the location")
+        return "/".join(parts)
+
+    @property
+    def folder(self) -> str:
+        """Say which folder of a machine the endpoint is, if the location is one."""
+        return self.endpoint.removeprefix("file://") if self.kind is StoreKind.FILE else ""
+
+    def before_writing(self) -> Location:
+        """Give what must be there before the first object: a folder for the bucket's need not."""
+        return self._replace(bucket="") if self.kind is StoreKind.FILE else self
+
+    def in_folder(self, folder: str) -> Location:
+        """Give the folder below `folder` that stands in for the bucket; one that does, stays.
+
+        Folders keep their paths there: two with one bucket name stay two.
+        """
+        if self.kind is StoreKind.FILE:
+            below = self.endpoint.removeprefix(f"{folder}/")
+            if below != self.endpoint and below.partition("/")[0] in _FOLDERS:
+                return self
+        own = normpath(f"/{self.folder}").strip("/")
+        endpoint = "/".join(filter(None, (folder, self.kind, own)))
+        return self._replace(kind=StoreKind.FILE, endpoint=endpoint)
+
+    def check_repository(self) -> None:
+        """Raise unless restic can have a repository here."""
+        if self.kind not in _OF_RESTIC:
+            raise InvalidProfile(
+                f"Failed to validate Profile: Location type not supported: {self.kind}; restic "
+                "needs one of s3Compliant, gcs or azure, and no folder that stands in for it"
+            )
+
+    def __str__(self) -> str:
+        at = f" at {self.endpoint}" if self.endpoint else ""
+        return f"{self.kind} bucket {self.bucket!r}{at}"
+
+
+_FOLDERS: Final = frozenset(StoreKind)
+_OF_RESTIC: Final = (StoreKind.S3, StoreKind.GCS, StoreKind.AZURE)
+_SECRET_KEYS: Final = {
+    StoreKind.S3: ("aws_access_key_id", "aws_secret_access_key"),
+    StoreKind.GCS: ("gcp_project_id", "gcp_service_key"),
+    StoreKind.AZURE: ("azure_storage_account_id", "azure_storage_key"),
+}
+_GCP_FILE: Final = "service-account.json"
+_KINDS: Final = {each.value.lower(): each for each in StoreKind} | {"filestore": StoreKind.FILE}
+
+
+def read_location(
+    location: Mapping[str, Any],
+    key_pair: tuple[str, str] | None = None,
+    secret: Mapping[str, Any] | None = None,
+    *,
+    skip_tls_verify: bool = False,
+) -> Location:
+    """Put a location and its credential together; `secret` is a Kubernetes Secret."""
+    text = {key.lower(): str(value or "") for key, value in location.items()}
+    kind = _KINDS.get(text.get("type", "").lower())
+    if kind is None:
+        known = ", ".join(StoreKind)
+        raise InvalidProfile(
+            f"Location type {text.get('type', '')!r} is not supported; known: {known}"
+        )
+    return Location(
+        kind,
+        text.get("bucket", ""),
+        text.get("endpoint", ""),
+        text.get("region", ""),
+        text.get("prefix", ""),
+        _credential_of(kind, key_pair, secret),
+        skip_tls_verify,
+    )
+
+
+def _credential_of(
+    kind: StoreKind, key_pair: tuple[str, str] | None, secret: Mapping[str, Any] | None
+) -> Credential:
+    if key_pair is not None:
+        return Credential(*key_pair)
+    if secret is None or kind not in _SECRET_KEYS:
+        return Credential()
+    data = {
+        key: b64decode(value).decode("utf-8", "surrogateescape")
+        for key, value in (secret.get("data") or {}).items()
+    }
+    identity, key = _SECRET_KEYS[kind]
+    return Credential(
+        data.get(identity, ""),
+        data.get(key) or (data.get(_GCP_FILE, "") if kind is StoreKind.GCS else ""),
+        role=data.get("role", ""),
+        environment=data.get("azure_storage_environment", ""),
+        federated_token=data.get("azure_federated_identity", ""),
+    )
+
+
+def read_printed_profile(profile: Any) -> Location:
+    """Read a Profile as `toJson .Profile` prints it; members are found as Go does, in any case."""
+    location = _member(profile, "location")
+    if not isinstance(location, Mapping):
+        raise InvalidProfile("The profile names no location: does the ActionSet name a Profile?")
+    credential = _member(profile, "credential")
+    pair, secret = _member(credential, "keyPair"), _member(credential, "secret")
+    return read_location(
+        location,
+        (str(_member(pair, "id") or ""), str(_member(pair, "secret") or "")) if pair else None,
+        secret if isinstance(secret, Mapping) else None,
+        skip_tls_verify=bool(_member(profile, "skipSSLVerify")),
+    )
+
+
+def _member(of: Any, name: str) -> Any:
+    if not isinstance(of, Mapping):
+        return None
+    return next((value for key, value in of.items() if key.lower() == name.lower()), None)
+
+
+_REFERENCE: Final[dict[str, Any]] = dict.fromkeys(
+    ("apiVersion", "group", "resource", "kind", "name", "namespace")
+)
+_KEY_OF_SECRET: Final[dict[str, Any]] = {"key": None, "secret": _REFERENCE}
+# What may stand in a Profile; None for what is not looked into.
+_PROFILE_KEYS: Final[dict[str, Any]] = {
+    "apiVersion": None,
+    "kind": None,
+    "metadata": None,
+    "location": dict.fromkeys(("type", "bucket", "endpoint", "prefix", "region")),
+    "credential": {
+        "type": None,
+        "keyPair": {"idField": None, "secretField": None, "secret": _REFERENCE},
+        "secret": _REFERENCE,
+        "kopiaServerSecret": {
+            "username": None,
+            "hostname": None,
+            "userPassphrase": _KEY_OF_SECRET,
+            "tlsCert": _KEY_OF_SECRET,
+            "connectOptions": None,
+        },
+    },
+    "skipSSLVerify": None,
+}
+
+
+def unknown_keys_of_profile(
+    value: Mapping[str, Any], known: Mapping[str, Any] = _PROFILE_KEYS, path: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Find the keys of a Profile that nothing reads, each with those that are known beside it."""
+    for key, below in value.items():
+        if key not in known:
+            yield (*path, str(key)), tuple(known)
+        elif isinstance(below, Mapping) and known[key] is not None:
+            yield from unknown_keys_of_profile(below, known[key], (*path, key))

@@ -1,0 +1,73 @@
+"""OpenAPI schemas of Kubernetes: that of one kind, and the defaults that it states."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kanister_py.core.kube.copies import copy_json
+from kanister_py.core.kube.resources import group_version_of
+
+_GVK = "x-kubernetes-group-version-kind"
+
+
+def schema_of_kind(
+    document: Mapping[str, Any], api_version: str, kind: str
+) -> dict[str, Any] | None:
+    """Give the schema of a kind, with all that it refers to in its place.
+
+    Only a schema that is of this kind alone counts: options of deletion, say, belong to
+    every group. Where a schema refers to itself there would be no end to it: there,
+    it is empty.
+    """
+    group, version = group_version_of(api_version)
+    wanted = [{"group": group, "version": version, "kind": kind}]
+    schemas = (document.get("components") or {}).get("schemas") or {}
+    for name in sorted(schemas):
+        if schemas[name].get(_GVK) == wanted:
+            inlined: dict[str, Any] = _inlined(schemas[name], schemas, (name,))
+            return inlined
+    return None
+
+
+def _inlined(value: Any, schemas: Mapping[str, Any], above: tuple[str, ...]) -> Any:
+    if isinstance(value, list):
+        return [_inlined(each, schemas, above) for each in value]
+    if not isinstance(value, dict):
+        return value
+    reference = value.get("$ref")
+    if isinstance(reference, str):
+        name = reference.rpartition("/")[2]
+        if name in above or name not in schemas:
+            return {}
+        beside = {key: each for key, each in value.items() if key != "$ref"}
+        inside = _inlined(schemas[name], schemas, (*above, name))
+        return {**inside, **_inlined(beside, schemas, above)}
+    return {key: _inlined(each, schemas, above) for key, each in value.items()}
+
+
+def with_defaults(value: Any, schema: Mapping[str, Any]) -> Any:
+    """Copy a value, with the defaults of the schema filled in."""
+    copied = copy_json(value)
+    set_defaults(copied, schema)
+    return copied
+
+
+def set_defaults(value: Any, schema: Mapping[str, Any]) -> None:
+    """Fill in the defaults of the schema, in place."""
+    if isinstance(value, dict):
+        for key, inside in (schema.get("properties") or {}).items():
+            if key not in value or (value[key] is None and not inside.get("nullable")):
+                if "default" not in inside:
+                    continue
+                value[key] = copy_json(inside["default"])
+            set_defaults(value[key], inside)
+        additional = schema.get("additionalProperties")
+        if isinstance(additional, Mapping):
+            for inside in value.values():
+                set_defaults(inside, additional)
+    elif isinstance(value, list):
+        items = schema.get("items")
+        if isinstance(items, Mapping):
+            for item in value:
+                set_defaults(item, items)

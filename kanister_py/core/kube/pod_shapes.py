@@ -1,0 +1,128 @@
+"""Shapes of the fields of a pod's spec, as an API server reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+
+class Misshapen(NamedTuple):
+    """A value that a field cannot hold, or a name (`wanted` is empty) that no field has."""
+
+    path: str
+    value: Any
+    wanted: str = ""
+    near: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        if self.wanted:
+            return f"{self.path} must be {_WORDS[self.wanted]}, not {_word_of(self.value)}"
+        return f"{self.path} is no field of a pod; did you mean {' or '.join(self.near)}?"
+
+
+def misshapen_in(spec: Any, path: str, type_: str = "PodSpec") -> Iterator[Misshapen]:
+    """Say what in a pod's spec, or in a patch of one, no API server can read.
+
+    A field that is not known here may be newer than we are: it is named only where it is
+    nearly the name of one that is.
+    """
+    if spec is None:
+        return
+    wanted = "array" if type_.startswith("[]") else _KINDS.get(type_, "object")
+    if not _holds(wanted, spec):
+        yield Misshapen(path, spec, wanted)
+    elif type_.startswith("[]"):
+        for index, each in enumerate(spec):
+            yield from misshapen_in(each, f"{path}[{index}]", type_[2:])
+    elif type_ == "strings":
+        for key, each in spec.items():
+            yield from misshapen_in(each, f"{path}.{key}", "string")
+    elif fields := _fields().get(type_):
+        for key, each in spec.items():
+            if key in fields:
+                yield from misshapen_in(each, f"{path}.{key}", fields[key])
+            elif not str(key).startswith("$") and (near := _near(str(key), fields)):
+                yield Misshapen(f"{path}.{key}", each, near=near)
+
+
+def unreadable_in(spec: Any, path: str) -> Misshapen | None:
+    """Give the first value that no API server can read; names that it skips do not count."""
+    return next((each for each in misshapen_in(spec, path) if each.wanted), None)
+
+
+def _near(key: str, fields: Mapping[str, str]) -> tuple[str, ...]:
+    from kanister_py.core.yaml.documents import nearest
+
+    return nearest(key, [*fields], most=1, likeness=0.8)
+
+
+def _holds(wanted: str, value: Any) -> bool:
+    match wanted:
+        case "array":
+            return isinstance(value, list | tuple)
+        case "object":
+            return isinstance(value, Mapping)
+        case "string":
+            return isinstance(value, str)
+        case "bool":
+            return isinstance(value, bool)
+    is_whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return is_whole and not isinstance(value, bool)
+
+
+_KINDS: Final = {"string": "string", "bool": "bool", "number": "number", "strings": "object"}
+_WORDS: Final = {
+    "array": "a list", "object": "a map", "string": "text", "bool": "true or false",
+    "number": "a whole number",
+}  # fmt: skip
+
+
+def _word_of(value: Any) -> str:
+    kinds = (each for each in ("bool", "string", "array", "object") if _holds(each, value))
+    found = next(kinds, None)
+    return f"the number {value}" if found is None else _WORDS[found]
+
+
+@cache
+def _fields() -> Mapping[str, Mapping[str, str]]:
+    fields: dict[str, dict[str, str]] = {}
+    for line in _TABLE.strip().splitlines():
+        owner, type_, *names = line.split()
+        fields.setdefault(owner, {}).update(dict.fromkeys(names, type_))
+    return fields
+
+
+# Types, the type of some of their fields, these fields. `strings` is a map of texts; `object`
+# a map whose inside is left to its reader.
+_TABLE: Final = """
+PodSpec string dnsPolicy hostname hostnameOverride nodeName preemptionPolicy priorityClassName
+PodSpec string restartPolicy runtimeClassName schedulerName serviceAccount serviceAccountName
+PodSpec string subdomain
+PodSpec number activeDeadlineSeconds priority terminationGracePeriodSeconds
+PodSpec bool automountServiceAccountToken enableServiceLinks hostIPC hostNetwork hostPID hostUsers
+PodSpec bool setHostnameAsFQDN shareProcessNamespace
+PodSpec object affinity dnsConfig os overhead resources securityContext workloadRef
+PodSpec strings nodeSelector
+PodSpec []Container containers initContainers ephemeralContainers
+PodSpec []Volume volumes
+PodSpec []object hostAliases imagePullSecrets readinessGates resourceClaims schedulingGates
+PodSpec []object tolerations topologySpreadConstraints
+Container string name image imagePullPolicy restartPolicy targetContainerName
+Container string terminationMessagePath terminationMessagePolicy workingDir
+Container bool stdin stdinOnce tty
+Container []string args command
+Container []EnvVar env
+Container []object envFrom ports resizePolicy restartPolicyRules volumeDevices
+Container []VolumeMount volumeMounts
+Container object lifecycle livenessProbe readinessProbe resources securityContext startupProbe
+EnvVar string name value
+EnvVar object valueFrom
+VolumeMount string mountPath mountPropagation name recursiveReadOnly subPath subPathExpr
+VolumeMount bool readOnly
+Volume string name
+Volume object awsElasticBlockStore azureDisk azureFile cephfs cinder configMap csi downwardAPI
+Volume object emptyDir ephemeral fc flexVolume flocker gcePersistentDisk gitRepo glusterfs hostPath
+Volume object image iscsi nfs persistentVolumeClaim photonPersistentDisk portworxVolume projected
+Volume object quobyte rbd scaleIO secret storageos vsphereVolume
+"""

@@ -1,1 +1,0 @@
-"""Kubernetes objects as data: documents, paths, selectors, patches, quantities, durations."""

@@ -1,0 +1,1 @@
+"""YAML as Kubernetes reads it: documents with positions, scalars, loose decoding and emitters."""

@@ -1,0 +1,157 @@
+"""YAML scalars: what a text without quotes stands for, as Kubernetes' tools read it.
+
+They read YAML 1.1 through JSON, and it shows: `on` is true, what does not fit into
+64 bits is a float, and a float as a key has the digits of a short one.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from base64 import b64decode
+from binascii import Error as Base64Error
+from math import inf, isfinite
+from typing import Any
+
+WORDS: dict[str, bool | None] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL")),
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON"), True),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+}
+NUMBER_STARTS = "+-.0123456789"
+_PLAIN_NUMBER = re.compile(r"(0|[1-9][0-9]{0,17})\Z")
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)\Z|\.(nan|NaN|NAN)\Z")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+_FLOAT_FROM_POINT = re.compile(r"\.[0-9]+(_[0-9]+)*([eE][-+]?[0-9]+(_[0-9]+)*)?\Z")
+_INTEGER = re.compile(
+    r"(?P<sign>[-+]?)(?:0[xX](?P<hex>[0-9a-fA-F]+)|0[bB](?P<bin>[01]+)"
+    r"|0[oO]?(?P<oct>[0-7]+)|(?P<dec>0|[1-9][0-9]*))\Z"
+)
+_BASES = (("hex", 16), ("bin", 2), ("oct", 8), ("dec", 10))
+_MOST_DIGITS = 64  # of an unsigned 64-bit number in base two
+_INT64_MIN, _INT64_MAX, _UINT64_MAX = -(2**63), 2**63 - 1, 2**64 - 1
+
+TAG = "tag:yaml.org,2002:"
+_TIMESTAMP = re.compile(
+    r"\d{4}-\d{1,2}-\d{1,2}"
+    r"([Tt ]\d{1,2}:\d{1,2}:\d{1,2}(\.\d+)?(Z|[-+]\d{2}:\d{2})?)?\Z",
+    re.ASCII,
+)
+
+
+def resolved_scalar(tag: str | None, text: str, is_plain: bool) -> Any:
+    """Give a scalar the value that YAML gives it, before JSON has its say."""
+    if tag is None:
+        return plain_value_of(text) if is_plain else text
+    kind = tag.removeprefix(TAG)
+    if kind == "binary":
+        return _binary_of(text)
+    if kind not in ("int", "float", "bool", "null", "timestamp"):
+        return text
+    value = plain_value_of(text)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    fits = {
+        "int": is_number and not isinstance(value, float),
+        "float": is_number,
+        "bool": isinstance(value, bool),
+        "null": value is None,
+        "timestamp": _TIMESTAMP.match(text) is not None,
+    }
+    if not fits[kind]:
+        raise ValueError(f"The tag !!{kind} does not fit {text!r}")
+    return value
+
+
+def _binary_of(text: str) -> str:
+    try:
+        data = b64decode(text.replace("\n", "").replace("\r", ""), validate=True)
+    except (Base64Error, ValueError):
+        raise ValueError("The tag !!binary wants base64") from None
+    # JSON knows no bytes: each that is no UTF-8 becomes the mark for that.
+    decoded = data.decode("utf-8", "surrogateescape")
+    return "".join("\ufffd" if "\udc80" <= each <= "\udcff" else each for each in decoded)
+
+
+def value_of_plain(text: str) -> Any:
+    """Say what a text without quotes stands for. ValueError: nothing that JSON can hold."""
+    value = plain_value_of(text)
+    return value if type(value) is str else as_json(value, text)
+
+
+def key_of_plain(text: str) -> str | None:
+    """Say which key a text without quotes is; None where there is nothing."""
+    key = plain_value_of(text)
+    return key if key is None or type(key) is str else str(as_key(key))
+
+
+def plain_value_of(text: str) -> Any:
+    first = text[:1]
+    if first in NUMBER_STARTS and first:
+        return _number_of(text)
+    return WORDS.get(text, text)
+
+
+def _number_of(text: str) -> Any:
+    if _PLAIN_NUMBER.match(text):
+        return int(text)
+    if _NOT_FINITE.match(text):
+        return float(text.replace(".", "").lower())
+    bare = text.replace("_", "")
+    if text.startswith("."):
+        return float(bare) if _FLOAT_FROM_POINT.match(text) else text
+    match = _INTEGER.match(bare)
+    if match:
+        for name, base in _BASES:
+            digits = match[name]
+            if digits is not None and len(digits) <= _MOST_DIGITS:
+                whole = int(match["sign"] + digits, base)
+                if _INT64_MIN <= whole <= _UINT64_MAX:
+                    return whole
+    if _FLOAT.match(bare):
+        number = float(bare)
+        if isfinite(number):
+            return number
+    return text
+
+
+def as_json(value: Any, text: str) -> Any:
+    """Give a value as it is once it was written as JSON and read again."""
+    if isinstance(value, float):
+        if not isfinite(value):
+            raise ValueError(f"{text} is no number that JSON can hold; quote it if it is text")
+        if not value.is_integer() or abs(value) >= 1e19:
+            return value
+        # A whole number has lost its point, and its digits beyond the shortest ones are zeros.
+        from decimal import Decimal
+
+        whole = int(Decimal(repr(value)))
+        return whole if _INT64_MIN <= whole <= _INT64_MAX else value
+    if isinstance(value, int) and value > _INT64_MAX:
+        return float(value)
+    return value
+
+
+def as_key(value: Any) -> Any:
+    """Give the text that a scalar has as a key; None has none."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        if value > _INT64_MAX:
+            raise ValueError(f"{value} is too large for a key; quote it")
+        return str(value)
+    return _short_float(value) if isinstance(value, float) else value
+
+
+def _short_float(number: float) -> str:
+    """Write a number with the fewest digits that distinguish it from other 32-bit floats."""
+    # Templates' own library, which few keys need.
+    from kanister_py.gotemplate.numbers import format_float
+
+    try:
+        short = struct.unpack("f", struct.pack("f", number))[0]
+    except OverflowError:
+        short = inf if number > 0 else -inf
+    text = format_float(short, bits=32)
+    return {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}.get(text, text)

@@ -1,0 +1,71 @@
+"""CEL rules of custom resources, apart from any cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kanister_py.core.kube.crd_rules import RULES, broken_rules, unreadable_rules
+
+
+def schema(rule: str, **more: Any) -> dict[str, Any]:
+    item = {"type": "object", RULES: [{"rule": "self.port >= oldSelf.port"}]}
+    return {
+        "type": "object",
+        RULES: [{"rule": rule, **more}],
+        "properties": {
+            "namespace": {"type": "string"},
+            "two-words": {"type": "string"},
+            "ports": {
+                "type": "array",
+                "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"],
+                "items": item,
+            },
+            "any": {"type": "object", "additionalProperties": item},
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        pytest.param("self.__namespace__ == 'a'", id="a reserved word"),
+        pytest.param("self.two__dash__words == 'b'", id="a name with a dash"),
+    ],
+)
+def test_fields_that_cel_cannot_name_are_read_under_another_name(rule: str) -> None:
+    assert broken_rules({"namespace": "a", "two-words": "b"}, None, schema(rule)) == []
+    assert len(broken_rules({"namespace": "b", "two-words": "a"}, None, schema(rule))) == 1
+
+
+def test_items_of_a_list_are_held_to_what_they_were_by_their_keys() -> None:
+    before = {"ports": [{"name": "a", "port": 1}, {"name": "b", "port": 9}]}
+    after = {
+        "ports": [{"name": "b", "port": 9}, {"name": "c", "port": 0}, {"name": "a", "port": 0}]
+    }
+    (cause,) = broken_rules(after, before, schema("true"))
+    assert cause.field == "ports[2]"
+
+
+def test_members_of_a_map_are_held_to_what_they_were_by_their_names() -> None:
+    before = {"any": {"x": {"port": 2}}}
+    (cause,) = broken_rules({"any": {"x": {"port": 1}, "y": {"port": 0}}}, before, schema("true"))
+    assert cause.field == "any.x"
+
+
+def test_what_broke_a_rule_before_may_stay_as_it_is_until_it_is_touched() -> None:
+    strict = schema("self.namespace != 'old'")
+    assert broken_rules({"namespace": "old"}, {"namespace": "old"}, strict) == []
+    assert len(broken_rules({"namespace": "old", "any": {}}, {"namespace": "old"}, strict)) == 1
+
+
+def test_a_rule_that_cannot_be_judged_refuses() -> None:
+    (cause,) = broken_rules({}, None, schema("self.namespace == 'a'"))
+    assert cause.field == "<nil>"
+
+
+def test_a_rule_that_is_no_cel_is_named_with_its_place() -> None:
+    (cause,) = unreadable_rules({"properties": {"spec": schema("self.")}}, "root")
+    assert cause.field == f"root.properties[spec].{RULES}[0].rule"

@@ -1,0 +1,59 @@
+"""Names that fit where they go, and run keys that stay the same."""
+
+from __future__ import annotations
+
+import hashlib
+
+from kanister_py.core.kube.names import (
+    generate_name,
+    run_key,
+    short_hash,
+    why_not_a_dns_label,
+    why_not_a_dns_subdomain,
+    why_not_a_label_key,
+    why_not_a_label_value,
+)
+
+
+def test_names_are_told_from_what_are_none() -> None:
+    for good in ("a", "a-b", "0", "a" * 63):
+        assert why_not_a_dns_label(good) == ""
+    for bad in ("", "A", "a.b", "-a", "a-", "a" * 64, "a\n"):
+        assert why_not_a_dns_label(bad)
+    assert why_not_a_dns_subdomain("a.b-c.d") == ""
+    for bad in ("", "a..b", ".a", "a" * 254):
+        assert why_not_a_dns_subdomain(bad)
+
+
+def test_label_keys_and_values_are_told_from_what_are_none() -> None:
+    for good in ("app", "example.org/app", "A_b.c-d"):
+        assert why_not_a_label_key(good) == ""
+    for bad in ("", "/a", "a/", "a/b/c", "-a", "Example.org/a", "a" * 64):
+        assert why_not_a_label_key(bad)
+    for good in ("", "a", "A_1.x"):
+        assert why_not_a_label_value(good) == ""
+    for bad in ("a b", "-", "a" * 64):
+        assert why_not_a_label_value(bad)
+
+
+def test_a_generated_name_fits_a_label_however_long_its_beginning() -> None:
+    assert generate_name("job-", lambda signs: signs[0]) == "job-bbbbb"
+    assert len(generate_name("x" * 100, lambda signs: signs[0])) == 63
+
+
+def test_parts_are_not_read_as_one_text() -> None:
+    assert short_hash("ab", "c") != short_hash("a", "bc")
+
+
+def test_a_run_key_names_one_attempt_at_one_phase() -> None:
+    want = hashlib.sha256(b"uid/0/2/1/pod").hexdigest()[:20]
+    assert run_key("uid", 0, 2, 1, "pod") == want
+    keys = {
+        run_key(uid, action, phase, attempt, part)
+        for uid in ("u", "v")
+        for action in (0, 1)
+        for phase in (None, 0, 1)
+        for attempt in (1, 2)
+        for part in ("", "pvc")
+    }
+    assert len(keys) == 48

@@ -1,0 +1,297 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from kanister_py.core.errors import InvalidDocument, Problem
+from kanister_py.core.yaml.documents import (
+    MAX_BYTES,
+    Document,
+    Node,
+    parse_document,
+    parse_documents,
+    text_of_path,
+)
+
+RECORD = Path(__file__).with_name("recorded_yaml.jsonl")
+ANSWERS = [json.loads(line) for line in RECORD.read_bytes().splitlines()]
+
+# Where we differ on purpose, and why.
+DIFFERENT = {
+    "%YAML 1.2\n---\na: yes\n": "a file that says YAML 1.2 is read by the same rules",
+    'a: "\\/"\n': "the escape \\/ is YAML 1.2 and means what it says",
+    "a: 1\n...\nb: 2\n": "what comes after the end is an error instead of being dropped",
+    "{a: b}\n{c: d}\n": "what comes after the end is an error instead of being dropped",
+    "---\n---\na: 1\n": "every document of a stream is read, empty ones are left out",
+}
+
+
+def as_go_reads_json(value: Any) -> Any:
+    """Numbers that 64 bits cannot hold are floats where JSON is read in Go."""
+    if isinstance(value, dict):
+        return {key: as_go_reads_json(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [as_go_reads_json(each) for each in value]
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return float(value)
+    return value
+
+
+def same(one: Any, other: Any) -> bool:
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+class TestYamlSaysWhatKubernetesToolsReadInIt:
+    """YAML is read as Kubernetes' tools read it, in files and in rendered documents."""
+
+    @pytest.mark.parametrize("answer", [each for each in ANSWERS if each["yaml"] not in DIFFERENT])
+    def test_in_every_recorded_text(self, answer: dict[str, Any]) -> None:
+        if "error" in answer:
+            with pytest.raises(InvalidDocument):
+                parse_documents(answer["yaml"], repeated_keys_win=True)
+            return
+        documents = parse_documents(answer["yaml"], repeated_keys_win=True)
+        want = as_go_reads_json(answer["json"])
+        if want is None:
+            assert documents == []
+        else:
+            assert same(documents[0].value, want), documents[0].value
+
+    def test_and_the_record_is_long_enough_to_mean_something(self) -> None:
+        assert len(ANSWERS) > 1000
+        assert {each["yaml"] for each in ANSWERS} >= set(DIFFERENT)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            each["yaml"]
+            for each in ANSWERS
+            if "already set in map" in each.get("strict", "") and "<<" not in each["yaml"]
+        ],
+    )
+    def test_but_a_key_given_twice_is_refused_in_a_file(self, text: str) -> None:
+        with pytest.raises(InvalidDocument) as refused:
+            parse_documents(text)
+        assert "stands twice in one map" in refused.value.problems[0].message
+
+    def test_a_key_that_overrides_a_merged_one_is_not_given_twice(self) -> None:
+        document = parse_document("base: &b {x: 1}\nmine:\n  <<: *b\n  x: 2\n")
+        assert document.value == {"base": {"x": 1}, "mine": {"x": 2}}
+
+    @pytest.mark.parametrize("text", sorted(DIFFERENT))
+    def test_where_we_differ_nothing_is_dropped_in_silence(self, text: str) -> None:
+        answer = next(each for each in ANSWERS if each["yaml"] == text)
+        try:
+            found: Any = [each.value for each in parse_documents(text)]
+        except InvalidDocument:
+            assert "error" not in answer
+        else:
+            assert found != [answer.get("json")]
+
+
+def bomb() -> str:
+    lines = ["a: &a [x,x,x,x,x,x,x,x,x,x]"]
+    lines += [
+        f"{after}: &{after} [{','.join([f'*{before}'] * 10)}]"
+        for before, after in zip("abcdefghijk", "bcdefghijkl", strict=True)
+    ]
+    return "\n".join(lines)
+
+
+def bomb_of_merges() -> str:
+    lines = ["a0: &a0 {" + ",".join(f"k{n}: 1" for n in range(100)) + "}"]
+    lines += [f"a{n + 1}: &a{n + 1}\n  <<: [{','.join([f'*a{n}'] * 100)}]" for n in range(100)]
+    return "\n".join(lines)
+
+
+BAD = {
+    "a bracket that is never closed": ("a: [1\nb: 2\n", 2, "Not valid YAML"),
+    "a tab as indentation": ("a:\n\tb: 1\n", 2, "Not valid YAML"),
+    "a key given twice": ("a: 1\nb: 2\na: 3\n", 3, "stands twice in one map, first on line 1"),
+    "a control character": ("a: é\nb: x\x01y\n", 2, "U+0001 may not stand"),
+    "half of a surrogate pair": ("a: \ud800\n", 1, "U+D800 may not stand"),
+    "Latin-1": (b"a: 1\nb: caf\xe9\n", 2, "Not UTF-8: byte 0xe9"),
+    "UTF-16": ("a: 1\n".encode("utf-16"), 1, "Not UTF-8"),
+    "an alias bomb": (bomb(), 6, "too many to be meant"),
+    "a bomb of merges": (bomb_of_merges(), 5, "too many to be meant"),
+    "an alias to nothing": ("a: *b\n", 1, "no anchor before it"),
+    "an alias to itself": ("a: &a\n  - *a\n", 2, "stands inside what it names"),
+    "ten thousand brackets": ("[" * 10_000, 1, "Nested deeper than 100 levels"),
+    "ten thousand dashes": ("- " * 10_000 + "x", 1, "Nested deeper than 100 levels"),
+    "ten thousand maps": ("{a: " * 10_000, 1, "Nested deeper than 100 levels"),
+    "a map as a key": ("{a: b}: c\n", 1, "A key must be text, found a map"),
+    "nothing as a key": ("a: 1\n~: 2\n", 2, "A key must be text, found nothing"),
+    "no number that JSON holds": ("a: .nan\n", 1, ".nan is no number"),
+    "a tag that does not fit": ("a: !!int x\n", 1, "The tag !!int does not fit 'x'"),
+    "a merge of no map": ("a:\n  <<: 1\n", 2, "wants a map"),
+}
+
+
+class TestABadFile:
+    @pytest.mark.parametrize(("text", "line", "want"), BAD.values(), ids=BAD.keys())
+    def test_is_refused_with_its_line(self, text: str | bytes, line: int, want: str) -> None:
+        with pytest.raises(InvalidDocument) as refused:
+            parse_documents(text, "bad.yaml")
+        (problem,) = refused.value.problems
+        assert problem.file == "bad.yaml"
+        assert problem.line == line
+        assert want in problem.message
+        assert "\n" not in str(problem)
+
+    def test_tells_every_problem_at_once_also_what_came_before_its_end(self) -> None:
+        text = "a: .nan\nb:\n  c: 1\n  c: 2\nd: !!int x\n? {}\n: 1\ne: [\n"
+        with pytest.raises(InvalidDocument) as refused:
+            parse_documents(text)
+        found = [(each.line, each.path) for each in refused.value.problems]
+        assert found == [(1, "a"), (4, "b.c"), (5, "d"), (9, "")]
+
+    def test_with_a_thousand_problems_tells_the_first_hundred(self) -> None:
+        with pytest.raises(InvalidDocument) as refused:
+            parse_documents("a: .nan\n---\n" * 1000)
+        assert len(refused.value.problems) == 100
+
+    def test_larger_than_any_object_is_refused_unread(self) -> None:
+        with pytest.raises(InvalidDocument, match="Larger than 4 MiB"):
+            parse_documents(b"\xff" * (MAX_BYTES + 1))
+
+    @pytest.mark.parametrize("name", ["an alias bomb", "a bomb of merges", "ten thousand brackets"])
+    def test_costs_less_than_a_second_and_200_megabytes(self, name: str) -> None:
+        script = (
+            "import resource, sys\n"
+            "resource.setrlimit(resource.RLIMIT_AS, (200 << 20, 200 << 20))\n"
+            "resource.setrlimit(resource.RLIMIT_CPU, (1, 1))\n"
+            "from kanister_py.core.errors import InvalidDocument\n"
+            "from kanister_py.core.yaml.documents import parse_documents\n"
+            "try:\n"
+            "    parse_documents(sys.stdin.read())\n"
+            "except InvalidDocument as error:\n"
+            "    print(error)\n"
+        )
+        text = BAD[name][0]
+        assert isinstance(text, str)
+        child = subprocess.run(
+            [sys.executable, "-c", script], input=text, capture_output=True, text=True, check=False
+        )
+        assert (child.returncode, child.stderr) == (0, "")
+        assert BAD[name][2] in child.stdout
+
+
+class TestPlaces:
+    TEXT = "first: é\nactions:\n  backup:\n    phases:\n    - func: KubeTask\n      name: 'a'\n"
+
+    def test_lead_to_the_very_characters(self) -> None:
+        document = parse_document(self.TEXT)
+        node = document.node_at(["actions", "backup", "phases", 0, "func"])
+        assert node is not None
+        assert self.TEXT[node.place.start : node.place.end] == "KubeTask"
+        assert (node.place.line, node.place.column) == (5, 13)
+
+    def test_of_a_key_is_the_key_and_of_a_missing_one_its_parent(self) -> None:
+        document = parse_document(self.TEXT)
+        assert document.place_of(["actions", "backup", "phases"]).line == 4
+        assert document.place_of(["actions", "backup", "deferPhase", "func"]).line == 3
+
+    def test_are_written_as_people_write_them(self) -> None:
+        assert text_of_path(["actions", "a b", "phases", 1, "args"]) == (
+            'actions["a b"].phases[1].args'
+        )
+
+    @pytest.mark.parametrize("source", ["\ufeffa: 1\n", b"\xef\xbb\xbfa: 1\n"])
+    def test_do_not_count_a_byte_order_mark_as_a_column(self, source: str | bytes) -> None:
+        assert parse_document(source).place_of(["a"]).column == 1
+
+    def test_are_counted_anew_in_every_document_of_a_file(self) -> None:
+        _first, second = parse_documents("a: 1\n---\nb: 2\n")
+        assert second.place_of(["b"]).line == 3
+
+
+class TestOneDocument:
+    @pytest.mark.parametrize("text", ["", "# nothing\n", "---\n---\n", "null\n"])
+    def test_is_not_found_in_nothing(self, text: str) -> None:
+        with pytest.raises(InvalidDocument, match="Found nothing in it"):
+            parse_document(text)
+
+    def test_is_not_two(self) -> None:
+        with pytest.raises(InvalidDocument, match="Found 2 documents"):
+            parse_document("a: 1\n---\nb: 1\n")
+
+
+scalars = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(-(2.0**53), 2.0**53)
+    | st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]), max_size=12)
+)
+trees = st.recursive(
+    scalars,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text("abyn<=1 ", max_size=4), inner)
+    ),
+    max_leaves=12,
+)
+marks = st.sampled_from(
+    [*"[]{}:,-?&*!|>'\"%@#\n\n  \tab1", "<<", "---\n", "...\n", "&a ", "*a ", "!!int ", "\r\n"]
+)
+
+
+def nodes_of(node: Node) -> list[Node]:
+    return [node, *(below for child in node.children.values() for below in nodes_of(child))]
+
+
+class TestTheReader:
+    @given(st.text())
+    @example("\ud800")
+    @example("\x85")
+    def test_reads_any_text_or_says_why_not(self, text: str) -> None:
+        self.read(text)
+
+    @given(st.binary())
+    @example(b"\xef\xbb\xbf")
+    def test_reads_any_bytes_or_says_why_not(self, data: bytes) -> None:
+        self.read(data)
+
+    @given(st.lists(marks, max_size=40).map("".join))
+    @example("a: &a\n  <<: *a\n")
+    @example("- &a !!int\n- *a ")
+    def test_reads_any_heap_of_marks_or_says_why_not(self, text: str) -> None:
+        self.read(text)
+
+    @staticmethod
+    def read(source: str | bytes) -> None:
+        documents: list[Document] = []
+        problems: Sequence[Problem] = ()
+        try:
+            documents = parse_documents(source, "some.yaml")
+        except InvalidDocument as error:
+            problems = error.problems
+            assert problems
+        assert all(each.message and each.line for each in problems)
+        for document in documents:
+            json.dumps(document.value, allow_nan=False)
+
+    @given(trees)
+    def test_reads_json_as_json_does(self, tree: Any) -> None:
+        text = json.dumps(tree, ensure_ascii=False)
+        documents = parse_documents(text)
+        found = documents[0].value if documents else None
+        # JSON's 1.0 is a whole number once Kubernetes has read it.
+        assert found == tree
+
+    @given(trees)
+    def test_finds_every_scalar_at_the_place_it_tells(self, tree: Any) -> None:
+        text = yaml.safe_dump(tree, allow_unicode=True)
+        for document in parse_documents(text):
+            for node in nodes_of(document.root):
+                if not node.children and not node.style and node.value not in ([], {}):
+                    again = parse_documents(text[node.place.start : node.place.end])
+                    assert (again[0].value if again else None) == node.value
