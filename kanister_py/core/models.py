@@ -1,0 +1,348 @@
+"""Models of documents: the base classes, and problems with file and line for what does not fit.
+
+A model derives from `ApiModel` (objects that an API server stores) or `ClosedModel` (files of
+our own, and rules that restrict something). Both are frozen, read strictly (`"5"` is no number)
+and use camelCase keys in documents and snake_case names in Python. A null counts as a key that
+is left out.
+
+    class Step(ApiModel):
+        step: GivenText = Field(description="Name of the step")
+        max_iterations: int = Field(5, ge=0, le=25, description="…")
+        retry: Retry | None = Field(None, description="…")
+        phases: Items[Phase] = Field((), description="…")
+        labels: TextMap = Field({}, description="…")
+
+    step = read_model(Step, document, ("spec", "pipeline", 0))   # raises InvalidDocument
+    partial = read_partly(Step, document)                        # what lint reads
+
+Validators report a problem with `raise refusal("Must be …")`; a `ValueError` works, too.
+Unions of anything but one type and None are not supported: pydantic adds a tag for each
+alternative to the location of an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import (
+    Annotated,
+    Any,
+    Final,
+    Generic,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+)
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Strict,
+    ValidationError,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from kanister_py.core.errors import InvalidDocument, Problem, did_you_mean
+from kanister_py.core.yaml.documents import Document, Path, nearest, shown
+
+T = TypeVar("T")
+ModelT = TypeVar("ModelT", bound=BaseModel)
+
+
+class Model(BaseModel):
+    """The base of all models: frozen, camelCase in documents, snake_case in Python."""
+
+    # A model is built when it is first used: most of those that are imported never are.
+    model_config = ConfigDict(
+        frozen=True,
+        alias_generator=to_camel,
+        validate_by_name=True,
+        validate_by_alias=True,
+        defer_build=True,
+    )
+
+
+class ApiModel(Model):
+    """Part of an API object. Unknown keys are ignored, `unknown_keys` finds them."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_nulls(cls, data: Any) -> Any:
+        if data is None:
+            return {}
+        return _without_nulls(data)
+
+
+class ClosedModel(ApiModel):
+    """Part of a file of our own, or of a rule that restricts: an unknown key is a problem."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+def _without_nulls(data: Any) -> Any:
+    if isinstance(data, dict) and None in data.values():
+        return {key: value for key, value in data.items() if value is not None}
+    return data
+
+
+def refusal(message: str, path: Path = ()) -> PydanticCustomError:
+    """Return the error that a validator raises; `path` leads from its value to the culprit."""
+    return PydanticCustomError("refused", "{message}", {"message": message, "path": path})
+
+
+# Types of fields
+
+
+def _given(value: Any) -> Any:
+    if value == "":
+        raise PydanticCustomError("missing", "Must be given")
+    return value
+
+
+def _with_unit(value: Any) -> Any:
+    if type(value) in (int, float):
+        advice = f"; write {value}s" if value > 0 else ""
+        raise refusal(f"Must be a time with its unit, found {value}{advice}")
+    return value
+
+
+GivenText = Annotated[str, BeforeValidator(_given)]
+"""Text that must not be empty."""
+
+DurationText = Annotated[str, BeforeValidator(_with_unit)]
+"""Text for a duration, such as 1h30m; a bare number is refused with advice to add the unit."""
+
+Items = Annotated[tuple[T, ...], Strict(False)]
+"""List of values, as a tuple. (Strictly, pydantic would take tuples alone.)"""
+
+Named = Annotated[dict[str, T], BeforeValidator(_without_nulls)]
+"""Map of values by name; a null leaves its name out."""
+
+TextMap = Annotated[dict[str, str], BeforeValidator(_without_nulls)]
+"""Map of texts, such as labels; a null leaves its key out."""
+
+Choice = Annotated[T, Strict(False)]
+"""Member of an enumeration, given by its value."""
+
+
+# Reading
+
+
+class UnknownKey(NamedTuple):
+    """A key that no field of its model has, and the keys that are known in its place."""
+
+    path: Path
+    known: tuple[str, ...]
+
+    @property
+    def meant(self) -> str:
+        """Return a question for the known keys that are similar, or an empty text."""
+        return did_you_mean(nearest(str(self.path[-1]), self.known))
+
+
+@dataclass(frozen=True, slots=True)
+class Partial(Generic[ModelT]):
+    """What could be read of a document. Parts that are refused count as left out."""
+
+    value: ModelT
+    problems: Mapping[Path, Problem]
+    """What is wrong, by the path in the part that was read."""
+    unknown_keys: tuple[UnknownKey, ...]
+
+
+def read_model(model: type[ModelT], document: Document, path: Path = ()) -> ModelT:
+    """Read the part of a document at `path`, or raise `InvalidDocument` with every problem."""
+    node = document.node_at(path)
+    try:
+        return model.model_validate(node.value if node else None, by_name=False)
+    except ValidationError as error:
+        raise InvalidDocument(
+            [
+                document.problem((*path, *inside), message)
+                for inside, message in problems_of(error, model)
+            ]
+        ) from None
+
+
+def read_partly(model: type[ModelT], document: Document, path: Path = ()) -> Partial[ModelT]:
+    """Read the part of a document at `path` as far as possible.
+
+    Wrong parts are left out and the rest is read again, so that one mistake hides no other.
+    A model without its required fields has no attributes for them.
+    """
+    node = document.node_at(path)
+    written = node.value if node else None
+    rest = {"": written}
+    problems: dict[Path, Problem] = {}
+    value: ModelT | None = None
+    while value is None:
+        try:
+            value = model.model_validate(rest[""], by_name=False)
+        except ValidationError as error:
+            wrong = problems_of(error, model)
+            for inside, message in wrong:
+                # A map is not to blame for lacking a part that was left out.
+                if not any(known[: len(inside)] == inside for known in problems):
+                    problems[inside] = document.problem((*path, *inside), message)
+            # From the end, so that places in lists stay the same.
+            left_out = [_existing(rest[""], inside) for inside, _message in reversed(wrong)]
+            if () in left_out:
+                value = model.model_construct()
+            for inside in left_out:
+                _leave_out(rest, ("", *_existing(rest[""], inside)))
+    return Partial(value, problems, tuple(unknown_keys(model, written)))
+
+
+def _existing(data: Any, path: Path) -> Path:
+    """Return the longest part of a path that leads to something in `data`."""
+    for length, part in enumerate(path):
+        try:
+            data = data[part]
+        except (KeyError, IndexError, TypeError):
+            return path[:length]
+    return path
+
+
+def _leave_out(data: Any, path: Path) -> None:
+    """Replace the value at `path` by null; a null, if that was refused, is removed.
+
+    Containers on the way are copied: they belong to the document.
+    """
+    for part in path[:-1]:
+        data[part] = data[part].copy()
+        data = data[part]
+    last: Any = path[-1]
+    if data[last] is None:
+        del data[last]
+    else:
+        data[last] = None
+
+
+# Problems
+
+
+def problems_of(error: ValidationError, model: type[BaseModel]) -> list[tuple[Path, str]]:
+    """Return every problem of a failed validation: its path, and the message for users.
+
+    `InvalidDocument([document.problem(path, message) for path, message in …])` adds the places.
+    """
+    return [
+        (_path_of(details), _message_of(details, model))
+        for details in error.errors(include_url=False)
+    ]
+
+
+def _path_of(details: ErrorDetails) -> Path:
+    # A bad key has the location (…, key, "[key]").
+    path = details["loc"][:-1] if details["loc"][-1:] == ("[key]",) else details["loc"]
+    return (*path, *details.get("ctx", {}).get("path", ()))
+
+
+_WANTED: Final = {
+    "string_type": "text",
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "dict_type": "a map",
+    "mapping_type": "a map",
+    "model_type": "a map",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than_equal": "at most {le:g}",
+    "enum": "{expected}",
+    "literal_error": "{expected}",
+}
+
+
+def _message_of(details: ErrorDetails, model: type[BaseModel]) -> str:
+    kind, value, context = details["type"], details["input"], details.get("ctx", {})
+    match kind:
+        case "missing":
+            return "Must be given"
+        case "too_short" | "string_too_short":
+            if context["min_length"] == 1:
+                return "Must not be empty"
+        case "extra_forbidden":
+            return _unknown_key(details["loc"], model)
+        case "value_error" | "assertion_error":
+            return str(context["error"])
+    if kind not in _WANTED:
+        return details["msg"]
+    is_bare = kind == "string_type" and isinstance(value, bool | int | float)
+    hint = "; put it in quotes if that is the value" if is_bare else ""
+    return f"Must be {_WANTED[kind].format(**context)}, found {shown(value)}{hint}"
+
+
+def _unknown_key(path: Path, model: type[BaseModel]) -> str:
+    *way, key = path
+    annotation: Any = model
+    for part in way:
+        annotation = _annotation_below(annotation, part)
+    known = tuple(_fields_by_key(annotation)) if _is_model(annotation) else ()
+    hint = UnknownKey(path, known).meant or f"; known here: {', '.join(sorted(known))}"
+    return f"Unknown key {key!r}{hint}"
+
+
+# Annotations
+
+
+def unknown_keys(model: type[BaseModel], data: Any) -> Iterator[UnknownKey]:
+    """Find the keys in `data` that no field has, in models that ignore unknown keys."""
+    return _unknown_keys(model, data, ())
+
+
+def _unknown_keys(annotation: Any, data: Any, path: Path) -> Iterator[UnknownKey]:
+    annotation = _bare(annotation)
+    if not isinstance(data, dict | list):
+        return
+    known = tuple(_fields_by_key(annotation)) if _is_model(annotation) else ()
+    ignores = known and annotation.model_config.get("extra") == "ignore"
+    for part, value in data.items() if isinstance(data, dict) else enumerate(data):
+        if ignores and part not in known:
+            yield UnknownKey((*path, part), known)
+        else:
+            yield from _unknown_keys(_annotation_below(annotation, part), value, (*path, part))
+
+
+def _annotation_below(annotation: Any, part: str | int) -> Any:
+    """Return the annotation of a field, of list items or of map values; None for none."""
+    annotation = _bare(annotation)
+    if _is_model(annotation):
+        field = _fields_by_key(annotation).get(str(part))
+        return field and field.annotation
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if not (isinstance(origin, type) and arguments):
+        return None
+    return arguments[1] if issubclass(origin, Mapping) else arguments[0]
+
+
+def _bare(annotation: Any) -> Any:
+    """Remove `Annotated` and `| None` from an annotation."""
+    while get_origin(annotation) in (Annotated, Union, UnionType):
+        arguments = get_args(annotation)
+        annotation = next(part for part in arguments if part is not NoneType)
+    return annotation
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _fields_by_key(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
+    fields: dict[str, FieldInfo] = {}
+    for name, field in model.model_fields.items():
+        alias = field.validation_alias or name
+        keys = alias.choices if isinstance(alias, AliasChoices) else [alias]
+        fields |= {str(key): field for key in keys}
+    return fields
