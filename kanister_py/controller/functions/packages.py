@@ -257,7 +257,10 @@ class FunctionReconciler:
         name = function_revision_name(owner, identity, taken)
         spec = spec_of(function)
         is_manual = spec.get("revisionActivationPolicy") == ActivationPolicy.MANUAL
-        annotations = {**found.package.annotations, **_runtime_annotations(function)}
+        annotations = {
+            **_inert_annotations(found.package.annotations),
+            **_runtime_annotations(function),
+        }
         if found.reference.tag:
             annotations[PACKAGE_TAG] = found.reference.tag
         made = {
@@ -473,6 +476,21 @@ def _problem_of_annotations(function: KubeObject) -> str:
 
 
 _RUNTIME_ANNOTATIONS: Final = (RUNTIME, ANSWER_LIMIT)
+
+
+def _inert_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Return a package's annotations without those that would configure its revision.
+
+    Only the Function, which belongs to the user, selects a runtime, a tag or a limit.
+    """
+    return {
+        key: value for key, value in annotations.items() if key == LIFECYCLE or not _configures(key)
+    }
+
+
+def _configures(key: str) -> bool:
+    domain = f".{key.partition('/')[0]}"
+    return domain.endswith((".kanister-py.io", ".crossplane.io"))
 
 
 def _runtime_annotations(function: KubeObject) -> dict[str, str]:
