@@ -28,8 +28,6 @@ from e2e.conftest import Kubectl, make_namespace
 from e2e.node.node import E2ENode
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
-from kanister_py.adapters.packages_oci.images import build_image, package_layer
-from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.core.errors import NotFound
 from tests.conftest import CommandLine
 from tests.controller.compositions.test_claims import definition as claims_definition
@@ -135,9 +133,8 @@ class Place:
             "apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\n"
             f"metadata: {{name: {name}}}\n{spec}# {tag}\n"
         )
-        image = build_image([package_layer(package.encode())])
         reference = self.registry.reference(f"team/{name}", tag)
-        OciPackages().push(reference, image, [self.registry.login])
+        self.registry.push(reference, package.encode())
 
     def install(self, tag: str, **spec: Any) -> None:
         package = f"{self.registry.address}/team/function-colour:{tag}"

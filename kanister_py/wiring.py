@@ -33,17 +33,14 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
     from importlib.metadata import EntryPoint
     from pathlib import Path
-    from types import ModuleType
 
     from kanister_py.adapters.cluster_kube.cluster import KubeCluster
     from kanister_py.adapters.controller_http import HttpPages, LinesOverHttp
     from kanister_py.adapters.journal_files import StateFolder
-    from kanister_py.adapters.packages_oci.contents import Project as Project  # noqa: PLC0414 # the command line names it
-    from kanister_py.adapters.packages_oci.images import Image as Image  # noqa: PLC0414 # the command line names it
-    from kanister_py.adapters.packages_oci.registry import OciPackages
     from kanister_py.controller.compositions.part import Compositions
     from kanister_py.controller.functions.settings import CompositionSettings
     from kanister_py.controller.machine.part import PartMaker, PartTools
+    from kanister_py.core.compositions.step_inputs import ArtifactRef
     from kanister_py.core.kube.resources import GroupVersionResource
     from kanister_py.core.notices import Notice
     from kanister_py.core.yaml.documents import Document
@@ -310,23 +307,6 @@ def lines_of_controller(server: str, token: str) -> LinesOverHttp:
     return LinesOverHttp(server, token)
 
 
-class PackageTools(NamedTuple):
-    """Tools that build packages of functions, and bring them to registries."""
-
-    contents: ModuleType
-    images: ModuleType
-    login_for: Callable[[str], RegistryLogin | None]
-    packages: type[OciPackages]
-
-
-def package_tools() -> PackageTools:
-    from kanister_py.adapters.packages_oci import contents, images
-    from kanister_py.adapters.packages_oci.logins import login_for
-    from kanister_py.adapters.packages_oci.registry import OciPackages
-
-    return PackageTools(contents, images, login_for, OciPackages)
-
-
 def start_run(header: Header | None, settings: RunSettings, name: str = "") -> Run:
     """Bring everything together that a run needs, and set it going; without a header, again."""
     from contextlib import ExitStack
@@ -481,14 +461,16 @@ def open_render_functions(
 
 
 def step_artifacts() -> StepArtifacts:
-    """Make what finds inputs of steps in registries, with the logins of container tools."""
+    """Return a reader of step inputs in registries that uses the logins of container tools."""
+    from kanister_py.adapters.packages_oci.logins import login_for
+    from kanister_py.adapters.packages_oci.registry import OciPackages
     from kanister_py.executor.step_artifacts import StepArtifacts
 
-    tools = package_tools()
-    return StepArtifacts(
-        *(tools.packages(), system_clock()),
-        lambda ref: [each for each in (tools.login_for(ref.package.registry),) if each],
-    )
+    def logins(reference: ArtifactRef) -> list[RegistryLogin]:
+        login = login_for(reference.package.registry)
+        return [login] if login is not None else []
+
+    return StepArtifacts(OciPackages(), system_clock(), logins)
 
 
 def function_runner(

@@ -19,10 +19,9 @@ import pytest
 
 from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.packages_oci.images import Blob, Image
-from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.core.revisions.package import PackageReference
 from kanister_py.ports.packages import RegistryLogin
+from tests.oci_images import Blob, package_layer, push_image
 from tests.ports import free_port
 
 
@@ -36,8 +35,12 @@ class RunningRegistry(NamedTuple):
     def reference(self, repository: str, tag: str = "v1.0.0") -> PackageReference:
         return PackageReference(self.address, repository, tag)
 
+    def push(self, reference: PackageReference, package_file: bytes) -> str:
+        """Push a package with this `package.yaml` and return its digest."""
+        return push_image(reference, [package_layer(package_file)], self.login)
+
     def push_files(self, repository: str, **files: bytes) -> PackageReference:
-        """Push an artifact as tools for them make it, a layer for each file; name its digest."""
+        """Push an artifact with one layer per file and return its reference with the digest."""
         config = Blob("application/vnd.oci.empty.v1+json", b"{}")
         layers = [
             Blob(
@@ -48,7 +51,7 @@ class RunningRegistry(NamedTuple):
             for name, data in files.items()
         ]
         reference = self.reference(repository)
-        digest = OciPackages().push(reference, Image(config, tuple(layers)), [self.login])
+        digest = push_image(reference, layers, self.login, config=config)
         return reference._replace(digest=digest)
 
 

@@ -1,10 +1,11 @@
-"""Begin a composition function of your own: a Python project that works, with tests.
+"""Write a new project for a composition function in Python, with tests and packaging.
 
 kanister-py function init function-bucket
 kanister-py function init function-bucket --directory work/bucket
 
-Writes a package, its tests, a folder of cases and a README; nothing that is there already
-is overwritten.
+Writes a Python package, its tests, a folder of cases, a README, a Dockerfile, the description
+of the Crossplane package, and a GitHub workflow that builds and pushes it with docker and
+Crossplane's CLI. Existing files are never overwritten.
 """
 
 from __future__ import annotations

@@ -88,9 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 _OWN_MODULES = {
     "serve": "serve a composition function over gRPC",
     "test": "call a composition function, or run its cases",
-    "init": "begin a composition function of your own",
-    "build": "make a package of a composition function",
-    "push": "bring a package to its registry",
+    "init": "write a new project for a composition function",
 }
 
 

@@ -36,8 +36,7 @@ _FEATURES = {
     ),
     "shards and Leases": r"core/shards|controller/machine/(shards|lease|fenc\w+)\.py",
     "packages in registries": (
-        r"adapters/packages_oci/|cli/function_(build|push)|core/revisions/package"
-        r"|controller/functions/packages"
+        r"adapters/packages_oci/|core/revisions/package|controller/functions/packages"
     ),
     "lint": r"core/blueprints/lint/|cli/(lint\w*|findings)\.py",
     "functions of compositions": r"functions/composition/",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -21,6 +22,8 @@ import pytest
 from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
 from kanister_py.core.compositions.messages import FunctionRequest
 from kanister_py.core.registry.entries import FunctionRevision
+from kanister_py.core.revisions.package import has_capability, parse_function_package
+from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.ports.function_runner import FunctionCall
 from kanister_py.proto.decoding import decode_message
 from kanister_py.proto.encoding import encode_message
@@ -97,6 +100,43 @@ def test_a_new_project_is_registered_under_its_name(project: Path) -> None:
     exec(compile(source, "function.py", "exec"), names)
     assert kind_of(names["Bucket"]) is FunctionKind.COMPOSITION
     assert names["Bucket"].name == "function-bucket"
+
+
+def test_a_new_project_describes_its_package(project: Path) -> None:
+    package = parse_function_package((project / "package/crossplane.yaml").read_bytes(), "it")
+    assert package.name == "function-bucket"
+    assert has_capability(package.capabilities, "composition")
+    (schema,) = parse_documents((project / "package/input/input.yaml").read_bytes(), "input.yaml")
+    given = parse_documents((project / "composition.yaml").read_bytes(), "composition.yaml")
+    used = given[0].value["spec"]["pipeline"][0]["input"]
+    group, _, version = used["apiVersion"].partition("/")
+    assert schema.value["spec"]["group"] == group
+    assert [served["name"] for served in schema.value["spec"]["versions"]] == [version]
+    assert schema.value["metadata"]["name"] == f"inputs.{group}"
+
+
+def test_the_workflow_of_a_new_project_builds_and_pushes_with_crossplanes_cli(
+    project: Path,
+) -> None:
+    text = (project / ".github/workflows/package.yaml").read_text()
+    workflow = parse_documents(text, "package.yaml")[0].value
+    jobs = workflow["jobs"]
+    assert list(jobs) == ["test", "build", "push"]
+    assert (jobs["build"]["needs"], jobs["push"]["needs"]) == ("test", "build")
+    commands = {
+        job: [shlex.split(step["run"]) for step in jobs[job]["steps"] if "run" in step]
+        for job in jobs
+    }
+    built = commands["build"][-1]
+    assert built[:3] == ["./crossplane", "xpkg", "build"]
+    assert "--package-root=package" in built
+    # The tarball that docker writes is the one that is embedded.
+    assert "--output=type=docker,dest=runtime.tar" in commands["build"][0]
+    assert "--embed-runtime-image-tarball=runtime.tar" in built
+    pushed = commands["push"][-1]
+    assert pushed[:3] == ["./crossplane", "xpkg", "push"]
+    files = [f"{platform}.xpkg" for platform in jobs["build"]["strategy"]["matrix"]["platform"]]
+    assert f"--package-files={','.join(files)}" in pushed
 
 
 def test_a_new_project_overwrites_nothing(kanister: CommandLine, project: Path) -> None:

@@ -30,7 +30,7 @@ _LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 # What a laptop lacks.
 _ELSEWHERE = re.compile(
     r"^(kubectl|helm|docker|python3 -m venv)\b"
-    r"|^kanister-py (controller|actionset|revisions|function push)\b"
+    r"|^kanister-py (controller|actionset|revisions)\b"
     r"|^kanister-py crds (install|upgrade)"
     r"|^kanister-py ((restore|export|import|top)\b|schedule (?!next --cron))"
     r"|--(context|kubeconfig|cluster|in-cluster|watch|check|check-access)\b|^\.ci/|^e2e/|^\.venv/"

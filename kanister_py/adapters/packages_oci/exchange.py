@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import socket
 import ssl
@@ -73,24 +72,17 @@ class Exchange:
             except OSError:
                 continue  # it has ended by itself
 
-    def send(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
-    ) -> BaseHTTPResponse:
-        """Send one request; what comes back is read by `read` or `chunks`."""
+    def send(self, method: str, url: str, headers: Mapping[str, str]) -> BaseHTTPResponse:
+        """Send a request without a body; `read` or `chunks` read the body of the response."""
         from urllib3.exceptions import HTTPError, SSLError
 
         if self._is_over:
             raise self._too_late()
-        sent = {"Accept-Encoding": "identity", **headers}
-        if body is not None:
-            # In pieces: the patience is for each of them, not for a layer as a whole.
-            sent["Content-Length"] = str(len(body))
         try:
             answer = self._pools.request(
                 method,
                 url,
-                headers=sent,
-                body=None if body is None else io.BytesIO(body),
+                headers={"Accept-Encoding": "identity", **headers},
                 preload_content=False,
                 decode_content=False,
                 redirect=False,

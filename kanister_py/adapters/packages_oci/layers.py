@@ -53,14 +53,6 @@ def find_file(
     return found
 
 
-def all_files(packed: Iterator[bytes], allowance: Allowance) -> Iterator[tuple[str, bytes]]:
-    """Go through the files of an archive, each with its content."""
-    archive = _Archive(_unpacked(packed, allowance))
-    for name, size, is_file in archive.entries():
-        if is_file:
-            yield name, archive.take(size)
-
-
 def _unpacked(packed: Iterator[bytes], allowance: Allowance) -> Iterator[bytes]:
     """Undo gzip where there is one; what is not packed is handed on as it is."""
     first = b""

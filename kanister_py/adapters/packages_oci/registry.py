@@ -1,7 +1,7 @@
-"""Packages of functions in an OCI registry: what they say, and how they get there.
+"""Read packages of functions from OCI registries.
 
-A registry is believed nothing. What it sends is named by its digest or refused; nothing
-of an answer becomes part of a path; sizes and times are bounded.
+Answers of a registry are untrusted: content must match its digest, no part of an answer
+becomes part of a path, and sizes and times are bounded.
 """
 
 from __future__ import annotations
@@ -17,26 +17,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlencode, urlsplit
 
+import re2
+
 from kanister_py.adapters.packages_oci.exchange import Exchange, PackageNotFound
-from kanister_py.adapters.packages_oci.images import (
-    LAYER_ANNOTATION,
-    MANIFEST_TYPE,
-    PACKAGE_FILE,
-    PACKAGE_LAYER,
-    PLATFORM,
-    Blob,
-    Image,
-    digest_of,
-    write_in_folder,
-)
 from kanister_py.adapters.packages_oci.layers import Allowance, UnreadableLayer, find_file
 from kanister_py.core.revisions.package import InvalidPackage, PackageReference, is_tag
 from kanister_py.core.yaml.reading import mapping_of
+from kanister_py.files import write_whole
 from kanister_py.ports.packages import RegistryLogin
 
 if TYPE_CHECKING:
     from urllib3 import BaseHTTPResponse
 
+PACKAGE_FILE: Final = "package.yaml"
+LAYER_ANNOTATION: Final = "io.crossplane.xpkg"
+PACKAGE_LAYER: Final = "base"
+PLATFORM: Final = ("linux", "amd64")
+
+MANIFEST_TYPE: Final = "application/vnd.oci.image.manifest.v1+json"
 INDEX_TYPES: Final = (
     "application/vnd.oci.image.index.v1+json",
     "application/vnd.docker.distribution.manifest.list.v2+json",
@@ -48,11 +46,11 @@ _MAX_PACKAGE_BYTES: Final = 16 << 20
 _MAX_FILE_BYTES: Final = 4 << 20
 _MAX_LAYER_BYTES: Final = 256 << 20
 _MAX_UNPACKED_BYTES: Final = 1 << 30
-_MAX_IMAGE_BYTES: Final = 2 << 30
 _MAX_LAYERS: Final = 128
 _DIGEST: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _TOKEN: Final = re.compile(r"[\x21-\x7e]{1,65536}")
-_CHALLENGE: Final = re.compile(r'(\w+)="([^"]*)"')
+_CHALLENGE_PARAMETER: Final = re2.compile(r'(\w+)="([^"]*)"')
+_MAX_CHALLENGE: Final = 8192
 _ADDRESS: Final = re.compile(r"[0-9.]+|.*:.*")
 _TAGS_AT_ONCE: Final = 1000
 _MOST_PAGES: Final = 50
@@ -60,8 +58,6 @@ _TITLE: Final = "org.opencontainers.image.title"
 _UNPACKED: Final = "io.deis.oras.content.unpack"
 _DEFAULT_FILE: Final = "input.yaml"
 _FILE_SECONDS: Final = 30.0
-_IMAGE_SECONDS: Final = 3600.0
-"""The patience for a whole image, with a person who waits for it."""
 _LOOPBACK: Final = re.compile(r"(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?")
 
 
@@ -113,7 +109,7 @@ class OciPackages:
         with self._exchange(reference, self._read_seconds) as exchange:
             text = _Session(exchange, reference, logins).package_file(digest)
         if kept is not None:
-            write_in_folder(kept, text)
+            _keep(kept, text)
         return text
 
     def read_file(
@@ -130,7 +126,7 @@ class OciPackages:
         except InvalidPackage as error:
             raise PackageNotFound(str(reference), error.why) from None
         if kept is not None:
-            write_in_folder(kept, data)
+            _keep(kept, data)
         return data
 
     def tags(
@@ -138,37 +134,6 @@ class OciPackages:
     ) -> Sequence[str]:
         with self._exchange(reference, self._read_seconds) as exchange:
             return _Session(exchange, reference, logins).tags()
-
-    def push(
-        self, reference: PackageReference, image: Image, logins: Sequence[RegistryLogin] = ()
-    ) -> str:
-        """Bring an image to its registry under its tag, and give its digest."""
-        manifest = image.manifest()
-        with self._exchange(reference, _IMAGE_SECONDS) as exchange:
-            session = _Session(exchange, reference, logins)
-            for blob in (*image.layers, image.config):
-                session.upload(blob)
-            session.ask(
-                "PUT",
-                f"manifests/{reference.tag or manifest.digest}",
-                body=manifest.data,
-                content_type=manifest.media_type,
-            ).close()
-        return manifest.digest
-
-    def pull(self, reference: PackageReference, logins: Sequence[RegistryLogin] = ()) -> Image:
-        """Give an image whole, to build another on."""
-        with self._exchange(reference, _IMAGE_SECONDS) as exchange:
-            session = _Session(exchange, reference, logins)
-            manifest = session.image_manifest(reference.digest or reference.tag)
-            left = _MAX_IMAGE_BYTES
-            blobs: list[Blob] = []
-            for described in (manifest["config"], *manifest["layers"]):
-                data = session.blob(described, left)
-                left -= len(data)
-                annotations = mapping_of(described.get("annotations"))
-                blobs.append(Blob(str(described.get("mediaType", "")), data, dict(annotations)))
-        return Image(blobs[0], tuple(blobs[1:]))
 
     def _kept(self, digest: str) -> Path | None:
         return self._cache / f"{digest.replace(':', '-')}.yaml" if self._cache else None
@@ -188,6 +153,16 @@ class OciPackages:
         if self._ca_file is not None:
             context.load_verify_locations(str(self._ca_file))
         return context
+
+
+def digest_of(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def _keep(path: Path, data: bytes) -> None:
+    """Write a file of the cache, whose folder is created if it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(path, data, is_shared=True)
 
 
 def checked_digest(digest: Any, where: str) -> str:
@@ -215,54 +190,41 @@ class _Session:
         self._origin = f"{scheme}://{reference.registry}"
         self._root = f"{self._origin}/v2/{reference.repository}/"
 
-    def ask(
-        self,
-        method: str,
-        path: str,
-        *,
-        accept: str = "",
-        body: bytes | None = None,
-        content_type: str = "",
-        allowed: Sequence[int] = (),
-    ) -> BaseHTTPResponse:
-        """Ask the registry, with a login where it wants one."""
-        url = path if path.startswith(("http://", "https://")) else f"{self._root}{path}"
+    def ask(self, method: str, path: str, *, accept: str = "") -> BaseHTTPResponse:
+        """Send a request to the registry, with a login if the registry demands one."""
+        url = f"{self._root}{path}"
         headers = {"Accept": accept} if accept else {}
-        if content_type:
-            headers["Content-Type"] = content_type
-        response = self._send(method, url, headers, body)
+        response = self._send(method, url, headers)
         if response.status == 401 and not self._authorization:
             response.close()
-            self._log_in(response.headers.get("WWW-Authenticate", ""), writes=method != "GET")
-            response = self._send(method, url, headers, body)
+            self._log_in(response.headers.get("WWW-Authenticate", ""))
+            response = self._send(method, url, headers)
         if method == "GET":
             response = self._exchange.follow(response, url)
-        self._refuse(response, allowed)
+        self._refuse(response)
         return response
 
-    def _send(
-        self, method: str, url: str, headers: dict[str, str], body: bytes | None
-    ) -> BaseHTTPResponse:
-        # A login is for the registry, not for the store that it may send us to.
-        if self._authorization and url.startswith(f"{self._origin}/"):
+    def _send(self, method: str, url: str, headers: dict[str, str]) -> BaseHTTPResponse:
+        if self._authorization:
             headers = {**headers, "Authorization": self._authorization}
-        return self._exchange.send(method, url, headers, body)
+        return self._exchange.send(method, url, headers)
 
-    def _log_in(self, challenge: str, *, writes: bool) -> None:
-        """Answer what the registry asks for: a password, or a token that another service gives."""
+    def _log_in(self, challenge: str) -> None:
+        """Answer a challenge with the password, or with a token of the named service."""
         scheme, _, rest = challenge.partition(" ")
         if scheme.lower() == "basic" and self._login is not None:
             self._authorization = self._basic()
         elif scheme.lower() == "bearer":
-            self._authorization = f"Bearer {self._token(dict(_CHALLENGE.findall(rest)), writes)}"
+            parameters = dict(_CHALLENGE_PARAMETER.findall(rest[:_MAX_CHALLENGE]))
+            self._authorization = f"Bearer {self._token(parameters)}"
 
     def _basic(self) -> str:
         assert self._login is not None
         pair = f"{self._login.username}:{self._login.password}".encode()
         return f"Basic {base64.b64encode(pair).decode()}"
 
-    def _token(self, asked: Mapping[str, str], writes: bool) -> str:
-        scope = f"repository:{self._reference.repository}:{'pull,push' if writes else 'pull'}"
+    def _token(self, asked: Mapping[str, str]) -> str:
+        scope = f"repository:{self._reference.repository}:pull"
         query = urlencode({"service": asked.get("service", ""), "scope": scope})
         realm = asked.get("realm", "")
         if not realm.startswith(("https://", "http://")):
@@ -276,7 +238,7 @@ class _Session:
         elif realm.startswith("http://") and self._origin.startswith("https://"):
             raise self._refused(f"it sends us to {realm}, without TLS")
         response = self._exchange.send("GET", f"{realm}?{query}", headers)
-        self._refuse(response, ())
+        self._refuse(response)
         answer = mapping_of(self._json(self._exchange.read(response, _MAX_JSON_BYTES), "token"))
         token = answer.get("token") or answer.get("access_token")
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
@@ -289,9 +251,9 @@ class _Session:
     def _refused(self, why: str) -> PackageNotFound:
         return PackageNotFound(str(self._reference), why)
 
-    def _refuse(self, response: BaseHTTPResponse, allowed: Sequence[int]) -> None:
+    def _refuse(self, response: BaseHTTPResponse) -> None:
         status = response.status
-        if 200 <= status < 300 or status in allowed:
+        if 200 <= status < 300:
             return
         response.close()
         if status in (401, 403):
@@ -416,24 +378,6 @@ class _Session:
             if found is not None:
                 return found
         raise self._invalid(f"it has no {name}")
-
-    def upload(self, blob: Blob) -> None:
-        response = self.ask("HEAD", f"blobs/{blob.digest}", allowed=(404,))
-        response.close()
-        if response.status < 300:
-            return
-        begun = self.ask("POST", "blobs/uploads/", body=b"")
-        begun.close()
-        where = self._exchange.target(begun, self._root)
-        if self._origin.startswith("https://") and not where.startswith("https://"):
-            raise self._invalid("its registry sends us from TLS to plain HTTP")
-        joint = "&" if "?" in where else "?"
-        self.ask(
-            "PUT",
-            f"{where}{joint}{urlencode({'digest': blob.digest})}",
-            body=blob.data,
-            content_type="application/octet-stream",
-        ).close()
 
 
 def refusal_of(realm: str, origin: str, trusted: set[str]) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import Unusable, UsageError
-from kanister_py.core.revisions.lifecycles import LIFECYCLE
 from kanister_py.core.versions.semver import Version, parse_range, version_or_none
 from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.core.yaml.reading import mapping_of
@@ -34,8 +32,6 @@ class DependencyUnresolved(UsageError, reason="DependencyUnresolved"):
 
 
 META_GROUP: Final = "meta.pkg.crossplane.io"
-RECORD: Final = ("kanister-py.io/v1alpha1", "FunctionVersions")
-"""The record of a package's versions, as a file of its own."""
 COMPOSITION: Final = "composition"
 DEFAULT_CAPABILITIES: Final = (COMPOSITION,)
 
@@ -127,20 +123,14 @@ def _plain(text: str) -> str:
 
 
 def parse_function_package(text: bytes | str, where: str) -> FunctionPackage:
-    """Read the `package.yaml` of a package: exactly one of its objects describes a function.
-
-    One may be a record of its versions, which counts as the annotation does.
-    """
+    """Parse the `package.yaml` of a package: exactly one of its objects describes a function."""
     found: list[Mapping[str, Any]] = []
-    records: list[Mapping[str, Any]] = []
     for document in parse_documents(text, where):
         value = document.value
         if not isinstance(value, dict):
             continue
         if str(value.get("apiVersion", "")).partition("/")[0] == META_GROUP:
             found.append(value)
-        elif (value.get("apiVersion"), value.get("kind")) == RECORD:
-            records.append(value)
     if len(found) != 1:
         raise InvalidPackage(where, f"it has {len(found)} objects of {META_GROUP}, not one")
     described = found[0]
@@ -151,28 +141,14 @@ def parse_function_package(text: bytes | str, where: str) -> FunctionPackage:
     if not isinstance(name, str) or not name:
         raise InvalidPackage(where, "metadata.name is missing")
     capabilities = spec.get("capabilities")
-    annotations = _texts(metadata.get("annotations"))
-    if records:
-        if len(records) > 1 or LIFECYCLE in annotations:
-            raise InvalidPackage(where, "it says more than once what its versions are worth")
-        annotations[LIFECYCLE] = _lifecycle_of(records[0], name, where)
     return FunctionPackage(
         name,
         _texts(metadata.get("labels")),
-        annotations,
+        _texts(metadata.get("annotations")),
         tuple(str(each) for each in capabilities) if capabilities else DEFAULT_CAPABILITIES,
         tuple(_dependency(each) for each in spec.get("dependsOn") or ()),
         str(mapping_of(spec.get("crossplane")).get("version") or ""),
     )
-
-
-def _lifecycle_of(record: Mapping[str, Any], function: str, where: str) -> str:
-    listed = mapping_of(record.get("functions"))
-    if set(listed) != {function}:
-        there = ", ".join(sorted(map(str, listed))) or "none"
-        raise InvalidPackage(where, f"its versions are those of {there}, not of {function}")
-    versions = mapping_of(listed[function]).get("versions")
-    return json.dumps({"releases": record.get("releases"), "versions": versions}, sort_keys=True)
 
 
 def _texts(value: Any) -> dict[str, str]:

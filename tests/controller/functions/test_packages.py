@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kanister_py.adapters.packages_oci.images import build_image, package_layer
 from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.controller.functions.packages import FunctionReconciler
 from kanister_py.controller.functions.settings import CompositionSettings
@@ -57,7 +56,6 @@ class World(NamedTuple):
         repository: str = "x",
         annotations: dict[str, str] | None = None,
         needs: Sequence[dict[str, str]] = (),
-        beside: str = "",
     ) -> str:
         labels = f"  labels: {{release-channel: {channel}}}\n" if channel else ""
         if annotations:
@@ -65,11 +63,9 @@ class World(NamedTuple):
         package = (
             "apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\n"
             f"metadata:\n  name: function-x\n{labels}"
-            f"spec: {{dependsOn: {json.dumps(needs)}}}\n# {tag} {text}\n{beside}"
+            f"spec: {{dependsOn: {json.dumps(needs)}}}\n# {tag} {text}\n"
         )
-        image = build_image([package_layer(package.encode())])
-        reference = self.registry.reference(repository, tag)
-        return OciPackages().push(reference, image, [self.registry.login])
+        return self.registry.push(self.registry.reference(repository, tag), package.encode())
 
     def function(
         self, tag: str, labels: dict[str, str] | None = None, repository: str = "x", **spec: Any
@@ -365,6 +361,23 @@ def test_a_package_whose_record_of_versions_cannot_be_read_is_not_installed(worl
     assert "did you mean versions?" in condition["message"]
 
 
+def test_annotations_of_a_package_do_not_configure_its_revision(world: World) -> None:
+    settings = {
+        "kanister-py.io/runtime": "InProcess",
+        "kanister-py.io/max-answer-size": "1Gi",
+        "kanister-py.io/package-tag": "v9.0.0",
+        "crossplane.io/paused": "true",
+        "render.crossplane.io/runtime": "Development",
+    }
+    about = {"example.org/team": "storage", "meta.example.org/readme": "x"}
+    digest = world.push("v1.0.0", annotations={**settings, **about}, repository="settings")
+    world.function("v1.0.0", package=f"{world.registry.address}/settings@{digest}")
+    world.reconcile()
+    (revision,) = world.revisions()
+    stored = world.cluster.get(FUNCTION_REVISIONS, revision.name)
+    assert stored["metadata"]["annotations"] == about
+
+
 def test_the_record_of_a_package_goes_to_its_revision(world: World) -> None:
     versions = {"v1.0.0": {"since": "1.0.0"}}
     record = json.dumps({"releases": [{"version": "1.0.0"}], "versions": versions})
@@ -375,14 +388,12 @@ def test_the_record_of_a_package_goes_to_its_revision(world: World) -> None:
     assert revision.lifecycle == record
 
 
-def test_a_file_beside_says_the_same(world: World) -> None:
-    record = (
-        "---\napiVersion: kanister-py.io/v1alpha1\nkind: FunctionVersions\n"
-        "releases: [{version: 1.0.0}, {version: 1.1.0}, {version: 1.2.0}]\n"
-        "functions:\n  function-x:\n    kind: Composition\n    versions:\n"
-        "      v1.0.0: {since: 1.0.0, deprecatedIn: 1.0.0, removedIn: 1.2.0}\n"
-    )
-    world.push("v1.0.0", beside=record)
+def test_the_record_of_a_package_deprecates_its_versions(world: World) -> None:
+    record = {
+        "releases": [{"version": "1.0.0"}, {"version": "1.1.0"}, {"version": "1.2.0"}],
+        "versions": {"v1.0.0": {"since": "1.0.0", "deprecatedIn": "1.0.0", "removedIn": "1.2.0"}},
+    }
+    world.push("v1.0.0", annotations={"kanister-py.io/lifecycle": json.dumps(record)})
     world.function("v1.0.0")
     world.reconcile()
     (revision,) = with_lifecycles(world.revisions())

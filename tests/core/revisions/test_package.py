@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.core.revisions.lifecycles import LIFECYCLE, read_lifecycle
 from kanister_py.core.revisions.package import (
     Dependency,
     InvalidPackage,
@@ -106,26 +105,6 @@ def test_a_package_says_who_it_is_and_what_it_needs() -> None:
     assert package.constraint == ">=v1.14"
 
 
-RECORD = """\
----
-apiVersion: kanister-py.io/v1alpha1
-kind: FunctionVersions
-releases: [{version: 1.0.0}, {version: 1.1.0}]
-functions:
-  function-x:
-    kind: Composition
-    versions: {v1.0.0: {since: 1.0.0}}
-"""
-
-
-def test_a_package_may_carry_the_record_of_its_versions_as_a_file() -> None:
-    package = parse_function_package(FUNCTION + RECORD, "x")
-    lifecycle = read_lifecycle(package.annotations[LIFECYCLE])
-    assert [each.version.bare for each in lifecycle.releases] == ["1.0.0", "1.1.0"]
-    assert list(lifecycle.versions) == [parse_version("1.0.0")]
-    assert package.annotations["who"] == "team"
-
-
 def test_a_package_that_says_nothing_can_compose() -> None:
     text = "apiVersion: meta.pkg.crossplane.io/v1\nkind: Function\nmetadata: {name: f}\n"
     assert has_capability(parse_function_package(text, "x").capabilities, "composition")
@@ -140,17 +119,6 @@ def test_a_package_that_says_nothing_can_compose() -> None:
             FUNCTION.replace("kind: Function", "kind: Provider"), "a Provider", id="a provider"
         ),
         pytest.param(FUNCTION.replace("name: function-x", "x: y"), "metadata.name", id="no name"),
-        pytest.param(
-            FUNCTION + RECORD.replace("function-x:", "function-y:"),
-            "its versions are those of function-y, not of function-x",
-            id="the versions of another one",
-        ),
-        pytest.param(FUNCTION + RECORD * 2, "more than once", id="two records"),
-        pytest.param(
-            FUNCTION.replace("who: team", "kanister-py.io/lifecycle: x") + RECORD,
-            "more than once",
-            id="a record and the annotation",
-        ),
     ],
 )
 def test_what_is_no_function_is_refused(text: str, why: str) -> None:
