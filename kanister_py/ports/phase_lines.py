@@ -9,9 +9,10 @@ from kanister_py.ports.cluster import KubeObject
 
 
 class PrintedLine(NamedTuple):
-    """One line of a phase. Times are texts that sort as they follow one another.
+    """One line that a phase printed.
 
-    Where it is kept it has a number, counted from one within an ActionSet's run.
+    `time` is a timestamp as RFC 3339 writes it. `number` counts from one within the run of an
+    ActionSet; it is zero where lines are not numbered.
     """
 
     time: str

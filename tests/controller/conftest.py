@@ -31,7 +31,7 @@ from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run.actions import FunctionSource
-from kanister_py.functions.blueprint.pods import Job, PodArgs, pod_of, spec_of
+from kanister_py.functions.blueprint.pods import Job, PodArgs, pod_of, running, spec_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 
@@ -164,6 +164,20 @@ class Leaves(Func):
         ctx.sleep(PATIENCE_SECONDS)
 
 
+class Stays(Func):
+    """Makes a pod, or adopts the one that a former process left, and stays for an hour."""
+
+    name = "Stays"
+    on_restart = OnRestart.ADOPT
+
+    Args = PodArgs
+
+    def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:
+        pod = Job("stays-", "default", spec_of("image", ["sh"]), args)
+        with running(ctx, self.name, pod_of(ctx, params, pod)):
+            ctx.sleep(3600)
+
+
 class Brand(Func):
     """Puts a label on a namespace, and says which one it finds there."""
 
@@ -218,7 +232,7 @@ class Ageing(VersionedFunc):
     }
 
 
-FUNCTIONS = (Echo, Fails, Once, Gate, Touchy, Hangs, Counted, Brand, Leaves, Ageing)
+FUNCTIONS = (Echo, Fails, Once, Gate, Touchy, Hangs, Counted, Brand, Leaves, Stays, Ageing)
 
 
 def registry() -> Registry[FunctionEntry]:

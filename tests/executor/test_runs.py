@@ -16,6 +16,7 @@ from kanister_py import Args, Func, OnRestart, PhaseContext, run
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.actionsets.course import course_of
 from kanister_py.core.actionsets.model import parse_actionset
+from kanister_py.core.actionsets.outcomes import CancelAsked, outcome_as_dict
 from kanister_py.core.actionsets.status import State
 from kanister_py.core.blueprints.model import blueprints_in
 from kanister_py.core.errors import (
@@ -504,6 +505,21 @@ def test_a_phase_that_cannot_be_taken_up_is_interrupted_and_tidied_up(tmp_path: 
     status = resume_run("r", settings).wait(PATIENCE_SECONDS).status
     assert status["error"]["reason"] == "Interrupted"
     assert status["actions"][0]["deferPhase"]["state"] == "complete"
+
+
+def test_a_cancel_that_a_dead_process_had_written_down_stops_the_phase(tmp_path: Path) -> None:
+    settings = interrupted(tmp_path, Dies)
+    calls = len(_MET)
+    asked = outcome_as_dict(CancelAsked(SystemClock().now()))
+    with (tmp_path / "runs" / "r.jsonl").open("a", encoding="utf-8") as journal:
+        journal.write(json.dumps(asked) + "\n")
+    status = resume_run("r", settings).wait(PATIENCE_SECONDS).status
+    assert status["error"]["reason"] == "Cancelled"
+    assert [each["state"] for each in status["actions"][0]["phases"]] == [
+        *("complete", "failed", "pending"),
+    ]
+    assert status["actions"][0]["deferPhase"]["state"] == "complete"
+    assert len(_MET) == calls
 
 
 def test_a_failed_run_is_retried_from_a_phase_with_the_outputs_before_it(tmp_path: Path) -> None:

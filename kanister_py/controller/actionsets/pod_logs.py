@@ -8,6 +8,7 @@ from typing import Final
 
 from kanister_py.controller.machine.logs import PHASE_LOGGER
 from kanister_py.controller.machine.shards import LEASE_NAME
+from kanister_py.core.actionsets.status import sort_key_of_time
 from kanister_py.core.errors import ApiError, Forbidden, UsageError
 from kanister_py.core.kube.parts import status_of
 from kanister_py.core.kube.resources import LEASES, PODS
@@ -36,7 +37,7 @@ class LinesOfPods:
                 lines += self._lines_of(pod, actionset, previous=True)
             lines += self._lines_of(pod, actionset, previous=False)
         # Replicas lead one after the other: their times tell the order.
-        yield from sorted(lines, key=lambda each: each.time)
+        yield from sorted(lines, key=lambda line: sort_key_of_time(line.time))
 
     def _pods(self) -> list[KubeObject]:
         where = self._namespace or self._home()
@@ -63,7 +64,7 @@ class LinesOfPods:
                 "No controller has ever led on this cluster; start one, or give --server",
                 reason=_UNAVAILABLE,
             )
-        newest = max(found, key=lambda each: str(each["spec"].get("renewTime") or ""))
+        newest = max(found, key=lambda lease: sort_key_of_time(lease["spec"].get("renewTime")))
         self._namespace = str(newest["metadata"]["namespace"])
         return self._namespace
 

@@ -6,8 +6,7 @@ one has ended.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -18,17 +17,14 @@ from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.actionsets.status import Status
 from kanister_py.core.actionsets.stored_status import known_status
-from kanister_py.core.errors import ApiError, Conflict, Forbidden, NotFound
-from kanister_py.core.kube.resources import ACTION_SETS, PODS
+from kanister_py.core.errors import Conflict, NotFound
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.status import has_noted
-from kanister_py.executor.phase_context import ATTEMPT_LABEL, RUN_LABEL
-from kanister_py.executor.run.left_behind import run_keys
-from kanister_py.ports.cluster import Cluster, KubeObject, find
+from kanister_py.executor.run.left_behind import delete_pods_of_attempts, run_keys
+from kanister_py.ports.cluster import find
 
-_LOG: Final = logging.getLogger(__name__)
 _LOOK_AGAIN_SECONDS: Final = 1.0
-_MOST_KEYS_IN_SELECTOR: Final = 40
 
 
 class Tidying:
@@ -62,31 +58,7 @@ class Tidying:
         namespaces = {key.namespace}
         for action in status.actions:
             namespaces.add(str(action.object.get("namespace") or key.namespace))
-        cluster = self._cluster
-        for at in range(0, len(keys), _MOST_KEYS_IN_SELECTOR):
-            some = ",".join(keys[at : at + _MOST_KEYS_IN_SELECTOR])
-            for pod in _left_by(cluster, some, sorted(namespaces)):
-                found = pod["metadata"]
-                if found.get("deletionTimestamp"):
-                    continue
-                try:
-                    cluster.delete(
-                        PODS,
-                        found["name"],
-                        namespace=found["namespace"],
-                        uid=found["uid"],
-                        grace_period_seconds=0,
-                    )
-                except (NotFound, Conflict):
-                    continue
-                except ApiError as error:
-                    _LOG.warning(
-                        "Pod %s/%s of ActionSet %s is left behind, delete it by hand: %s",
-                        found["namespace"],
-                        found["name"],
-                        key,
-                        error.message,
-                    )
+        delete_pods_of_attempts(self._cluster, keys, sorted(namespaces), str(key))
 
     # Those that ended
 
@@ -147,26 +119,6 @@ class Tidying:
             self._cluster.delete(ACTION_SETS, key.name, namespace=key.namespace, uid=uid)
         except (NotFound, Conflict):
             return
-
-
-def _left_by(cluster: Cluster, keys: str, namespaces: list[str]) -> Iterator[KubeObject]:
-    """List the pods of attempts, also those whose own key has a part."""
-    for label in (RUN_LABEL, ATTEMPT_LABEL):
-        yield from _listed(cluster, f"createdBy=kanister,{label} in ({keys})", namespaces)
-
-
-def _listed(cluster: Cluster, selector: str, namespaces: list[str]) -> Iterator[KubeObject]:
-    """List pods everywhere, or, where that is not allowed, where they are likely."""
-    try:
-        yield from cluster.list(PODS, label_selector=selector).items
-    except Forbidden:
-        for namespace in namespaces:
-            try:
-                yield from cluster.list(PODS, namespace=namespace, label_selector=selector).items
-            except ApiError as error:
-                _LOG.warning("Pods in %s cannot be looked for: %s", namespace, error.message)
-    except NotFound:
-        return
 
 
 def expiry_of(ended: Ended) -> datetime | None:

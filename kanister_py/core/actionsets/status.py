@@ -569,6 +569,17 @@ def parse_time(text: object) -> datetime | None:
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
+def sort_key_of_time(text: object) -> datetime:
+    """Return a key that sorts times written as text; an unreadable time sorts first.
+
+    The texts themselves do not sort: `12:00:00.5Z` is less than `12:00:00Z`.
+    """
+    return parse_time(text) or _EARLIEST
+
+
+_EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
+
+
 def new_status(actions: Iterable[ActionStatus]) -> Status:
     """Give the status of an ActionSet that has not begun."""
     return with_totals(Status(actions=tuple(actions)))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from kanister_py.core.actionsets.status import sort_key_of_time
 from kanister_py.core.blueprints.lint.pipelines import asks_of, packages_of
 from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import KanisterError
@@ -176,9 +177,9 @@ class Tally:
             if function is None:
                 continue
             key = (function, run.version)
-            self._last[key] = max(self._last.get(key, ""), run.start_time)
+            self._last[key] = _later(self._last.get(key, ""), run.start_time)
             own = (*place, run.version)
-            self._last_of_phase[own] = max(self._last_of_phase.get(own, ""), run.start_time)
+            self._last_of_phase[own] = _later(self._last_of_phase.get(own, ""), run.start_time)
             if run.is_live:
                 live.add(key)
         self._live.update(live)
@@ -198,3 +199,7 @@ class Tally:
             )
             for key in {*self._blueprints, *self._live, *self._last, *self._compositions}
         }
+
+
+def _later(time: str, other: str) -> str:
+    return max(time, other, key=sort_key_of_time)

@@ -61,6 +61,8 @@ class Attempt:
         self.stop = StopSignal()
         self.is_given_up = False
         self.context: RunningPhase | None = None
+        self.leftovers: list[Callable[[], None]] = []
+        """Cleanups of what a former process may have left of this attempt."""
         self.cleanups: list[Callable[[], None]] = []
 
 
@@ -137,6 +139,7 @@ class Attempts:
 
     def take_cleanups(self, attempt: Attempt) -> None:
         """Take over what is to be cleaned up; nothing of the run is over before that is done."""
+        attempt.cleanups = [*attempt.leftovers]
         if attempt.context is not None:
-            attempt.cleanups = attempt.context.take_cleanups()
-            self.tidying += bool(attempt.cleanups)
+            attempt.cleanups += attempt.context.take_cleanups()
+        self.tidying += bool(attempt.cleanups)

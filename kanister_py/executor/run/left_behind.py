@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.status import Place, Status
-from kanister_py.core.errors import KanisterError
+from kanister_py.core.errors import ApiError, Conflict, Forbidden, KanisterError, NotFound
 from kanister_py.core.kube.names import run_key
 from kanister_py.core.kube.parts import labels_of, status_of
 from kanister_py.core.kube.resources import PODS
 from kanister_py.executor.phase_context import ATTEMPT_LABEL, RUN_LABEL
 from kanister_py.executor.run.header import Header, replayed
-from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.cluster import Cluster, KubeObject
+
+_LOG: Final = logging.getLogger(__name__)
+_MOST_KEYS_IN_SELECTOR: Final = 40
 
 
 def run_keys(uid: str, status: Status) -> Iterator[str]:
@@ -26,6 +30,56 @@ def run_keys(uid: str, status: Status) -> Iterator[str]:
         for place, phase in phases:
             for attempt in range(1, phase.attempt + 1):
                 yield run_key(uid, at, place.phase_index, attempt)
+
+
+def delete_pods_of_attempts(
+    cluster: Cluster, keys: Sequence[str], namespaces: Iterable[str], owner: str
+) -> None:
+    """Delete every pod that carries one of these run keys.
+
+    Pods are searched in the whole cluster or, where that is forbidden, in `namespaces`.
+    A pod that cannot be deleted is logged under the name of `owner`.
+    """
+    for at in range(0, len(keys), _MOST_KEYS_IN_SELECTOR):
+        some = ",".join(keys[at : at + _MOST_KEYS_IN_SELECTOR])
+        for label in (RUN_LABEL, ATTEMPT_LABEL):
+            selector = f"createdBy=kanister,{label} in ({some})"
+            for pod in _pods_matching(cluster, selector, namespaces):
+                _delete_pod(cluster, pod, owner)
+
+
+def _pods_matching(
+    cluster: Cluster, selector: str, namespaces: Iterable[str]
+) -> Iterator[KubeObject]:
+    try:
+        yield from cluster.list(PODS, label_selector=selector).items
+    except Forbidden:
+        for namespace in namespaces:
+            try:
+                yield from cluster.list(PODS, namespace=namespace, label_selector=selector).items
+            except ApiError as error:
+                _LOG.warning("Cannot list pods in %s: %s", namespace, error.message)
+    except NotFound:
+        return
+
+
+def _delete_pod(cluster: Cluster, pod: KubeObject, owner: str) -> None:
+    metadata = pod["metadata"]
+    name, namespace = metadata["name"], metadata["namespace"]
+    if metadata.get("deletionTimestamp"):
+        return
+    try:
+        cluster.delete(PODS, name, namespace=namespace, uid=metadata["uid"], grace_period_seconds=0)
+    except (NotFound, Conflict):
+        return
+    except ApiError as error:
+        _LOG.warning(
+            "Pod %s/%s of ActionSet %s is left behind, delete it by hand: %s",
+            namespace,
+            name,
+            owner,
+            error.message,
+        )
 
 
 _Recorded = tuple[str, Mapping[str, Any], tuple[Outcome, ...]]

@@ -29,6 +29,7 @@ from kanister_py.core.actionsets.outcomes import (
 from kanister_py.core.actionsets.rules import ExecutionMode
 from kanister_py.core.actionsets.status import (
     CANCEL_ASKED,
+    DEFER,
     FINAL,
     Moved,
     PhaseError,
@@ -60,6 +61,7 @@ from kanister_py.executor.launch_action import ActionWork
 from kanister_py.executor.phase_context import RunIdentity, RunningPhase, Surroundings
 from kanister_py.executor.run.actions import Actions
 from kanister_py.executor.run.attempts import Attempt, Attempts, Timers
+from kanister_py.executor.run.left_behind import delete_pods_of_attempts
 from kanister_py.executor.run.memory import Memory
 from kanister_py.executor.run_phase import (
     Completed,
@@ -207,9 +209,7 @@ class Stepper:
                 is_looked_at = place.action in self._busy - self._queued
                 return not is_looked_at and self.refuse(place, reason, message)
             case StopPhase(place):
-                condition = self.memory.status.condition(CANCEL_ASKED)
-                why = _STOPS.get(condition.reason if condition is not None else "", RunCancelled)
-                self.attempts.stop(place, why())
+                self.attempts.stop(place, self._why_stopped())
             case WaitForRetry(place, until):
                 self._rest_until(place, until)
             case Launch(action) | RenderArtifacts(action):
@@ -272,7 +272,15 @@ class Stepper:
         attempt = Attempt(place, step.attempt, rules, isinstance(step, ContinuePhase))
         spent_seconds = (now - started).total_seconds()
         self.attempts.begin(attempt, spent_seconds=spent_seconds, since=began)
+        is_cancelled = self.memory.status.condition(CANCEL_ASKED) is not None
+        if attempt.is_taken_up and is_cancelled and place.phase != DEFER:
+            # The cancellation is older than this process: no later event would stop the phase.
+            self.attempts.stop(place, self._why_stopped())
         return attempt
+
+    def _why_stopped(self) -> KanisterError:
+        condition = self.memory.status.condition(CANCEL_ASKED)
+        return _STOPS.get(condition.reason if condition is not None else "", RunCancelled)()
 
     def _go_on_without(self, attempt: Attempt, why: KanisterError) -> None:
         """Record the end of an attempt whose function does not stop."""
@@ -470,10 +478,6 @@ class _ActionThread:
     def _carry_out(self, attempt: Attempt) -> Result:
         run, place = self._run, attempt.place
         course = run.course.actions[self._action]
-        try:
-            work = self._found()
-        except KanisterError as error:
-            return Failed(run.actions.error_of(error))
         identity = RunIdentity(
             run.course.actionset.metadata.uid,
             place,
@@ -481,6 +485,31 @@ class _ActionThread:
             course.phase(place.phase).name,
             attempt.number,
         )
+        why = attempt.stop.why
+        if attempt.is_taken_up and why is not None:
+            # Calling the function again could start what is to be stopped.
+            result: Result = Failed(run.actions.error_of(why))
+        else:
+            result = self._call(attempt, identity)
+        if attempt.is_taken_up and isinstance(result, Failed):
+            # The function may have failed before it found the pods of the former process.
+            attempt.leftovers.append(partial(self._delete_pods, identity))
+        return result
+
+    def _delete_pods(self, identity: RunIdentity) -> None:
+        run = self._run
+        metadata = run.course.actionset.metadata
+        target = run.course.actions[self._action].spec.object.namespace
+        namespaces = sorted({metadata.namespace, target or metadata.namespace})
+        cluster, owner = run.surroundings.cluster, f"{metadata.namespace}/{metadata.name}"
+        delete_pods_of_attempts(cluster, [identity.key()], namespaces, owner)
+
+    def _call(self, attempt: Attempt, identity: RunIdentity) -> Result:
+        run, place = self._run, attempt.place
+        try:
+            work = self._found()
+        except KanisterError as error:
+            return Failed(run.actions.error_of(error))
         attempt.context = RunningPhase(
             identity,
             run.surroundings,

@@ -1,5 +1,7 @@
 """A controller that is killed again and again, at any of its writes, while runs are under way.
 
+Some of the runs would go on for ever, and are cancelled or deleted at any moment.
+
 KANISTER_PY_CONTROLLER_KILLS says how often; `.ci/run --all` wants 1,000. The counts are printed.
 """
 
@@ -15,7 +17,8 @@ import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.machine.lease import LeaseTerms
-from kanister_py.core.kube.resources import ACTION_SETS, CONFIG_MAPS
+from kanister_py.core.errors import NotFound
+from kanister_py.core.kube.resources import ACTION_SETS, CONFIG_MAPS, PODS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.controller.conftest import (
     PATIENCE_SECONDS,
@@ -41,27 +44,48 @@ def once(part: str) -> dict[str, Any]:
 
 ADOPTS = blueprint(once("first"), once("second"), deferred=once("tidy"), name="adopts")
 COUNTS = blueprint(phase("Counted"), deferred=once("tidy"), name="counts")
+STAYS = blueprint(phase("Stays"), deferred=once("tidy"), name="stays")
+KINDS = ("adopts", "adopts", "counts", "stays")
+WANTED_PARTS = {"adopts": PARTS, "counts": ("tidy",), "stays": ()}
+"""The parts that every run of a kind makes; a run that was cancelled may not have begun."""
 
 
 class Kills:
     """A cluster with runs, and what has become of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, choose: random.Random) -> None:
         clock = SystemClock()
         self.world = World(MemoryCluster(clock=clock), clock)
-        self.world.create(*definitions(), ADOPTS, COUNTS)
-        self.kills = self.made = 0
+        self.world.create(*definitions(), ADOPTS, COUNTS, STAYS)
+        self.kills = self.made = self.stopped = 0
+        self._choose = choose
+        self._staying: list[str] = []
         self._open: list[str] = []
 
     def fill_up(self) -> None:
-        """Have some runs under way, of both kinds."""
+        """Have some runs under way, of all kinds."""
         while len(self.under_way()) < AT_ONCE:
             name = f"r{self.made}"
-            kind = "counts" if self.made % 3 == 2 else "adopts"
+            kind = KINDS[self.made % len(KINDS)]
+            if kind == "stays":
+                self._staying.append(name)
             action = {"options": {"run": name}}
             self.world.create(actionset(name, blueprint=kind, action=action))
             self._open.append(name)
             self.made += 1
+
+    def stop_some(self, share: float) -> None:
+        """Cancel or delete some of the runs that would never end."""
+        for name in [*self._staying]:
+            if self._choose.random() >= share:
+                continue
+            self._staying.remove(name)
+            self.stopped += 1
+            if self._choose.random() < 0.5:
+                cancel: dict[str, Any] = {"spec": {"cancel": True}}
+                self.world.cluster.patch(ACTION_SETS, name, cancel, namespace="default")
+            else:
+                self.world.cluster.delete(ACTION_SETS, name, namespace="default")
 
     def states(self) -> dict[str, str]:
         found = self.world.cluster.list(ACTION_SETS).items
@@ -72,9 +96,16 @@ class Kills:
     def under_way(self) -> list[str]:
         """Name those that have not ended, of which there are never many."""
         for name in [*self._open]:
-            if (self.world.get(name).get("status") or {}).get("state") in ("complete", "failed"):
+            if self._has_ended(name):
                 self._open.remove(name)
         return self._open
+
+    def _has_ended(self, name: str) -> bool:
+        try:
+            found = self.world.get(name)
+        except NotFound:
+            return True
+        return (found.get("status") or {}).get("state") in ("complete", "failed")
 
     def kill_at(self, writes: int, *, is_lost: bool) -> None:
         """Have a controller act until a write of its own, the last of which may be lost."""
@@ -83,17 +114,22 @@ class Kills:
         until = time.monotonic() + PATIENCE_SECONDS
         while not mortal.died.wait(0.002) and self.under_way():
             assert time.monotonic() < until, self.under_way()
+            self.stop_some(0.05)
         controller.kill()
         self.world.controllers.remove(controller)
         self.kills += mortal.died.is_set()
 
     def settle(self) -> None:
         """Let one live, until it has nothing left to do."""
+        self.stop_some(1.0)
         controller = self.world.controller(identity="one-pod", terms=TERMS)
         until = time.monotonic() + PATIENCE_SECONDS
-        while self.under_way() and time.monotonic() < until:
+        while (self.under_way() or self.pods()) and time.monotonic() < until:
             time.sleep(0.01)
         controller.kill()
+
+    def pods(self) -> list[Any]:
+        return self.world.cluster.list(PODS).items
 
     def table(self) -> dict[str, int]:
         """Count what happened: each effect is wanted once, one that nobody may repeat at most."""
@@ -103,16 +139,18 @@ class Kills:
         wanted = {
             f"r{number}-{part}"
             for number in range(self.made)
-            for part in (("tidy",) if number % 3 == 2 else PARTS)
+            for part in WANTED_PARTS[KINDS[number % len(KINDS)]]
         }
         calls = Counter(Counted.calls)
         return {
             "kills": self.kills,
             "runs": self.made,
+            "stopped": self.stopped,
             "effects": effects.total() + calls.total(),
             "lost": len(wanted - set(effects)),
             "doubled": sum(each > 1 for each in (*effects.values(), *calls.values())),
             "stuck": sum(state not in ("complete", "failed") for state in states.values()),
+            "pods": len(self.pods()),
         }
 
 
@@ -121,10 +159,11 @@ def test_nothing_is_lost_or_doubled_however_often_the_controller_is_killed(
 ) -> None:
     choose = random.Random(20261119)
     Counted.calls.clear()
-    kills = Kills()
+    kills = Kills(choose)
     try:
         while kills.kills < KILLS:
             kills.fill_up()
+            kills.stop_some(0.3)
             kills.kill_at(choose.randint(1, 40), is_lost=choose.random() < 0.5)
         kills.settle()
         found = kills.table()
@@ -134,4 +173,5 @@ def test_nothing_is_lost_or_doubled_however_often_the_controller_is_killed(
     with capsys.disabled():
         print("\n" + ", ".join(f"{count} {what}" for what, count in found.items()))
     assert found["kills"] >= KILLS
-    assert (found["lost"], found["doubled"], found["stuck"]) == (0, 0, 0)
+    assert found["stopped"] > 0
+    assert (found["lost"], found["doubled"], found["stuck"], found["pods"]) == (0, 0, 0, 0)

@@ -86,6 +86,16 @@ def test_a_run_of_another_version_is_none_of_the_one_a_phase_has_now() -> None:
     assert tally.counts()["KubeTask", "v0.9.0"] == Count(0, 0, "2026-01-02")
 
 
+def test_the_last_run_is_found_though_fractions_of_seconds_do_not_sort_as_text() -> None:
+    tally = Tally()
+    uses = list(uses_of(blueprint(), REGISTRY))
+    tally.add_blueprint(uses)
+    for start in ("2026-01-02T03:04:05Z", "2026-01-02T03:04:05.5Z"):
+        tally.add_actionset(runs_of(actionset("complete", start)))
+    assert tally.last_run(uses[0]) == "2026-01-02T03:04:05.5Z"
+    assert tally.counts()["KubeTask", uses[0].version].last_run == "2026-01-02T03:04:05.5Z"
+
+
 def test_the_steps_of_compositions_count_with_the_version_they_would_get() -> None:
     def composition(**reference: str) -> dict[str, Any]:
         step = {"step": "one", "functionRef": {"name": "templates", **reference}}
