@@ -288,7 +288,7 @@ class KubeCluster:
     ) -> LogStream:
         return KubeLogStream(
             self._requests,
-            self._addresses.path(PODS, namespace, name),
+            self._addresses.path(PODS, namespace, name, "log"),
             Asked(PODS.resource, name, "log"),
             options or LogOptions(),
             lambda: self.get(PODS, name, namespace=namespace),

@@ -5,12 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
-from urllib.parse import quote
 
 from kanister_py.adapters.cluster_kube.answers import Asked
 from kanister_py.adapters.cluster_kube.requests import Request, Requests
 from kanister_py.core.errors import BadRequest, NoMatch, NotFound, TransientError
 from kanister_py.core.kube.parts import metadata_of
+from kanister_py.core.kube.request_paths import (
+    api_path,
+    check_resource,
+    collection_path,
+    object_path,
+)
 from kanister_py.core.kube.resources import (
     BUILTIN_KINDS,
     WELL_KNOWN_CUSTOM_KINDS,
@@ -56,6 +61,7 @@ class Discovery:
 
     def of_resource(self, resource: GroupVersionResource) -> ResourceKind:
         """Find out about a resource; `NoMatch` if the cluster knows none."""
+        check_resource(resource)
         known = _BUILTIN.get(resource)
         found = known or self._found(resource.api_version, lambda each: each.gvr == resource)
         if found is None:
@@ -100,7 +106,7 @@ class Discovery:
         return kinds
 
     def _ask(self, api_version: str) -> tuple[ResourceKind, ...]:
-        path = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+        path = f"/{api_path(api_version)}"
         asked = Asked(api_version)
         listed = self._requests.json(
             Request("GET", path, asked, is_repeatable=True, must_hold="resources")
@@ -149,21 +155,14 @@ class Addresses:
         return (namespace or self._default_namespace) if kind.is_namespaced else ""
 
     def collection(self, kind: ResourceKind, namespace: str) -> str:
-        """Give the address of all objects of a kind, in one namespace or in all."""
-        resource = kind.gvr
-        path = f"/apis/{resource.group}" if resource.group else "/api"
-        path = f"{path}/{resource.version}"
-        if namespace and kind.is_namespaced:
-            path = f"{path}/namespaces/{quote(namespace, safe='')}"
-        return f"{path}/{resource.resource}"
+        """Build the path of all objects of a kind, in one namespace or in all."""
+        return collection_path(kind.gvr, namespace if kind.is_namespaced else "")
 
     def path(
         self, resource: GroupVersionResource, namespace: str, name: str, subresource: str = ""
     ) -> str:
-        """Give the address of one object, or of a part of it."""
+        """Build the path of one object or of its subresource."""
         if not name:
             raise BadRequest(f"a name is needed to address one of {resource.group_resource}")
         kind = self._discovery.addressing(resource)
-        collection = self.collection(kind, self.namespace_of(kind, namespace))
-        path = f"{collection}/{quote(name, safe='')}"
-        return f"{path}/{subresource}" if subresource else path
+        return object_path(resource, self.namespace_of(kind, namespace), name, subresource)

@@ -81,7 +81,7 @@ class KubeLogStream(Streamed):
         self._ask(
             Request(
                 "GET",
-                f"{self._path}/log",
+                self._path,
                 self._asked,
                 [pair for pair in query if pair[1]],
                 is_repeatable=True,

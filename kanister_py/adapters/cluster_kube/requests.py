@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from time import monotonic
 from typing import Any, Final, NamedTuple, TypeAlias
-from urllib.parse import urlencode
 
 from kanister_py.adapters.cluster_kube.answers import Asked, error_of, status_in
 from kanister_py.adapters.cluster_kube.connection import Connection
@@ -28,6 +27,7 @@ from kanister_py.core.errors import (
     TooManyRequests,
     UsageError,
 )
+from kanister_py.core.kube.request_paths import check_headers, request_target
 from kanister_py.core.retries import NO_END, RetryRule
 from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Stream
@@ -425,8 +425,9 @@ def _spelled(
     request: Request, credentials: Mapping[str, str]
 ) -> tuple[str, dict[str, str], bytes | None]:
     """Give a request's target, headers and body as they go over the wire."""
-    target = f"{request.path}?{urlencode(request.query)}" if request.query else request.path
+    target = request_target(request.path, request.query)
     headers = {"Accept": "application/json", "User-Agent": _USER_AGENT, **credentials}
+    check_headers(headers)
     if request.body is None:
         return target, headers, None
     headers["Content-Type"] = request.content_type

@@ -20,6 +20,7 @@ from kanister_py.core.errors import (
     TransientError,
 )
 from kanister_py.core.kube.openapi import schema_of_kind
+from kanister_py.core.kube.request_paths import api_path
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class Schemas:
 
     def of_kind(self, api_version: str, kind: str) -> Mapping[str, Any] | None:
         """Give the schema of a kind, with nothing in it that refers elsewhere."""
-        place = f"apis/{api_version}" if "/" in api_version else f"api/{api_version}"
+        place = api_path(api_version)
         for seconds in (_FRESH_SECONDS, _MISSING_SECONDS):
             mark = self._marks(seconds).get(place)
             if mark is not None:

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from socket import SHUT_RDWR
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from kanister_py.adapters.cluster_kube.answers import Asked, error_of, status_in
 from kanister_py.adapters.cluster_kube.requests import Requests
 from kanister_py.core.errors import ApiError, ClusterUnavailable, MethodNotAllowed, StreamLost
+from kanister_py.core.kube.request_paths import check_headers, request_target
 from kanister_py.ports.cluster import Channel, ExecChunk, Stream
 
 _V5: Final = "v5.channel.k8s.io"
@@ -201,7 +201,7 @@ def open_session(
 ) -> KubeExecSession:
     """Start a command: nothing is repeated but what has been refused before it began."""
     connection = requests.connection
-    url = f"{connection.server}{path}?{urlencode(query)}"
+    url = f"{connection.server}{request_target(path, query)}"
     url = "ws" + url.removeprefix("http")
     headers = connection.headers()
     try:
@@ -215,6 +215,7 @@ def open_session(
 def _connect(requests: Requests, url: str, headers: Mapping[str, str], asked: Asked) -> Any:
     import websocket
 
+    check_headers(headers)
     connection = requests.connection
     options: dict[str, Any] = {"enable_multithread": True, "skip_utf8_validation": True}
     if url.startswith("wss:"):

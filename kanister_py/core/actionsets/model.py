@@ -15,6 +15,7 @@ from kanister_py.core.blueprints.model import (
     ResourceReader,
 )
 from kanister_py.core.errors import InvalidDocument, Problem
+from kanister_py.core.kube.request_paths import problem_with, problems_with
 from kanister_py.core.yaml.documents import Document, Path
 from kanister_py.core.yaml.reading import UnknownKey
 
@@ -145,6 +146,8 @@ class _Reader(ResourceReader):
         profile, override = data.get("profile"), data.get("podOverride")
         own = self.all_texts(data, ("name", "blueprint", "preferredVersion"), path)
         name, blueprint, preferred_version = own
+        if blueprint and (problem := problem_with("name", blueprint)):
+            self.note((*path, "blueprint"), problem)
         return ActionSpec(
             name,
             self.reference(data.get("object"), (*path, "object")),
@@ -161,6 +164,13 @@ class _Reader(ResourceReader):
             self._some_texts(data, "podLabels", path),
             self._some_texts(data, "podAnnotations", path),
         )
+
+    def reference(self, value: Any, path: Path) -> ObjectReference:
+        """Read a reference and check its fields, which become parts of request paths."""
+        reference = super().reference(value, path)
+        for field, problem in problems_with(reference.as_dict()):
+            self.note((*path, field), problem)
+        return reference
 
     def _some_texts(self, data: Mapping[str, Any], key: str, path: Path) -> dict[str, str] | None:
         return None if data.get(key) is None else self.texts(data, key, path)

@@ -34,6 +34,7 @@ from kanister_py.core.kube.parts import (
     namespace_of,
     spec_of,
 )
+from kanister_py.core.kube.request_paths import problems_with
 from kanister_py.core.kube.resources import group_version_of
 from kanister_py.core.notices import Notice
 
@@ -260,6 +261,8 @@ class _Making:
         for key in ("apiVersion", "kind"):
             if not isinstance(given.get(key), str) or not given[key]:
                 raise self._cannot_apply(name, f"no {key}", key)
+            for _field, problem in problems_with({key: given[key]}):
+                raise self._cannot_apply(name, problem, key)
         obj = self.copy(given, f"desired.resources[{name}].resource")
         metadata = self._metadata(obj, name)
         for field in ("annotations", "labels"):
@@ -295,6 +298,8 @@ class _Making:
         for key in ("name", "generateName", "namespace"):
             if found.get(key) is not None and not isinstance(found[key], str):
                 raise self._cannot_apply(name, f"metadata.{key} is no text", f"metadata.{key}")
+        for field, problem in problems_with({"namespace": found.get("namespace")}):
+            raise self._cannot_apply(name, problem, f"metadata.{field}")
         return found
 
     def _as_map(self, parent: Data, key: str, name: str, at: str = "metadata.") -> None:

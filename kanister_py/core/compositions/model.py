@@ -20,6 +20,7 @@ from kanister_py.core.compositions.step_inputs import ArtifactRef, InputRef
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
 from kanister_py.core.kube.cel.errors import CelError
 from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
+from kanister_py.core.kube.request_paths import problems_with
 from kanister_py.core.kube.selectors import InvalidSelector, LabelSelector, label_selector_of
 from kanister_py.core.notices import Notice
 from kanister_py.core.registry.choose import RevisionRequest
@@ -437,6 +438,8 @@ class _Reader(Reader):
                 "apiVersion": self.wanted(given, "apiVersion", here),
                 "kind": self.wanted(given, "kind", here),
             }
+            for field, problem in problems_with(given):
+                self.note((*here, field), problem)
             labels = self.texts(given, "matchLabels", here)
             if given.get("name") and labels:
                 self.note(here, "Must have name or matchLabels, not both")

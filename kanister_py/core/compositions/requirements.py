@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse
 from kanister_py.core.compositions.model import AllowedResource, Step
 from kanister_py.core.errors import UsageError
+from kanister_py.core.kube.request_paths import problems_with
 
 KINDS = ("resources", "extraResources", "schemas")
 
@@ -85,7 +86,18 @@ def text_of_selector(selector: Mapping[str, Any]) -> str:
 
 
 def check_allowed(step: Step, asked: Data) -> None:
-    """Refuse what a step's function may not see; schemas are open to all."""
+    """Refuse requirements that address nothing, and resources that the step does not allow.
+
+    Schemas are open to all steps.
+    """
+    for key in KINDS:
+        for name, selector in sorted((asked.get(key) or {}).items()):
+            address = {"name": selector.get("matchName"), **selector}
+            for field, problem in problems_with(address):
+                raise UsageError(
+                    f"requirement {name} is not valid: {field}: {problem}",
+                    reason="RequirementRefused",
+                )
     for key in KINDS[:2]:
         for name, selector in sorted((asked.get(key) or {}).items()):
             if not is_allowed(step, selector):

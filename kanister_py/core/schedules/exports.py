@@ -20,6 +20,7 @@ from kanister_py.core.actionsets.stored_status import (
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.parts import metadata_of, namespace_of, spec_of
+from kanister_py.core.kube.request_paths import problems_with
 from kanister_py.core.schedules.runs import TIME_ANNOTATION
 from kanister_py.core.yaml.documents import Document
 from kanister_py.core.yaml.reading import Reader, mapping_of
@@ -100,6 +101,11 @@ def parse_export(document: Document) -> Exported:
             metadata = reader.mapping(obj.get("metadata"), (*path, "metadata"))
             reader.wanted(metadata, "name", (*path, "metadata"))
             reader.wanted(metadata, "namespace", (*path, "metadata"))
+            addressed = {key: obj.get(key) for key in ("apiVersion", "kind")}
+            for field, problem in problems_with(addressed):
+                reader.note((*path, field), problem)
+            for field, problem in problems_with(metadata):
+                reader.note((*path, "metadata", field), problem)
     reader.refuse_problems(document)
     return Exported(**parts)
 

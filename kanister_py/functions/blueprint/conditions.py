@@ -14,7 +14,12 @@ from kanister_py.core.templates.params import Params
 from kanister_py.core.templates.render import RenderFailed
 from kanister_py.core.yaml.documents import Path
 from kanister_py.core.yaml.weak import ArgProblem, InvalidArgs
-from kanister_py.functions.blueprint.references import ObjectReference, access_to, check_scope
+from kanister_py.functions.blueprint.references import (
+    ObjectReference,
+    access_to,
+    check_address,
+    check_scope,
+)
 from kanister_py.gotemplate.functions import FunctionTable, GoError, go_function
 from kanister_py.gotemplate.types import Kind
 from kanister_py.gotemplate.values import Value, from_bytes, kind_of
@@ -111,6 +116,7 @@ def seconds_of(function: str, timeout: str) -> float:
 
 def fetch_of(ctx: PhaseContext, reference: ObjectReference) -> KubeObject:
     """Read the object that a condition is about."""
+    check_address(reference)
     check_scope(ctx.cluster, reference.gvr, reference.namespace)
     return ctx.cluster.get(reference.gvr, reference.name, namespace=reference.namespace)
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from kanister_py.core.errors import ApiError, NotFound
+from kanister_py.core.errors import ApiError, NotFound, UsageError
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.parts import labels_of
+from kanister_py.core.kube.request_paths import problems_with
 from kanister_py.core.kube.resources import GroupVersionResource, group_version_of, guess_plural
 from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.cluster import Cluster, KubeObject
@@ -74,6 +75,13 @@ def check_scope(cluster: Cluster, resource: GroupVersionResource, namespace: str
         raise NotFound(
             "the server could not find the requested resource", resource=resource.group_resource
         )
+
+
+def check_address(reference: ObjectReference) -> None:
+    """Refuse a reference with a field that cannot be part of a request path."""
+    for field, problem in problems_with(reference.model_dump(by_alias=True)):
+        message = f"objectReference.{field} is not valid: {problem}"
+        raise UsageError(message, reason="InvalidReference")
 
 
 def resource_meant(cluster: Cluster, reference: ObjectReference) -> GroupVersionResource:

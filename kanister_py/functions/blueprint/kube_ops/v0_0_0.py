@@ -16,6 +16,7 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.parts import namespace_of
+from kanister_py.core.kube.request_paths import problems_with
 from kanister_py.core.kube.resources import (
     BUILTIN_KINDS,
     WELL_KNOWN_CUSTOM_KINDS,
@@ -28,6 +29,7 @@ from kanister_py.functions.blueprint.references import (
     ObjectReference,
     access_to,
     as_output,
+    check_address,
     check_scope,
     is_made_by,
     wait_until_gone,
@@ -115,6 +117,7 @@ class KubeOps(Func):
     def _create(self, ctx: PhaseContext, spec: str, namespace: str) -> Mapping[str, Any]:
         made: Mapping[str, Any] = {}
         for index, manifest in enumerate(manifests_in(read_spec(spec), "create")):
+            check_manifest(manifest)
             kind = ctx.cluster.resource_for(
                 str(manifest.get("apiVersion", "")), str(manifest.get("kind", ""))
             )
@@ -217,6 +220,7 @@ def check_reference(reference: ObjectReference, operation: str, *, by_kind: bool
     missing = [f"objectReference.{key}" for key, value in wanted.items() if not value]
     if missing:
         raise _incomplete(operation, missing)
+    check_address(reference)
 
 
 def read_spec(text: str) -> list[Document]:
@@ -238,6 +242,15 @@ def manifests_in(documents: Iterable[Document], operation: str) -> list[KubeObje
     if not found:
         raise _incomplete(operation, ["spec"])
     return found
+
+
+def check_manifest(manifest: KubeObject) -> None:
+    """Refuse a manifest whose kind or name cannot be part of a request path."""
+    metadata = metadata_of(manifest)
+    address = {key: manifest.get(key) for key in ("apiVersion", "kind")}
+    address |= {key: metadata.get(key) for key in ("name", "namespace")}
+    for field, problem in problems_with(address):
+        raise UsageError(f"spec has an invalid {field}: {problem}", reason="InvalidManifest")
 
 
 def _flat(document: Document, value: Any) -> Iterator[KubeObject]:

@@ -13,6 +13,7 @@ from kanister_py.functions.blueprint.kube_ops.v0_0_0 import (
     OPERATIONS,
     KubeOps,
     access_of,
+    check_manifest,
     check_reference,
     create_once,
     delete_and_wait,
@@ -103,6 +104,7 @@ class KubeOpsV010(Func, parent=KubeOps):
     def _create(self, ctx: PhaseContext, args: KubeOpsArgsV010) -> Mapping[str, Any]:
         made: Mapping[str, Any] = {}
         for index, manifest in enumerate(manifests_in(documents_of(args.spec), args.operation)):
+            check_manifest(manifest)
             kind = ctx.cluster.resource_for(
                 str(manifest.get("apiVersion", "")), str(manifest.get("kind", ""))
             )
