@@ -223,38 +223,6 @@ def test_actionsets_and_compositions_are_two_deployments_with_rights_of_their_ow
 
 
 @pytest.mark.parametrize(
-    ("values", "shards"),
-    [
-        pytest.param({}, [2, 2], id="as it comes"),
-        pytest.param(
-            {"replicas": 3, "compositions": {"replicas": 4}}, [3, 4], id="as many as replicas"
-        ),
-        pytest.param(
-            {"shards": 1, "compositions": {"shards": 1}}, [1, 1], id="one acts, one stands by"
-        ),
-        pytest.param(
-            {"shards": 8, "compositions": {"shards": 9}}, [8, 9], id="replicas that may become more"
-        ),
-        pytest.param(
-            {"replicas": 0, "compositions": {"replicas": 1}}, [1, 1], id="replicas that are no more"
-        ),
-    ],
-)
-def test_all_replicas_act_unless_values_say_how_many(
-    chart: Helm, values: dict[str, Any], shards: list[int]
-) -> None:
-    composing = {"enabled": True, **values.get("compositions", {})}
-    objects = chart.objects({**values, "compositions": composing})
-    assert [shards_of(each) for each in of_kind(objects, "Deployment").values()] == shards
-
-
-def shards_of(deployment: Mapping[str, Any]) -> int:
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    given = [each.removeprefix("--shards=") for each in container["args"] if "--shards" in each]
-    return int(given[0]) if given else 1
-
-
-@pytest.mark.parametrize(
     ("drain", "seconds"), [("20s", 40), ("1m30s", 110), ("0s", 20), ("1.5h", 5420), ("100ms", 21)]
 )
 def test_a_pod_gets_the_time_to_drain(chart: Helm, drain: str, seconds: int) -> None:
@@ -615,15 +583,14 @@ def test_controllers_with_the_rights_of_the_chart_run_and_compose_side_by_side(
     assert "forbidden" not in installed.log.lower()
 
 
-def test_replicas_with_the_rights_of_the_chart_share_the_work(installed: Installed) -> None:
+def test_a_standby_with_the_rights_of_the_chart_takes_over(installed: Installed) -> None:
     installed.install(READS_THE_GATE)
     for replica in range(2):
         installed.start(replica=replica)
-    held = "Holds shard"
-    installed.until(lambda: installed.log.count(held) >= 2)
+    installed.until(lambda: "Stands by as" in installed.log)
     installed.create("blueprints", "waits", SHOP, actions=waits_for_the_gate())
     open_gate(installed)
-    assert installed.run("shared", "waits")["state"] == "complete"
+    assert installed.run("first", "waits")["state"] == "complete"
     installed.stop(replica=0)
     assert installed.run("taken-over", "waits")["state"] == "complete"
     installed.stop(replica=1)
@@ -637,8 +604,7 @@ def test_the_api_server_takes_all_that_the_chart_makes(installed: Installed) -> 
         EVERYTHING,
         {
             "watch": {"all": True},
-            "shards": 3,
-            "compositions": {**COMPOSES["compositions"], "functions": True, "shards": 2},
+            "compositions": {**COMPOSES["compositions"], "functions": True},
         },
         {**COMPOSES, "actionsets": {"enabled": False}, "webhook": {"compositions": True}},
     )
@@ -697,11 +663,7 @@ def test_the_last_releases_chart_is_upgraded_and_rolled_back_under_runs(
     make_thing(installed)
     until_ready(installed)
 
-    # Replicas of the last release know of no shards.
-    refusal = installed.install({**together, "shards": 2}, refused=True)
-    assert "replicas of 0.1.0 know of no shards" in refusal
-    assert "all of\nthem act from the next `helm upgrade` on" in installed.install(together)
-    assert shards_of(installed.deployment("kanister-py")) == 1
+    installed.install(together)
     # The new composer is there before the old process is gone.
     installed.start("kanister-py-compositions")
     installed.until(lambda: "Composes nothing yet" in installed.log)
@@ -737,7 +699,6 @@ def test_the_last_releases_chart_is_upgraded_and_rolled_back_under_runs(
     assert installed.until_state("left", "running")
 
     installed.install(together)
-    assert shards_of(installed.deployment("kanister-py")) == 2
     installed.start()
     open_gate(installed, "another")
     status = installed.until_state("left", "complete", "failed")

@@ -9,11 +9,6 @@ runs in, or the one of the kubeconfig's context. Kanister's own controller must 
 a namespace that this one watches; a second kanister-py is refused too, unless it is to
 stand by (--leader-elect) and take over when the first one is gone.
 
-With --shards N up to N replicas act side by side: each namespace of ActionSets, and each
-composite resource, is one's alone; what is one for all (definitions, revisions, functions) is
-in the hands of whoever holds the first shard. When one ends, its share goes to the others.
-Who is started with another number stands by until the last of the former number is gone.
-
 SIGTERM and Ctrl-C let phases end that nobody could take up, for as long as --drain says;
 everything else is left as it is, and the next controller goes on with it.
 
@@ -89,7 +84,6 @@ _PORT: Final = 8640
 _SPARE_CONNECTIONS: Final = 16
 _MOST_AT_ONCE: Final = 9_999
 _MOST_KEPT: Final = 999_999
-_MOST_SHARDS: Final = 99
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -205,14 +199,6 @@ def _add_replicas(replicas: Any) -> None:
         replicas,
         "--leader-elect",
         help="stand by while another replica acts, and take over when it is gone",
-    )
-    replicas.add_argument(
-        "--shards",
-        type=whole(1, _MOST_SHARDS),
-        default=1,
-        metavar="N",
-        help="divide namespaces and composite resources into N shares, over as many replicas; "
-        "with 1 one replica does everything, and others stand by; default: %(default)s",
     )
     replicas.add_argument(
         "--home", type=namespace, metavar="NAMESPACE", help="where the Lease is; default: its own"
@@ -404,7 +390,6 @@ def settings_of(
         identity=identity,
         allows_other_namespaces=args.allow_cross_namespace_blueprints,
         stands_by=args.leader_elect,
-        shards=args.shards,
         workers=args.workers,
         workers_per_namespace=args.workers_per_namespace,
         keep_newest=args.keep,
@@ -494,10 +479,6 @@ def apps_of(
         pages = Pages(overview, system_clock().now, review if asks_for_tokens else None, others)
         return live_routes(pages, overview, metrics)
 
-    def shards() -> Mapping[str, object]:
-        held, of = controller.shards, controller.settings.shards
-        return {"shards": {"held": held, "of": of}} if of > 1 else {}
-
     routes = build_app(
         publication_of(functions),
         checks=checks,
@@ -516,7 +497,7 @@ def apps_of(
         from kanister_py.http_api.guard import OwnHosts
 
         app = OwnHosts(app)
-    return Apps(app, build_health_app(checks, metrics, shards))
+    return Apps(app, build_health_app(checks, metrics))
 
 
 def lines_of(lines: PhaseLines) -> LinesOf:

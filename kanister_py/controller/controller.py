@@ -18,7 +18,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
 from math import inf
 from threading import Condition, Event, Thread
 from typing import Final, NamedTuple
@@ -31,19 +30,17 @@ from kanister_py.controller.machine.events import EventPoster
 from kanister_py.controller.machine.fencing import FencedCluster
 from kanister_py.controller.machine.handover import ACTS_ON, await_composer
 from kanister_py.controller.machine.last_passes import LastPasses
-from kanister_py.controller.machine.lease import Candidate
+from kanister_py.controller.machine.lease import (
+    COMPOSING_LEASE_NAME,
+    LEASE_NAME,
+    Candidate,
+    Leadership,
+)
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.neighbours import refuse_neighbours
 from kanister_py.controller.machine.part import Part, PartMaker, PartTools
-from kanister_py.controller.machine.shards import (
-    COMPOSING_LEASE_NAME,
-    LEASE_NAME,
-    Hooks,
-    Shards,
-    ShardTerms,
-)
 from kanister_py.controller.schedules.part import Schedules
 from kanister_py.controller.settings import ControllerSettings as ControllerSettings  # noqa: PLC0414 # who embeds it finds it here
 from kanister_py.core.errors import KanisterError, LeadershipLost, TransientError
@@ -71,19 +68,6 @@ class _Parts(NamedTuple):
     def start(self) -> None:
         for each in self.all:
             each.start()
-
-    def take_up(self) -> None:
-        for each in self.all:
-            each.take_up()
-
-    def put_down(self) -> bool:
-        # None waits for another.
-        done = [each.put_down() for each in self.all]
-        return all(done)
-
-    def forget(self) -> None:
-        for each in self.all:
-            each.forget()
 
     def close(self) -> None:
         for each in reversed(self.all):
@@ -118,19 +102,19 @@ class Controller:
         self._stores = stores
         self._part_makers = tuple(parts)
         self._memory = memory = self.settings.memory or MemoryGate(clock)
-        self._shards = Shards(
+        self._leadership = Leadership(
             Candidate(
-                *(cluster, clock, self.settings.identity, self.settings.home),
-                *(self.settings.terms, shared.note),
+                cluster,
+                clock,
+                self.settings.identity,
+                self.settings.home,
+                self.settings.terms,
+                shared.note,
             ),
-            ShardTerms(
-                self.settings.shards,
-                LEASE_NAME if self.settings.runs_actionsets else COMPOSING_LEASE_NAME,
-                {ACTS_ON: _acts_on(self.settings)},
-                self.settings.drain_seconds,
-            ),
+            LEASE_NAME if self.settings.runs_actionsets else COMPOSING_LEASE_NAME,
+            {ACTS_ON: _acts_on(self.settings)},
         )
-        self._cluster = FencedCluster(cluster, self._shards.fence).as_cluster()
+        self._cluster = FencedCluster(cluster, self._leadership.check).as_cluster()
         self._changed = Condition()
         self._error: KanisterError | None = None
         self._is_stopping = False
@@ -143,8 +127,6 @@ class Controller:
         self._parts: _Parts | None = None
         watch = self.metrics.watch
         watch("kanister_py_is_leader", lambda: float(self.is_leader))
-        for at in range(self.settings.shards):
-            watch("kanister_py_shard_held", partial(_is_held, self._shards, at), shard=str(at))
         watch("kanister_py_memory_used_bytes", lambda: float(memory.used_bytes))
         watch("kanister_py_memory_limit_bytes", lambda: float(memory.limit_bytes))
         watch("kanister_py_memory_short", lambda: float(bool(memory.why_refused())))
@@ -179,7 +161,7 @@ class Controller:
         finally:
             if self._parts is not None:
                 self._parts.close()
-            self._shards.close()
+            self._leadership.close()
             self._has_ended.set()
         if self._error is not None:
             raise self._error
@@ -197,12 +179,10 @@ class Controller:
             self._patiently(self._refuse_neighbours)
         if settings.composes and settings.runs_actionsets:
             wait_for_composer(COMPOSING_LEASE_NAME)
-        shares = settings.shards > 1
-        if not self._shards.join(is_patient=settings.stands_by or shares):
+        if not self._leadership.acquire(is_patient=settings.stands_by):
             return
-        if not shares:
-            _LOG.info("Leads as %s", settings.identity)
-        self._shards.keep(self._lose)
+        _LOG.info("Leads as %s", settings.identity)
+        self._leadership.keep(self._lose)
         if settings.composes and not settings.runs_actionsets:
             wait_for_composer(LEASE_NAME)
             if self._is_stopping:
@@ -211,7 +191,6 @@ class Controller:
             _LOG.warning("Is paused: nothing new begins until it is started without --paused")
         parts = self._parts = self._made_parts()
         parts.start()
-        self._shards.follow(Hooks(parts.take_up, parts.put_down, parts.forget))
         if parts.actionsets is not None:
             _warn_of_missing_namespaces(self._outer, settings.namespaces)
         self._wait_for_the_end()
@@ -234,7 +213,7 @@ class Controller:
 
         tools = PartTools(
             *(self._cluster, clock, alarms, events.post, count_error, metrics),
-            *(self._memory, self._shards, self.passes),
+            *(self._memory, self._leadership.check, self.passes),
         )
         actionsets = self._made_actionsets(tools) if settings.runs_actionsets else None
         others = [make(tools) for make in self._part_makers]
@@ -272,14 +251,14 @@ class Controller:
                 left = look_at - clock.monotonic() if self._sees_neighbours else inf
                 if left <= 0:
                     return
-                clock.wait(self._changed, min(left, self._shards.seconds_left))
+                clock.wait(self._changed, min(left, self._leadership.seconds_left))
 
     def _still_leads(self) -> bool:
         """Say whether there is any sense in going on; if not, that is the end.
 
         The thread that renews the Lease may itself wait for an answer that never comes.
         """
-        if not self._shards.is_leader:
+        if not self._leadership.is_leader:
             self._lose()
         return self._error is None
 
@@ -299,7 +278,7 @@ class Controller:
         with self._changed:
             if self._error is not None or self._has_ended.is_set():
                 return
-            why = self._shards.why_lost
+            why = self._leadership.why_lost
             # Logged first: once it has failed, the process may be gone before anything is logged.
             _LOG.error(
                 "Leadership is lost: %s. This process acts no more and ends; start it anew, as a "
@@ -323,7 +302,6 @@ class Controller:
             parts = self._parts
             self._changed.notify_all()
         if parts is not None:
-            self._shards.withdraw()
             if parts.actionsets is not None:
                 parts.actionsets.reconciler.drain()
             else:
@@ -332,7 +310,7 @@ class Controller:
         if not was_stopping:
             _LOG.info("Stops%s; it did not lead", f" on {why}" if why else "")
         # Nobody waits for a leadership that is not wanted any more.
-        self._shards.close()
+        self._leadership.close()
 
     def stop(self) -> None:
         """Stop in good order, and come back when that is done."""
@@ -342,7 +320,7 @@ class Controller:
     def kill(self) -> None:
         """Stop acting at once and leave everything as it is, the Lease too, as a crash would."""
         with self._changed:
-            self._shards.abandon()
+            self._leadership.abandon()
             self._error = self._error or LeadershipLost()
             self._fail(self._error)
         self._has_ended.wait()
@@ -351,13 +329,8 @@ class Controller:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process may act, if only on its share."""
-        return self._shards.is_leader
-
-    @property
-    def shards(self) -> tuple[int, ...]:
-        """Say which shards this replica holds; of one, the first."""
-        return self._shards.held
+        """Whether this process may act."""
+        return self._leadership.is_leader
 
     @property
     def has_begun(self) -> bool:
@@ -392,18 +365,14 @@ class Controller:
             return self._error.message if self._error is not None else "has stopped"
         parts = self._parts
         if parts is None:
-            is_there = self._shards.stands_by
-            return self._shards.why_never or ("" if is_there else "has not begun yet")
+            is_there = self._leadership.stands_by
+            return self._leadership.why_never or ("" if is_there else "has not begun yet")
         return next(filter(None, (each.trouble for each in parts.all)), "")
 
 
 def _acts_on(settings: ControllerSettings) -> str:
     kinds = (("actionsets", settings.runs_actionsets), ("compositions", settings.composes))
     return ",".join(kind for kind, is_on in kinds if is_on)
-
-
-def _is_held(shards: Shards, shard: int) -> float:
-    return float(shard in shards.held)
 
 
 def _warn_of_missing_namespaces(cluster: Cluster, namespaces: Sequence[str]) -> None:

@@ -25,8 +25,6 @@ class ControllerSettings(NamedTuple):
     allows_other_namespaces: bool = False
     stands_by: bool = False
     """Whether to wait while another replica acts; without it, one that acts is refused."""
-    shards: int = 1
-    """Into how many the work is divided, for as many replicas; of one, all others stand by."""
     workers: int = 32
     workers_per_namespace: int = 0
     passes: int = 4

@@ -171,10 +171,9 @@ def _routes(
 def build_health_app(
     checks: Mapping[str, Check],
     metrics: Metrics,
-    facts: Callable[[], Mapping[str, object]] = dict,
 ) -> Starlette:
-    """Build the app for health and metrics alone; `facts` stand beside the readiness."""
-    asks = _health_routes(checks, metrics, facts)
+    """Build the app for health and metrics alone."""
+    asks = _health_routes(checks, metrics)
     return Starlette(
         routes=[Route(path, Endpoint(path, ask, metrics)) for path, ask in asks.items()]
     )
@@ -183,7 +182,6 @@ def build_health_app(
 def _health_routes(
     checks: Mapping[str, Check],
     metrics: Metrics,
-    facts: Callable[[], Mapping[str, object]] = dict,
 ) -> dict[str, Ask]:
     def scrape(_parts: Mapping[str, str], wishes: Wishes) -> Answer:
         media_type, body = metrics.exposition((wishes.accept or b"").decode("latin-1"))
@@ -193,7 +191,7 @@ def _health_routes(
         wrong = {name: check() for name, check in sorted(checks.items())}
         status = "not ready" if any(wrong.values()) else "ready"
         states = {name: each or "fine" for name, each in wrong.items()}
-        document = {"status": status, "checks": states, **facts()}
+        document = {"status": status, "checks": states}
         return json_answer(503 if any(wrong.values()) else 200, document, _KEEP_NOTHING)
 
     return {"/metrics": scrape, "/healthz": lambda _parts, _wishes: _ALIVE, "/readyz": ready}

@@ -8,7 +8,7 @@ with Kubernetes' own reason.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
@@ -295,13 +295,11 @@ class Cluster(Protocol):
         resource_version: str = "",
         timeout_seconds: float | None = None,
         bookmarks: bool = False,
-        leaves_out: Callable[[str], bool] | None = None,
     ) -> Watch:
         """Stream every change after `resource_version`.
 
         Without one the watch begins with an `ADDED` for everything that is
         there. An object that stops matching the selectors comes as `DELETED`.
-        Of a namespace that `leaves_out` nobody wants to hear; something of it may come.
         """
 
     def scale(

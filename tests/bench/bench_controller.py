@@ -15,10 +15,9 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from importlib.resources import files
-from itertools import product
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -26,7 +25,6 @@ from kanister_py.core.kube.resources import (
     ACTION_SETS,
     CONFIG_MAPS,
     EVENTS,
-    LEASES,
     GroupVersionResource,
 )
 from kanister_py.core.yaml.documents import parse_documents
@@ -59,7 +57,7 @@ _ASKED = re.compile(
 
 def rows() -> list[Row]:
     return [
-        *staged_rows(_rates, _requests, _long_ones, _finished_ones, _two_shards),
+        *staged_rows(_rates, _requests, _long_ones, _finished_ones),
         Row("load of the machine at the end", f"{os.getloadavg()[0]:.1f}", "for reading"),
     ]
 
@@ -479,73 +477,6 @@ def _finished_ones(stage: Stage) -> list[Row]:
         Row("8,098 finished: the first new one begins", f"{seconds:.1f} s", "< 5 s", seconds < 5),
         Row("8,098 finished: memory", f"{megabytes:.0f} MB", "< 250 MB", megabytes < 250),
     ]
-
-
-def _two_shards(stage: Stage) -> Iterator[Row]:
-    """Measure two replicas with a share each beside one that does everything."""
-    from kanister_py.core.shards import shard_of
-
-    names = (f"team-{number}" for number in range(100))
-    spaces = [next(each for each in names if shard_of(each, 2) == at) for at in (0, 1)]
-    for space in spaces:
-        named = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": space}}
-        stage.cluster.create(named)
-        stage.cluster.create(_placed(_blueprint("one", _kube_ops(0)), space))
-    rates: dict[int, list[float]] = {1: [], 2: []}
-    costs: dict[int, list[float]] = {1: [], 2: []}
-    for turn, replicas in product(range(_TURNS), (1, 2)):
-        with ExitStack() as stack:
-            words = [word for space in spaces for word in ("--namespace", space)]
-            for number in range(replicas):
-                own = ("--shards", str(replicas), "--identity", f"{turn}-{replicas}-{number}")
-                stack.enter_context(stage.controller("--no-http", *words, *own))
-            _until_shared(stage, turn, replicas)
-            # Each opens as many connections, and computes for the first time as much.
-            _run_over(stage, spaces, f"warm-{turn}-{replicas}", 100 * replicas)
-            before = stage.requests
-            rates[replicas].append(_run_over(stage, spaces, f"many-{turn}-{replicas}", 400))
-            costs[replicas].append((stage.requests - before) / 400 - 1)
-    one, two = (statistics.median(rates[replicas]) for replicas in (1, 2))
-    name = f"two shards on two processes: {two:.0f} a second, one: {one:.0f}, of {_TURNS} in turn"
-    yield Row(name, f"{two / one:.2f}", ">= 1.0", two >= one)
-    one, two = (statistics.median(costs[replicas]) for replicas in (1, 2))
-    # What the API server asks itself meanwhile is counted, too: a few in a second.
-    holds = two <= one + 0.05
-    yield Row("requests of each with two shards", f"{two:.2f}", f"<= {one:.2f}, of one", holds)
-
-
-def _until_shared(stage: Stage, turn: int, replicas: int) -> None:
-    """Wait until each replica holds a shard."""
-    wanted = {f"{turn}-{replicas}-{number}" for number in range(replicas)}
-
-    def is_shared() -> bool:
-        held = {
-            str((each.get("spec") or {}).get("holderIdentity"))
-            for each in stage.cluster.list(LEASES, namespace=SPACE)
-            if "-replica-" not in each["metadata"]["name"]
-        }
-        return wanted <= held
-
-    stage.until(is_shared, pause_seconds=0.2)
-
-
-def _run_over(stage: Stage, spaces: Sequence[str], name: str, many: int) -> float:
-    """Create ActionSets in all namespaces at once; say how many come to their ends a second.
-
-    The event that says so included: one process posts events later than two, when nobody
-    measures any more.
-    """
-    made = [_placed(actionset(f"{name}-{at}", "one"), spaces[at % 2]) for at in range(many)]
-    version, began = stage.cluster.list(EVENTS, limit=1).resource_version, time.perf_counter()
-    stage.run_all(made)
-    stage.await_events({each["metadata"]["name"] for each in made}, "Update Complete", version)
-    return many / (time.perf_counter() - began)
-
-
-def _placed(obj: dict[str, Any], space: str) -> dict[str, Any]:
-    """Put an object, and what it acts on, into another namespace."""
-    obj["metadata"]["namespace"] = space
-    return obj
 
 
 # What is in the cluster

@@ -24,9 +24,8 @@ from kanister_py.cli.main import main
 from kanister_py.cli.parser import CommandLineError, Parser
 from kanister_py.cli.stop_signals import StopSignals
 from kanister_py.controller.controller import Controller, ControllerSettings
-from kanister_py.controller.machine.lease import LeaseTerms
+from kanister_py.controller.machine.lease import LEASE_NAME, LeaseTerms
 from kanister_py.controller.machine.logs import JsonLines, TextLines, fields_of
-from kanister_py.controller.machine.shards import LEASE_NAME
 from kanister_py.core.kube.resources import LEASES
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.install_definitions import read_definitions

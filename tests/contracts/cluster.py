@@ -824,28 +824,6 @@ class ClusterContract:
             cluster.delete(CONFIG_MAPS, "b", namespace=namespace)
             assert first(iter(watch), 2) == [("ADDED", "b"), ("DELETED", "b")]
 
-    def test_a_watch_tells_all_of_what_it_does_not_leave_out(
-        self, cluster: Cluster, namespace: str
-    ) -> None:
-        since = cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
-        others = f"other-{namespace}"
-        cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": others}})
-        for number in range(3):
-            cluster.create(config_map(others, f"theirs-{number}"))
-            # What a label says of a namespace is not where an object is.
-            ours = config_map(namespace, f"ours-{number}")
-            ours["metadata"]["labels"] = {"namespace": others}
-            cluster.create(ours)
-        with cluster.watch(
-            CONFIG_MAPS,
-            resource_version=since,
-            timeout_seconds=30,
-            leaves_out=lambda each: each != namespace,
-        ) as watch:
-            here = (event for event in watch if event.object["metadata"]["namespace"] == namespace)
-            assert first(here, 3) == [("ADDED", f"ours-{number}") for number in range(3)]
-        cluster.delete(NAMESPACES, others)
-
     def test_a_watch_ends_with_its_time(self, cluster: Cluster, namespace: str) -> None:
         since = cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
         with cluster.watch(

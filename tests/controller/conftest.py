@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from importlib.resources import files
@@ -36,6 +37,15 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 PATIENCE_SECONDS = 180.0
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Wait, in real time, until something is so."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    pause = Event()
+    while not is_so():
+        assert time.monotonic() < end, "timed out"
+        pause.wait(0.01)
 
 
 class Echo(Func):

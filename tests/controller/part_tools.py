@@ -7,11 +7,9 @@ from typing import Any
 from kanister_py.controller.functions.settings import FunctionTools
 from kanister_py.controller.machine.events import Tell
 from kanister_py.controller.machine.last_passes import LastPasses
-from kanister_py.controller.machine.lease import Candidate
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.shards import Shards
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.executor.alarms import Alarms
 from kanister_py.ports.clock import Clock
@@ -22,7 +20,7 @@ def part_tools(cluster: Cluster, clock: Clock, tell: Tell = lambda *_event: None
     return PartTools(
         *(cluster, clock, Alarms(clock), tell, lambda _error: None, ControllerMetrics()),
         MemoryGate(clock),
-        Shards(Candidate(cluster, clock, "one", "default")),
+        lambda: None,
         LastPasses(clock),
     )
 

@@ -16,10 +16,9 @@ from kanister_py.controller.actionsets.concurrency import parse_limit
 from kanister_py.controller.actionsets.projection import CONCURRENCY_KEY
 from kanister_py.controller.actionsets.status import FINALIZER
 from kanister_py.controller.controller import Controller
-from kanister_py.controller.machine.lease import LeaseTerms
+from kanister_py.controller.machine.lease import LEASE_NAME, LeaseTerms
 from kanister_py.controller.machine.logs import JsonLines
 from kanister_py.controller.machine.memory import MemoryGate
-from kanister_py.controller.machine.shards import LEASE_NAME
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.actionsets.creation import PARENT, SCHEDULE_LABEL
 from kanister_py.core.actionsets.stored_status import read_status_data

@@ -55,15 +55,6 @@ def test_every_value_has_a_default_that_people_see() -> None:
     assert set(set_in(VALUES, NAMES)) == NAMES
 
 
-def test_all_replicas_act_unless_values_say_how_many() -> None:
-    assert VALUES["shards"] == VALUES["compositions"]["shards"] == ""
-    deployments = [each for each in of_the_base() if each["kind"] == "Deployment"]
-    for each in deployments:
-        (container,) = each["spec"]["template"]["spec"]["containers"]
-        assert f"--shards={each['spec']['replicas']}" in container["args"]
-    assert deployments
-
-
 def test_the_controller_may_do_what_its_pages_offer_and_read_what_they_show() -> None:
     allowed = {
         (resource, verb)

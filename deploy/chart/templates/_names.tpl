@@ -15,23 +15,6 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{- /*
-Into how many shards the replicas of a Deployment divide the work: as many as they are, unless `shards`
-says otherwise. Replicas of 0.1 know of no shards and would act on all: while they are there, one acts.
-Only Helm itself, on the cluster, can see that.
-*/ -}}
-{{- define "kanister-py.shards" -}}
-{{- $there := lookup "apps/v1" "Deployment" .namespace .name | default dict -}}
-{{- $release := dig "metadata" "labels" "app.kubernetes.io/version" "" $there -}}
-{{- if not (hasPrefix "0.1." $release) -}}
-{{- .shards | default (max 1 (int .replicas)) -}}
-{{- else if gt (int .shards) 1 -}}
-{{- fail (printf "replicas of %s know of no shards: upgrade without `shards`, and set it then" $release) -}}
-{{- else -}}
-1
-{{- end -}}
-{{- end -}}
-
-{{- /*
 The Deployments, as JSON: what each is called, what it runs, as whom, and how much it may have.
 Whatever stops one of them, the other goes on. The first serves the webhook.
 */ -}}
@@ -54,7 +37,7 @@ Whatever stops one of them, the other goes on. The first serves the webhook.
       "account" (.Values.serviceAccount.name | default $name)
       "makesAccount" .Values.serviceAccount.create
       "notes" .Values.serviceAccount.annotations
-      "replicas" .Values.replicas "shards" .Values.shards
+      "replicas" .Values.replicas
       "resources" .Values.resources) -}}
 {{- end -}}
 {{- if $apart -}}
@@ -65,12 +48,11 @@ Whatever stops one of them, the other goes on. The first serves the webhook.
       "account" (.Values.compositions.serviceAccount.name | default $own)
       "makesAccount" .Values.compositions.serviceAccount.create
       "notes" .Values.compositions.serviceAccount.annotations
-      "replicas" .Values.compositions.replicas "shards" .Values.compositions.shards
+      "replicas" .Values.compositions.replicas
       "resources" .Values.compositions.resources) -}}
 {{- end -}}
 {{- range $index, $each := $found -}}
 {{- $_ := set $each "namespace" $.Release.Namespace -}}
-{{- $_ := set $each "shards" (include "kanister-py.shards" $each | int) -}}
 {{- $_ := set $each "webhook" (and $.Values.webhook.enabled (eq $index 0)) -}}
 {{- $_ := set $each "selector" (dict
       "app.kubernetes.io/name" "kanister-py"

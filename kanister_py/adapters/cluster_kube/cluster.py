@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
 from kanister_py.adapters.clock_system import SystemClock
@@ -141,7 +141,6 @@ class KubeCluster:
         resource_version: str = "",
         timeout_seconds: float | None = None,
         bookmarks: bool = False,
-        leaves_out: Callable[[str], bool] | None = None,
     ) -> KubeWatch:
         watched = self._watched(resource, namespace, label_selector, field_selector)
         return KubeWatch(
@@ -156,7 +155,6 @@ class KubeCluster:
             resource_version=resource_version,
             timeout_seconds=timeout_seconds,
             bookmarks=bookmarks,
-            leaves_out=leaves_out,
         )
 
     # Writing

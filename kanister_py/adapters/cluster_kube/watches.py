@@ -18,12 +18,6 @@ from kanister_py.ports.cluster import EventType, KubeObject, ObjectList, WatchEv
 # A server that ends every watch at once must not be asked in a loop.
 _SHORTEST_SECONDS: Final = 1.0
 
-_NAMESPACE: Final = b'"namespace":"'
-_NAMESPACE_KEY: Final = b'"namespace"'
-_OF_OBJECTS: Final = (b'{"type":"MODIFIED",', b'{"type":"ADDED",', b'{"type":"DELETED",')
-_LEFT_OUT_UNREAD: Final = 64
-"""Of how many events that are left out one is read, to know from where to go on."""
-
 
 class Watched(NamedTuple):
     """Objects that a watch is about."""
@@ -55,14 +49,11 @@ class KubeWatch(Streamed):
         resource_version: str = "",
         timeout_seconds: float | None = None,
         bookmarks: bool = False,
-        leaves_out: Callable[[str], bool] | None = None,
     ) -> None:
         super().__init__(requests)
         self._watched = watched
         self._version = resource_version
         self._bookmarks = bookmarks
-        self._leaves_out = leaves_out
-        self._left_out = 0
         self._opened_at = float("-inf")
         clock = requests.clock
         self._deadline = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
@@ -107,18 +98,13 @@ class KubeWatch(Streamed):
         for line in self._lines():
             if self._was_closed.is_set():
                 return
-            is_left_out = self._leaves_out is not None and is_of(line, self._leaves_out)
-            if is_left_out:
-                self._left_out += 1
-                if self._left_out % _LEFT_OUT_UNREAD:
-                    continue
             event = json.loads(line)
             obj: KubeObject = event.get("object") or {}
             type_ = event.get("type")
             if type_ == "ERROR":
                 raise error_of(int(obj.get("code") or 500), obj, self._asked)
             self._version = metadata_of(obj).get("resourceVersion") or self._version
-            if type_ != "BOOKMARK" and not is_left_out:
+            if type_ != "BOOKMARK":
                 yield WatchEvent(EventType(type_), obj)
             elif self._bookmarks:
                 yield WatchEvent(EventType.BOOKMARK, self._bookmark())
@@ -182,15 +168,3 @@ class KubeWatch(Streamed):
         except NotFound as error:
             # The kind has gone, and its objects with it.
             raise Expired(f"too old resource version: {self._version}: {error}") from error
-
-
-def is_of(line: bytes, is_meant: Callable[[str], bool]) -> bool:
-    """Say whether an event surely is of a namespace that is meant, without reading it as JSON.
-
-    Within a text of JSON there is no such pair of quotation marks. What else has a namespace
-    in it, a label or a reference, is taken for one, too: all of them must be meant.
-    """
-    _, *found = line.split(_NAMESPACE)
-    if not found or line.count(_NAMESPACE_KEY) != len(found) or not line.startswith(_OF_OBJECTS):
-        return False
-    return all(is_meant(each[: each.index(b'"')].decode()) for each in found)

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple
 from kanister_py.controller.actionsets.projection import Kept, Live
 from kanister_py.controller.actionsets.status import StatusWriter
 from kanister_py.controller.machine.events import Subject
-from kanister_py.controller.machine.fencing import Fence
 from kanister_py.controller.machine.metrics import Act
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import WorkQueue
@@ -71,17 +70,8 @@ class ActiveRun:
     host: Host
     acts: tuple[Act, ...]
     is_taken_up: bool
-    fence: Fence
     is_suspended: bool
     is_cancelled: bool = False
-
-    def put_down(self) -> None:
-        """Leave it to be taken up elsewhere; what cannot be goes on. It is at rest."""
-        self.run.drain()
-        if not self.run.at_work.untouchable:
-            # What its functions still do is another's from now on.
-            self.fence.shut()
-            self.run.abort()
 
     def has_news(self, kept: Kept | None) -> bool:
         """Say whether there is anything to tell the run; most of what is seen it did itself."""

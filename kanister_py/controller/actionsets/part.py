@@ -16,7 +16,6 @@ from kanister_py.controller.actionsets.reporting import Tellers
 from kanister_py.controller.actionsets.tidying import Tidying, parents_in_need, surplus
 from kanister_py.controller.actionsets.watched_namespaces import WatchedNamespaces
 from kanister_py.controller.machine.events import NORMAL, Subject, subject_of
-from kanister_py.controller.machine.fencing import Fence, FencedCluster
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.repeating import Repeating
@@ -62,7 +61,6 @@ class ActionSets:
         if not self._most_of_namespace and len(settings.namespaces) != 1:
             # Whatever hangs in one namespace, some are left for the others.
             self._most_of_namespace = settings.workers * 3 // 4
-        self._spans_namespaces = any(not each.namespace for each in settings.limits)
         self._lock = Lock()
         self._watches = SharedWatches(cluster, clock)
         self._namespaces = WatchedNamespaces(cluster, clock)
@@ -74,7 +72,6 @@ class ActionSets:
             lambda key, old, new: self.reconciler.on_change(key, old, new),  # noqa: PLW0108 # see above
             namespaces=watched,
             on_error=tools.on_error,
-            leaves_out=tools.shards.foreign if not self._spans_namespaces else None,
         )
         self.store.tell_by_age(
             lambda kept: kept.created_at if isinstance(kept, Live) else kept.ended_at
@@ -119,17 +116,8 @@ class ActionSets:
         self._show_gauges()
 
     def _keep(self, obj: KubeObject) -> Kept | None:
-        """Keep what this replica holds, and of the others' what a limit makes it wait for.
-
-        All that share a concurrency key are of one namespace, and so of one replica.
-        """
-        is_foreign = not self._tools.shards.holds(obj["metadata"].get("namespace", ""))
-        if is_foreign and not self._spans_namespaces:
-            return None
         kept = keep(obj, self._tools.clock)
         if isinstance(kept, Ended):
-            if is_foreign:
-                return None
             had_failed = note_end(obj, kept, self._tools.metrics)
             if self._notices is not None:
                 # While all are listed, nothing says which of them came first.
@@ -137,10 +125,7 @@ class ActionSets:
                 self._notices.on_end(obj, kept, was_failing=had_failed and has_order)
         return kept
 
-    def _surroundings(self, namespace: str, fence: Fence) -> Surroundings:
-        cluster = self._tools.cluster
-        if self._tools.shards.count > 1:
-            cluster = FencedCluster(cluster, fence.check).as_cluster()
+    def _surroundings(self, namespace: str) -> Surroundings:
         workers: Workers = self._workers
         if self._most_of_namespace:
             with self._lock:
@@ -150,7 +135,7 @@ class ActionSets:
                     self._shares[namespace] = share
             workers = share
         return Surroundings(
-            *(cluster, self._tools.clock, workers, self._watches, self._effects),
+            *(self._tools.cluster, self._tools.clock, workers, self._watches, self._effects),
             checks_access=self._settings.checks_access,
             stores=self._stores,
             # Phases change Namespaces, and wait for changes of them: they see them as they are.
@@ -183,26 +168,6 @@ class ActionSets:
         if self._settings.keep_newest is not None:
             self._collection.start()
 
-    def take_up(self) -> None:
-        for key, kept in self.store.items():
-            if isinstance(kept, Live):
-                self._passes.queue.add(key)
-        self.store.list_anew()
-
-    def put_down(self) -> bool:
-        def is_foreign(key: ObjectKey) -> bool:
-            return not self._tools.shards.owns(key.namespace)
-
-        # A thread that looks at one now may still begin it.
-        queues = (self._passes.queue, self._chores.queue)
-        is_in_hand = any(each.has_in_hand(is_foreign) for each in queues)
-        return self.reconciler.put_down(is_foreign) and not is_in_hand
-
-    def forget(self) -> None:
-        self.store.drop(lambda key: not self._tools.shards.holds(key.namespace))
-        if self._spans_namespaces:
-            self.store.list_anew()
-
     def collect_surplus(self) -> None:
         """Delete what is more than the newest of each Blueprint."""
         newest = self._settings.keep_newest
@@ -214,8 +179,6 @@ class ActionSets:
             self.tidying.delete(key, kept[key].uid)
 
     def _on_blueprint(self, key: ObjectKey, old: Subject | None, new: Subject | None) -> None:
-        if not self._tools.shards.owns(key.namespace):
-            return
         if old is None and new is not None and self._blueprints.has_synced:
             self._tools.tell(new, NORMAL, "Added", f"Added blueprint {key.name}")
 

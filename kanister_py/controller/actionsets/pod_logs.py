@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
+from kanister_py.controller.machine.lease import LEASE_NAME
 from kanister_py.controller.machine.logs import PHASE_LOGGER
-from kanister_py.controller.machine.shards import LEASE_NAME
 from kanister_py.core.actionsets.status import sort_key_of_time
 from kanister_py.core.errors import ApiError, Forbidden, UsageError
 from kanister_py.core.kube.parts import status_of

@@ -35,7 +35,6 @@ from kanister_py.controller.actionsets.reporting import RunTeller, Tellers
 from kanister_py.controller.actionsets.status import StatusWriter
 from kanister_py.controller.actionsets.tidying import Tidying
 from kanister_py.controller.machine.events import NORMAL, subject_of
-from kanister_py.controller.machine.fencing import Fence
 from kanister_py.controller.machine.logs import fields_of
 from kanister_py.controller.machine.memory import LOOK_AGAIN_SECONDS
 from kanister_py.controller.machine.part import PartTools
@@ -84,8 +83,8 @@ class Equipment(NamedTuple):
     planner: Planner
     functions: FunctionSource
     tellers: Tellers
-    surroundings: Callable[[str, Fence], Surroundings]
-    """What runs of a namespace find around them, behind their fence."""
+    surroundings: Callable[[str], Surroundings]
+    """What runs of a namespace find around them."""
 
 
 class ActionSetReconciler:
@@ -138,15 +137,11 @@ class ActionSetReconciler:
             active = self._active.get(key)
         if active is not None:
             self._attend(key, active, kept)
-        elif isinstance(kept, Live) and not self._leaves(key):
+        elif isinstance(kept, Live) and not self._is_draining:
             with self._lock:
                 has_ended = self._ended.get(key) == kept.uid
             if not has_ended:
                 self._begin(key, kept)
-
-    def _leaves(self, key: ObjectKey) -> bool:
-        """Say whether nothing more of an ActionSet may begin here."""
-        return self._is_draining or not self._equipment.tools.shards.owns(key.namespace)
 
     # Runs that are under way
 
@@ -207,7 +202,7 @@ class ActionSetReconciler:
         """Let go of a run that could not go on, to take it up again from what is written."""
         run, queue = active.run, self._equipment.queue
         error = run.error
-        if not self._may_act(active) or self._leaves(key):
+        if self._is_draining or not self._may_act():
             with self._lock:
                 self._active.pop(key, None)
             return
@@ -218,7 +213,6 @@ class ActionSetReconciler:
         with self._lock:
             self._active.pop(key, None)
         if error is None:
-            # It was to go to another replica, and has come to stay.
             queue.add(key)
             return
         if isinstance(error.__cause__, Invalid | RequestTooLarge):
@@ -249,9 +243,9 @@ class ActionSetReconciler:
                 self._equipment.tellers.tell_refused(active.subject, status, active.acts)
                 return
 
-    def _may_act(self, active: ActiveRun) -> bool:
+    def _may_act(self) -> bool:
         try:
-            active.fence.check()
+            self._equipment.tools.check_leadership()
         except LeadershipLost:
             return False
         return True
@@ -381,7 +375,6 @@ class ActionSetReconciler:
         if not planned.is_taken_up:
             status = _without(status, WAITING)
         writer.needs_finalizer = partial(equipment.planner.leaves_traces, course)
-        fence = Fence(equipment.tools.shards.check_of(key.namespace))
         acts = acts_of(obj)
         host = Host(key, equipment.queue, equipment.tools.alarms, equipment.tools.clock)
         subject = subject_of(obj)
@@ -391,7 +384,7 @@ class ActionSetReconciler:
         run = ActionSetRun(
             course,
             equipment.functions,
-            equipment.surroundings(key.namespace, fence),
+            equipment.surroundings(key.namespace),
             journal=writer,
             status=status,
             onlooker=teller,
@@ -399,7 +392,7 @@ class ActionSetReconciler:
         )
         spec_now = course.actionset.spec
         active = ActiveRun(
-            *(metadata["uid"], subject, run, writer, host, acts, planned.is_taken_up, fence),
+            *(metadata["uid"], subject, run, writer, host, acts, planned.is_taken_up),
             is_suspended=spec_now.suspend,
             is_cancelled=spec_now.cancel,
         )
@@ -407,17 +400,7 @@ class ActionSetReconciler:
             self._active[key] = active
         run.begin(host)
 
-    # The end of the process, or of a share
-
-    def put_down(self, is_meant: Callable[[ObjectKey], bool]) -> bool:
-        """Leave what is meant to others; say whether nothing of it is under way any more."""
-        with self._lock:
-            found = [each for key, each in self._active.items() if is_meant(key)]
-        for each in found:
-            with each.run.at_rest(_PATIENCE_SECONDS) as is_ours:
-                if is_ours and not each.run.is_done:
-                    each.put_down()
-        return not found
+    # The end of the process
 
     def drain(self) -> bool:
         """Begin nothing new, and leave what can be taken up by another controller.
@@ -467,7 +450,7 @@ def _writer(equipment: Equipment, key: ObjectKey, obj: KubeObject) -> StatusWrit
         equipment.tools.clock,
         equipment.has_subresource,
         obj,
-        check=equipment.tools.shards.check_of(key.namespace),
+        check=equipment.tools.check_leadership,
         when_late=lambda seconds: equipment.queue.add_later(key, seconds),
     )
 

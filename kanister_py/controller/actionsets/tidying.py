@@ -37,7 +37,8 @@ class Tidying:
         store: Store[Kept],
         chores: WorkQueue[ObjectKey],
     ) -> None:
-        self._cluster, self._clock, self._shards = tools.cluster, tools.clock, tools.shards
+        self._cluster, self._clock = tools.cluster, tools.clock
+        self._check_leadership = tools.check_leadership
         self._has_subresource = has_subresource
         self._store = store
         self._chores = chores
@@ -87,7 +88,7 @@ class Tidying:
             self.sweep(key, kept.uid, status)
         writer = StatusWriter(
             *(self._cluster, self._clock, self._has_subresource, obj),
-            check=self._shards.check_of(key.namespace),
+            check=self._check_leadership,
         )
         writer.remove_finalizer()
 

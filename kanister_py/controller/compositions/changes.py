@@ -7,12 +7,10 @@ from typing import Final, TypeAlias
 
 from kanister_py.controller.compositions.looks import Looks
 from kanister_py.controller.compositions.served_kinds import Served, ServedKinds
-from kanister_py.controller.compositions.share import Share
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.compositions.world import World, revision_facts
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.breakers import Breakers
-from kanister_py.controller.machine.known_objects import Slim
 from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.compositions.model import called_functions
@@ -51,7 +49,6 @@ class Changes:
         queue: WorkQueue[Task],
         breakers: Breakers[Task],
         settings: CompositionSettings,
-        share: Share,
     ) -> None:
         self._seen = world.seen
         self._world = world
@@ -60,7 +57,6 @@ class Changes:
         self._queue = queue
         self._breakers = breakers
         self._settings = settings
-        self._share = share
         self._on: Mapping[GroupVersionResource, Callable[[ObjectKey, _Maybe, _Maybe], None]] = {
             DEFINITIONS: self._on_definition,
             CUSTOM_RESOURCE_DEFINITIONS: self._on_kind,
@@ -81,54 +77,24 @@ class Changes:
             on_change(key, old, new)
         else:
             served = self._kinds.of(resource)
-            if isinstance(new or old, Slim):
-                # It is composed elsewhere, but its claim may be this replica's.
-                self._tell_claim(served, new or old)
-                if new is None:
-                    # What has come to depend on it since has heard nothing of it yet.
-                    self._looks.tell_dependents(resource, key, None, None)
-                return
-            if isinstance(old, Slim):
-                old = None
             if served is not None:
                 self._on_served(served, resource, key, old, new)
         if resource in _COMPOSED_WITH and _is_composed_differently(resource, old, new):
             self._looks.note_change()
         self._looks.tell_dependents(resource, key, old, new)
 
-    def _ask(self, task: Task) -> None:
-        """Have an object looked at, if that is this replica's; each sees which kinds there are."""
-        if task.role is Role.DEFINITION or self._share.owns(task):
-            self._queue.add(task)
-
-    def tell_all(self) -> None:
-        """Have everything looked at that is this replica's."""
-        roles = {DEFINITIONS: Role.DEFINITION, COMPOSITIONS: Role.COMPOSITION,
-                 COMPOSITION_REVISIONS: Role.COMPOSITION_REVISION, FUNCTIONS: Role.FUNCTION,
-                 FUNCTION_REVISIONS: Role.REVISION}  # fmt: skip
-        if not self._settings.runs_functions:
-            del roles[FUNCTIONS], roles[FUNCTION_REVISIONS]
-        for served in self._kinds:
-            roles[served.resource] = Role.COMPOSITE
-            if served.claim_resource is not None:
-                roles[served.claim_resource] = Role.CLAIM
-        watched = self._seen.watched
-        for resource, role in roles.items():
-            for obj in self._seen.all_of(resource) if resource in watched else ():
-                self._ask(Task(role, resource, key_of(obj)))
-
     def _on_definition(self, key: ObjectKey, _old: _Maybe, _new: _Maybe) -> None:
-        self._ask(Task(Role.DEFINITION, DEFINITIONS, key))
+        self._queue.add(Task(Role.DEFINITION, DEFINITIONS, key))
 
     def _on_kind(self, key: ObjectKey, _old: _Maybe, _new: _Maybe) -> None:
         """A kind came, changed or went: its definition is looked at again."""
         is_defined = self._seen.known(DEFINITIONS, key) is not None
         if is_defined or self._kinds.is_defined_by(key.name):
-            self._ask(Task(Role.DEFINITION, DEFINITIONS, key))
+            self._queue.add(Task(Role.DEFINITION, DEFINITIONS, key))
 
     def _on_function(self, key: ObjectKey, old: _Maybe, new: _Maybe) -> None:
         if _is_changed_beyond_status(old, new):
-            self._ask(Task(Role.FUNCTION, FUNCTIONS, key))
+            self._queue.add(Task(Role.FUNCTION, FUNCTIONS, key))
 
     def _on_endpoints(self, _key: ObjectKey, old: _Maybe, new: _Maybe) -> None:
         self._look_at_runtime(self._world.note_endpoints(new or old or {}))
@@ -149,12 +115,12 @@ class Changes:
     ) -> None:
         if resource != served.resource:
             if _is_changed_beyond_status(old, new):
-                self._ask(Task(Role.CLAIM, resource, key))
+                self._queue.add(Task(Role.CLAIM, resource, key))
             return
         # What its own pass wrote asks for none; what it is composed of may be one of its kind.
         is_ours = new is not None and self._seen.is_own_write(resource, new, in_own_pass=True)
         if not is_ours and _is_changed_beyond_status(old, new):
-            self._ask(Task(Role.COMPOSITE, resource, key))
+            self._queue.add(Task(Role.COMPOSITE, resource, key))
         self._tell_claim(served, new or old)
 
     def _tell_claim(self, served: Served | None, composite: _Maybe) -> None:
@@ -162,7 +128,7 @@ class Changes:
         claim = spec_of(composite or {}).get("claimRef") or {}
         if served is not None and served.claim_resource is not None and claim.get("name"):
             of = ObjectKey(str(claim.get("namespace") or ""), str(claim["name"]))
-            self._ask(Task(Role.CLAIM, served.claim_resource, of))
+            self._queue.add(Task(Role.CLAIM, served.claim_resource, of))
 
     def _on_composition(self, key: ObjectKey, old: _Maybe, new: _Maybe) -> None:
         if new is None:
@@ -170,7 +136,7 @@ class Changes:
         if not _is_changed_beyond_status(old, new):
             return
         if self._settings.uses_revisions:
-            self._ask(Task(Role.COMPOSITION, COMPOSITIONS, key))
+            self._queue.add(Task(Role.COMPOSITION, COMPOSITIONS, key))
         else:
             self._looks.tell_users(key.name)
 
@@ -205,7 +171,7 @@ class Changes:
         if self._settings.runs_functions:
             self._look_at_runtime(key.name)
             if function:
-                self._ask(Task(Role.FUNCTION, FUNCTIONS, ObjectKey("", function)))
+                self._queue.add(Task(Role.FUNCTION, FUNCTIONS, ObjectKey("", function)))
 
     def _tell_users_of_function(self, function: str) -> None:
         """Have all that is composed with a function looked at again: another revision may serve."""
@@ -219,11 +185,11 @@ class Changes:
             self._looks.tell_users(composition)
 
     def _check(self, obj: KubeObject) -> None:
-        self._ask(Task(Role.COMPOSITION_REVISION, COMPOSITION_REVISIONS, key_of(obj)))
+        self._queue.add(Task(Role.COMPOSITION_REVISION, COMPOSITION_REVISIONS, key_of(obj)))
 
     def _look_at_runtime(self, revision: str) -> None:
         if revision:
-            self._ask(Task(Role.REVISION, FUNCTION_REVISIONS, ObjectKey("", revision)))
+            self._queue.add(Task(Role.REVISION, FUNCTION_REVISIONS, ObjectKey("", revision)))
 
 
 def _is_composed_differently(resource: GroupVersionResource, old: _Maybe, new: _Maybe) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from kanister_py.controller.compositions.served_kinds import Served
@@ -32,20 +32,17 @@ def collect_revisions(
     world: World,
     kinds: Iterable[Served],
     limit: int,
-    may_go_on: Callable[[], bool],
 ) -> list[str]:
     """Delete revisions of Compositions beyond `limit` that nobody uses; name them."""
     seen = world.seen
     # Of a kind that is served from now on, not all resources are seen.
     served = tuple(kinds)
     needed = {*seen.watched, *(each.resource for each in served)}
-    if not limit or not may_go_on() or not all(map(seen.has_synced, needed)):
+    if not limit or not all(map(seen.has_synced, needed)):
         # Who has not seen everybody cannot say that nobody uses it.
         return []
     removed: list[str] = []
     for composition in world.known_compositions:
-        if not may_go_on():
-            break
         if not _is_kind_served(composition, seen, served):
             continue
         facts = world.revisions(composition)

@@ -58,11 +58,6 @@ class Tracker(Generic[Who]):
         with self._lock:
             return who in self._of
 
-    @property
-    def everybody(self) -> set[Who]:
-        with self._lock:
-            return set(self._of)
-
     def forget(self, who: Who) -> None:
         with self._lock:
             self._drop(who)

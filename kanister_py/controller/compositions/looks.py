@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from threading import RLock
 from typing import Any, Final
 
@@ -142,19 +142,6 @@ class Looks:
             return FAILED
         waits = (outcome.again_seconds, self._gate.calm_after(task))
         return Look(min(filter(None, waits), default=None))
-
-    def forget(self, is_meant: Callable[[Task], bool]) -> None:
-        """Know nothing any more of those that are another replica's by now."""
-        with self._lock:
-            known = {*self._uses, *self._tracker.everybody}
-        for task in filter(is_meant, known):
-            self._forget(task)
-
-    def is_tracked(
-        self, resource: GroupVersionResource, key: ObjectKey, labels: Mapping[str, str]
-    ) -> bool:
-        """Say whether a composite resource depends on an object, as far as is known."""
-        return bool(self._tracker.who_depends_on(resource, key, labels))
 
     def _forget(self, task: Task) -> None:
         self._tracker.forget(task)

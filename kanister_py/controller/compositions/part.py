@@ -8,7 +8,6 @@ remembered only for as long as the process lives.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from threading import Lock
 from typing import Any, Final
 
 from kanister_py.controller.compositions.changes import Changes
@@ -17,7 +16,6 @@ from kanister_py.controller.compositions.looks import Looks
 from kanister_py.controller.compositions.readiness import Readiness
 from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.controller.compositions.served_kinds import ServedKinds
-from kanister_py.controller.compositions.share import MACHINERY, Share
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.compositions.valid_pipeline import reconcile_composition_revision
 from kanister_py.controller.compositions.world import World
@@ -47,7 +45,6 @@ from kanister_py.core.revisions.kinds import (
     FUNCTION_REVISIONS,
     FUNCTIONS,
 )
-from kanister_py.ports.cluster import KubeObject
 
 _COLLECT_SECONDS: Final = 60.0
 _RETRY_SECONDS: Final = 5.0
@@ -79,26 +76,18 @@ class Compositions:
             kind_of=lambda task: task.role,
             groups_of=lambda task: self._looks.groups_of(task),  # noqa: PLW0108 # made below
         )
-        shares = part.shards.count > 1
-        self.seen = Seen(
-            *(cluster, clock, self._on_change, part.on_error), keep=self._keep if shares else None
-        )
+        self.seen = Seen(cluster, clock, self._on_change, part.on_error)
         breakers: Breakers[Task] = Breakers(clock, part.alarms, self.queue.add)
         part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_ones))
         guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers, part.memory, clock))
         self.world = World(part, self.seen, guarded, settings)
         self._kinds = ServedKinds(part, self.world, self.queue.add, settings.poll_seconds)
         self._looks = Looks(part, self.seen, self._kinds, breakers, self.queue, settings.workers)
-        self._share = Share(part.shards, self.seen, self._kinds.of, self._looks.is_tracked)
         self._changes = Changes(
-            *(self.world, self._kinds, self._looks, self.queue, breakers, settings, self._share)
+            self.world, self._kinds, self._looks, self.queue, breakers, settings
         )
         self._always = self._always_watched()
         self._readiness = Readiness(self.seen, self._kinds, self._always)
-        self._collects = False
-        """Whether enough is kept here of all resources to say that nobody uses a revision."""
-        self._collecting = Lock()
-        """Held while revisions are deleted: for as long, the first shard does not go."""
         self._certificate: Repeating | None = None
         self._collection = Repeating(
             clock,
@@ -139,7 +128,6 @@ class Compositions:
             raise another_controller(
                 found, "scale it to 0, or start this one with --replace-crossplane"
             )
-        self._collects = self._part.shards.owns_whole
         if self._certificate is not None:
             self._certificate.start(at_once=True)
         if self._settings.uses_revisions and self._settings.keeps_revisions:
@@ -168,30 +156,6 @@ class Compositions:
         self._collection.close()
         self._loop.close()
         self.seen.close()
-
-    def take_up(self) -> None:
-        self._changes.tell_all()
-        # What is composed is best there before its composite resource is looked at.
-        shared = (each for each in self.seen.watched if each not in MACHINERY)
-        for resource in sorted(shared, key=lambda each: self._kinds.of(each) is not None):
-            self.seen.list_anew(resource)
-        self._collects = self._part.shards.owns_whole
-
-    def put_down(self) -> bool:
-        if self._collecting.locked() and not self._part.shards.owns_whole:
-            return False
-        return not self.queue.has_in_hand(self._is_foreign)
-
-    def forget(self) -> None:
-        self._looks.forget(self._is_foreign)
-        self._collects = self._collects and self._part.shards.owns_whole
-        self.seen.sift()
-
-    def _is_foreign(self, task: Task) -> bool:
-        return not self._share.owns(task)
-
-    def _keep(self, resource: GroupVersionResource, obj: KubeObject) -> KubeObject | None:
-        return self._share.keep(resource, obj)
 
     def _on_change(self, *change: Any) -> None:
         self._changes.take(*change)
@@ -222,10 +186,6 @@ class Compositions:
                 self._readiness.note_look(task.key.name)
 
     def _look(self, task: Task) -> Look:
-        if not self._share.owns(task):
-            if task.role is Role.DEFINITION:
-                return Look(self._kinds.observe(task.key.name))
-            return DONE
         if task.role is Role.COMPOSITE:
             # Who has not seen every function would say that some are missing.
             return self._looks.look(task) if self._has_seen_all else Look(_SYNC_SECONDS)
@@ -278,8 +238,6 @@ class Compositions:
 
     def collect_revisions(self) -> list[str]:
         """Delete revisions of Compositions beyond the newest that nobody uses; name them."""
-        with self._collecting:
-            return collect_revisions(
-                *(self._part.cluster, self.world, self._kinds, self._settings.keeps_revisions),
-                lambda: self._collects and self._part.shards.owns_whole,
-            )
+        return collect_revisions(
+            self._part.cluster, self.world, self._kinds, self._settings.keeps_revisions
+        )

@@ -111,10 +111,6 @@ class ServedKinds:
             if withdrawn is not None and withdrawn != claim_resource:
                 del self._served[withdrawn]
                 self._seen.stop(withdrawn)
-            for each in (resource, claim_resource) if before is None else ():
-                if each is not None:
-                    # If it was watched, then as something that is composed.
-                    self._seen.list_anew(each)
         for role, each in ((Role.COMPOSITE, resource), (Role.CLAIM, claim_resource)):
             for obj in self._seen.all_of(each) if each is not None else ():
                 assert each is not None

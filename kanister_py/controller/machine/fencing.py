@@ -5,24 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
-from kanister_py.core.errors import LeadershipLost
 from kanister_py.ports.cluster import Cluster
-
-
-class Fence:
-    """Permission to act until it is shut, and no longer than the process itself may."""
-
-    def __init__(self, check: Callable[[], None]) -> None:
-        self._check = check
-        self._is_shut = False
-
-    def check(self) -> None:
-        if self._is_shut:
-            raise LeadershipLost
-        self._check()
-
-    def shut(self) -> None:
-        self._is_shut = True
 
 
 class FencedCluster:

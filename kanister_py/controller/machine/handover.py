@@ -33,7 +33,7 @@ def await_composer(
     changed: Condition,
     is_stopping: Callable[[], bool],
 ) -> None:
-    """Wait while another process composes under another Lease, or its shards', and renews it."""
+    """Wait while another process composes under another Lease, and renews it."""
     seen: dict[str, Sighting] = {}
     logged = ""
     while not is_stopping():
@@ -46,7 +46,7 @@ def await_composer(
             _LOG.warning("Nobody knows whether another process composes: %s", error.message)
             return
         else:
-            held = [each for each in found if name_of(each).partition("-shard-")[0] == lease]
+            held = [each for each in found if name_of(each) == lease]
             composers = [who for each in held if (who := _composer(each, seen, clock))]
             if not composers:
                 return

@@ -2,15 +2,11 @@
 
 A kind is watched from the first time that one of its objects is asked for. What we write
 ourselves is known at once, before the watch tells of it.
-
-Where replicas share the work, what is another one's is left out, or kept slim: who asks for
-it by name gets it from the cluster, and a kind that is asked for by labels is kept whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from threading import RLock
 from typing import Any, Final
 
@@ -21,20 +17,7 @@ from kanister_py.core.kube.resources import SECRETS, GroupVersionResource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, find
 
-
-class Slim(dict[str, Any]):
-    """The few fields that are kept of an object which is another replica's.
-
-    Those that say the same may be one.
-    """
-
-    __slots__ = ("__weakref__",)
-
-
 OnChange = Callable[[GroupVersionResource, ObjectKey, KubeObject | None, KubeObject | None], None]
-
-Keep = Callable[[GroupVersionResource, KubeObject], KubeObject | None]
-"""What is kept of an object: the whole, a `Slim` or nothing."""
 
 # Read when needed, never watched: nobody should have to grant us all Secrets.
 _NEVER_WATCHED: Final = frozenset({SECRETS})
@@ -51,16 +34,11 @@ class Seen:
         clock: Clock,
         on_change: OnChange,
         on_error: Callable[[KanisterError], None] | None = None,
-        keep: Keep | None = None,
     ) -> None:
-        """Without `keep`, everything is kept whole."""
         self._cluster = cluster
         self._clock = clock
         self._on_change = on_change
         self._on_error = on_error
-        self._keep = keep
-        self._whole: set[GroupVersionResource] = set()
-        """Kinds of which all objects are kept, since they are asked for by their labels."""
         self._lock = RLock()
         self._stores: dict[GroupVersionResource, Store[KubeObject]] = {}
         self._written: dict[tuple[GroupVersionResource, ObjectKey], KubeObject] = {}
@@ -93,18 +71,12 @@ class Seen:
 
     def _made(self, resource: GroupVersionResource, namespace: str) -> Store[KubeObject]:
         def change(key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
-            if new is None and old is not None and self._kept_of(resource, old) is None:
-                # It is another replica's by now, whether it ended or not.
-                self._forget_older(resource, key, None)
-                return
             if new is None and old is not None and _uid(old):
                 with self._lock:
                     self._gone[_uid(old)] = None
                     _cut(self._gone, _MOST_GONE)
             self._forget_older(resource, key, new)
-            # A list that was made to keep more tells of what is kept already, too.
-            if self._keep is None or not _is_same(old, new):
-                self._on_change(resource, key, old, new)
+            self._on_change(resource, key, old, new)
             if new is not None:
                 with self._lock:
                     # Forget what we wrote once it is what was seen.
@@ -118,50 +90,16 @@ class Seen:
             for key, written in self._missing_from_list(resource, version):
                 self._on_change(resource, key, written, None)
 
-        def keep(obj: KubeObject) -> KubeObject | None:
-            kept = self._kept_of(resource, obj)
-            if kept is not obj:
-                self._forget_older(resource, key_of(obj), obj)
-            return kept
-
         return Store(
             self._cluster,
             self._clock,
             resource,
-            (lambda obj: obj) if self._keep is None else keep,
+            lambda obj: obj,
             change,
             namespaces=(namespace,),
             on_error=self._on_error,
             on_listed=listed,
         )
-
-    def _kept_of(self, resource: GroupVersionResource, obj: KubeObject) -> KubeObject | None:
-        if self._keep is None or resource in self._whole:
-            return obj
-        kept = self._keep(resource, obj)
-        # What was left out of a slim one comes with the next list.
-        return obj if kept is not None and isinstance(obj, Slim) else kept
-
-    def sift(self) -> None:
-        """Let go of what is another replica's by now; it has not ended, so nothing is reported."""
-        with self._lock:
-            stores = dict(self._stores)
-        for resource, store in stores.items():
-            store.sift(partial(self._kept_of, resource))
-        with self._lock:
-            self._own_versions.clear()
-            written = tuple(self._written.items())
-        gone = [at for at, obj in written if self._kept_of(at[0], obj) is not obj]
-        with self._lock:
-            for at in gone:
-                self._written.pop(at, None)
-
-    def list_anew(self, resource: GroupVersionResource) -> None:
-        """List a kind anew of which more is to be kept than before."""
-        with self._lock:
-            store = self._stores.get(resource)
-        if store is not None and self._keep is not None and resource not in self._whole:
-            store.list_anew()
 
     def _missing_from_list(
         self, resource: GroupVersionResource, version: str
@@ -194,7 +132,6 @@ class Seen:
         with self._lock:
             store = self._stores.pop(resource, None)
             self._listed.pop(resource, None)
-            self._whole.discard(resource)
             for each in [each for each in self._written if each[0] == resource]:
                 del self._written[each]
         if store is not None:
@@ -229,7 +166,7 @@ class Seen:
             return written
         if resource not in _NEVER_WATCHED:
             found = self.watch(resource).get(key)
-            if found is not None and not isinstance(found, Slim):
+            if found is not None:
                 return found
         return find(self._cluster, resource, key.name, key.namespace)
 
@@ -243,18 +180,17 @@ class Seen:
         return self.get(resource, key)
 
     def known(self, resource: GroupVersionResource, key: ObjectKey) -> KubeObject | None:
-        """Give an object of a kind that is watched, if it is kept whole; nobody is asked."""
+        """Give an object of a kind that is watched; nobody is asked."""
         with self._lock:
             written = self._written.get((resource, key))
             store = self._stores.get(resource)
-        found = written or (store.get(key) if store is not None else None)
-        return None if isinstance(found, Slim) else found
+        return written or (store.get(key) if store is not None else None)
 
     def list(
         self, resource: GroupVersionResource, namespace: str, labels: Mapping[str, str]
     ) -> Sequence[KubeObject]:
         """Give the objects that have all labels, in the order of namespace and name."""
-        store = self._wholly_kept(resource) if resource not in _NEVER_WATCHED else None
+        store = self.watch(resource) if resource not in _NEVER_WATCHED else None
         if store is None or not store.has_synced:
             selector = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
             return self._cluster.list(resource, namespace=namespace, label_selector=selector).items
@@ -270,19 +206,9 @@ class Seen:
             if wanted <= labels_of(obj).items()
         ]
 
-    def _wholly_kept(self, resource: GroupVersionResource) -> Store[KubeObject]:
-        """Keep all objects of a kind from now on; until it is listed anew, it has not synced."""
-        store = self.watch(resource)
-        if self._keep is not None:
-            with self._lock:
-                if resource not in self._whole:
-                    self._whole.add(resource)
-                    store.list_anew()
-        return store
-
     def all_of(self, resource: GroupVersionResource) -> Sequence[KubeObject]:
-        """Give every object of a kind that is kept whole; nobody is asked."""
-        return [obj for _, obj in self.watch(resource).items() if not isinstance(obj, Slim)]
+        """Give every object of a kind that was seen; nobody is asked."""
+        return [obj for _, obj in self.watch(resource).items()]
 
     def remember(self, obj: KubeObject, *, in_own_pass: bool = True) -> None:
         """Take an object that was just written for what is there.
@@ -296,7 +222,7 @@ class Seen:
         with self._lock:
             store = self._stores.get(resource)
             seen = store.get(key) if store is not None else None
-            if seen is not None and not isinstance(seen, Slim) and _is_at_least(seen, obj):
+            if seen is not None and _is_at_least(seen, obj):
                 return
             own = (resource, key, _version(obj))
             # A pass that changes nothing gets a state which another pass may have made.
@@ -346,13 +272,6 @@ def _uid(obj: KubeObject) -> str:
 def _version(obj: KubeObject) -> str:
     version: str = obj["metadata"].get("resourceVersion", "")
     return version
-
-
-def _is_same(old: KubeObject | None, new: KubeObject | None) -> bool:
-    """Say whether two states of an object, both known whole, are one."""
-    if old is None or new is None or not _version(new):
-        return False
-    return _uid(old) == _uid(new) and _version(old) == _version(new)
 
 
 def _is_at_least(seen: KubeObject, written: KubeObject) -> bool:

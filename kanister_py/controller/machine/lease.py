@@ -31,8 +31,8 @@ from kanister_py.ports.cluster import Cluster, KubeObject, find
 _LOG: Final = logging.getLogger(__name__)
 
 
-SHARDS: Final = "kanister-py.io/shards"
-"""On a Lease: into how many shards its holder takes the work to be divided; without it, one."""
+LEASE_NAME: Final = "kanister-py-controller"
+COMPOSING_LEASE_NAME: Final = "kanister-py-compositions"
 _GRACE_SECONDS: Final = 30.0
 """For how long a right to Leases may be missing before this process says that it can never lead."""
 
@@ -61,12 +61,6 @@ class Candidate(NamedTuple):
     """Hears at each renewal what time it is at the API server."""
 
 
-def shards_of(lease: KubeObject) -> int:
-    """Say into how many shards the holder of a Lease takes the work to be divided."""
-    given = annotations_of(lease).get(SHARDS, "")
-    return int(given) if given.isdigit() else 1
-
-
 class Sighting:
     """A Lease as it was seen last, and for how long it has looked the same."""
 
@@ -93,24 +87,15 @@ class Sighting:
         return "" if now - self._seen_at >= term else seen[0]
 
 
-class Division(NamedTuple):
-    """How the work is divided by the replica that wants a Lease.
+class Leadership:
+    """Hold on a Lease: the attempts at it, and whether it is held at this moment.
 
-    `may_begin` is asked before and after the Lease is taken, if the new or the former holder
-    divides the work: both must see what the other has written before either acts.
+    Its holder writes `notes` into the annotations of the Lease.
     """
 
-    shards: int
-    notes: Mapping[str, str]
-    """What else its holder notes on the Lease."""
-    may_begin: Callable[[], bool]
-    sighting: Sighting
-
-
-class Leadership:
-    """Hold on a Lease: the attempts at it, and whether it is held at this moment."""
-
-    def __init__(self, who: Candidate, name: str, division: Division | None = None) -> None:
+    def __init__(
+        self, who: Candidate, name: str = LEASE_NAME, notes: Mapping[str, str] | None = None
+    ) -> None:
         self._cluster, self._clock, self._identity, self._namespace = who[:4]
         self._terms, self._on_time = who.terms, who.on_time
         self._name = name
@@ -119,11 +104,8 @@ class Leadership:
         self._is_held = False
         self._is_lost = False
         self._is_closed = False
-        division = division or Division(
-            1, {}, lambda: True, Sighting(who.clock, who.terms.term_seconds)
-        )
-        self._shards, notes, self._may_begin, self._sighting = division
-        self._notes = {**notes, SHARDS: str(self._shards)}
+        self._sighting = Sighting(who.clock, who.terms.term_seconds)
+        self._notes = dict(notes or {})
         self._trouble = ""
         self._refused_since: float | None = None
 
@@ -224,10 +206,6 @@ class Leadership:
         holder = "" if found is None else self._sighting.note(spec_of(found))
         if holder not in ("", self._identity):
             return False
-        divides = self._shards > 1 or (found is not None and shards_of(found) > 1)
-        is_guarded = divides and not self._is_held
-        if is_guarded and not self._may_begin():
-            return False
         if self._is_closed:
             # It may be free for the reason alone that it was given back.
             return False
@@ -239,9 +217,6 @@ class Leadership:
         except (AlreadyExists, Conflict, NotFound):
             return False
         self._note_time(written)
-        if is_guarded and not self._may_begin():
-            self._give_back()
-            return False
         return self._hold(asked)
 
     def _note_time(self, written: KubeObject) -> None:

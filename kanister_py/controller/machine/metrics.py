@@ -208,7 +208,6 @@ _COUNTED: Final = {
 }
 _GAUGES: Final = {
     "kanister_py_is_leader": "Whether this replica acts (1) or stands by (0)",
-    "kanister_py_shard_held": "Whether this replica holds a shard of the work (1) or not (0)",
     "kanister_py_paused": "Whether nothing new begins (1), as --paused says",
     "kanister_py_memory_used_bytes": "Memory that this process has",
     "kanister_py_memory_limit_bytes": "Memory that it may have; zero for no limit",

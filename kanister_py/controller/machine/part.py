@@ -9,7 +9,6 @@ from kanister_py.controller.machine.events import Tell
 from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
-from kanister_py.controller.machine.shards import Shards
 from kanister_py.core.errors import KanisterError
 from kanister_py.executor.alarms import Alarms
 from kanister_py.ports.clock import Clock
@@ -22,15 +21,6 @@ class Part(Protocol):
     def start(self) -> None: ...
 
     def close(self) -> None: ...
-
-    def take_up(self) -> None:
-        """Look at whatever this replica owns: it has been given more."""
-
-    def put_down(self) -> bool:
-        """Leave what this replica owns no longer; say whether nothing of it is in hand."""
-
-    def forget(self) -> None:
-        """Keep nothing of what this replica no longer holds."""
 
     @property
     def is_settled(self) -> bool:
@@ -51,8 +41,8 @@ class PartTools(NamedTuple):
     on_error: Callable[[KanisterError], None]
     metrics: ControllerMetrics
     memory: MemoryGate
-    shards: Shards
-    """What of all this replica looks at."""
+    check_leadership: Callable[[], None]
+    """Raises `LeadershipLost` once this process may not act any more."""
     passes: LastPasses
 
 

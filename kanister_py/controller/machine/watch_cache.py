@@ -66,13 +66,10 @@ class Store(Generic[T]):
         on_error: Callable[[KanisterError], None] | None = None,
         on_listed: Callable[[str], None] = lambda _version: None,
         label_selector: str = "",
-        leaves_out: Callable[[str], bool] | None = None,
     ) -> None:
         self.resource = resource
         self._lock = RLock()
         self._kept: dict[ObjectKey, T] = {}
-        self._sifted = 0
-        """How often it was judged anew what is to be kept."""
         self._namespaces = tuple(namespaces)
         self._age_of: Callable[[T], datetime] | None = None
         self._turn = RLock()
@@ -83,7 +80,7 @@ class Store(Generic[T]):
         self._on_listed = on_listed
         self._feeds = [
             _Feed(
-                *(cluster, clock, resource, _Selection(each, label_selector, leaves_out)),
+                *(cluster, clock, resource, _Selection(each, label_selector)),
                 *(self._replace_all, self._take, on_error),
             )
             for each in namespaces
@@ -106,34 +103,6 @@ class Store(Generic[T]):
     def close(self) -> None:
         for feed in self._feeds:
             feed.close()
-
-    def list_anew(self) -> None:
-        """Keep what is to be kept by now of what was left out before."""
-        for feed in self._feeds:
-            feed.list_anew()
-
-    def drop(self, is_meant: Callable[[ObjectKey], bool]) -> None:
-        """Keep no longer what is not to be kept any more."""
-        with self._lock:
-            self._sifted += 1
-            dropped = [(key, self._kept.pop(key)) for key in list(self._kept) if is_meant(key)]
-        self._tell([_Change(key, old, None) for key, old in dropped])
-        for feed in self._feeds:
-            if feed.selection.is_left_out:
-                feed.list_anew()
-
-    def sift(self, judge: Callable[[T], T | None]) -> None:
-        """Replace what is kept by what is to be kept of it from now on; no change is reported."""
-        with self._lock:
-            self._sifted += 1
-        for key, kept in self.items():
-            left = judge(kept)
-            with self._lock:
-                if left is not kept and self._kept.get(key) is kept:
-                    if left is None:
-                        del self._kept[key]
-                    else:
-                        self._kept[key] = left
 
     @property
     def has_synced(self) -> bool:
@@ -168,17 +137,12 @@ class Store(Generic[T]):
 
     def _put(self, kind: EventType, obj: KubeObject) -> _Change[T]:
         key = key_of(obj)
-        while True:
-            sifted = self._sifted
-            new = None if kind is EventType.DELETED else self._keep(obj)
-            with self._lock:
-                if sifted != self._sifted:
-                    # It may have to go, too; of what is left out no watch tells when it ends.
-                    continue
-                old = self._kept.pop(key, None)
-                if new is not None:
-                    self._kept[key] = new
-            return _Change(key, old, new)
+        new = None if kind is EventType.DELETED else self._keep(obj)
+        with self._lock:
+            old = self._kept.pop(key, None)
+            if new is not None:
+                self._kept[key] = new
+        return _Change(key, old, new)
 
     def _replace_all(self, namespace: str, pages: Iterator[ObjectList]) -> str:
         """Take in a whole list, page by page, and forget what is not in it; say its version."""
@@ -249,21 +213,10 @@ class Store(Generic[T]):
 
 
 class _Selection(NamedTuple):
-    """Which objects of a kind are listed and watched.
-
-    Of a namespace that `leaves_out` nothing is kept, and as little as possible heard.
-    """
+    """Which objects of a kind are listed and watched."""
 
     namespace: str
     label_selector: str = ""
-    leaves_out: Callable[[str], bool] | None = None
-
-    @property
-    def is_left_out(self) -> bool:
-        """Whether this is one namespace, which is left out."""
-        return self.leaves_out is not None and bool(
-            self.namespace and self.leaves_out(self.namespace)
-        )
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -283,7 +236,6 @@ class _Feed:
     _changed: Condition = field(default_factory=Condition)
     _watch: Watch | None = None
     _is_closed: bool = False
-    _is_stale: bool = False
     _failures: int = 0
     _version: str = ""
 
@@ -298,33 +250,16 @@ class _Feed:
         if watch is not None:
             watch.close()
 
-    def list_anew(self) -> None:
-        with self._changed:
-            self._is_stale = True
-            self.has_listed = False
-            watch = self._watch
-            self._changed.notify_all()
-        if watch is not None:
-            watch.close()
-
     def _follow(self) -> None:
-        rests = False
         while not self._is_closed:
             try:
-                if not self._version or self._is_stale:
-                    self._is_stale = False
+                if not self._version:
                     # A list that breaks off is made again, not followed from the one before.
                     self._version = ""
-                    rests = self.selection.is_left_out
-                    pages = iter(()) if rests else self._pages()
-                    self._version = self._take_all(self.selection.namespace, pages)
-                    with self._changed:
-                        self.has_listed = not self._is_stale
+                    self._version = self._take_all(self.selection.namespace, self._pages())
+                    self.has_listed = True
                     self._failures = 0
-                if rests:
-                    self._rest()
-                else:
-                    self._follow_watch()
+                self._follow_watch()
             except Expired:
                 self._version = ""
             except KanisterError as error:
@@ -352,12 +287,6 @@ class _Feed:
             if not token:
                 return
 
-    def _rest(self) -> None:
-        self.trouble = ""
-        with self._changed:
-            while not self._is_closed and not self._is_stale:
-                self._clock.wait(self._changed, _WATCH_SECONDS)
-
     def _follow_watch(self) -> None:
         watch = self._cluster.watch(
             self._resource,
@@ -366,12 +295,10 @@ class _Feed:
             resource_version=self._version,
             timeout_seconds=_WATCH_SECONDS,
             bookmarks=True,
-            # One namespace is watched if all of it is to be heard.
-            leaves_out=None if self.selection.namespace else self.selection.leaves_out,
         )
         with self._changed:
             self._watch = watch
-            is_over = self._is_closed or self._is_stale
+            is_over = self._is_closed
         with watch:
             if is_over:
                 return
@@ -410,4 +337,4 @@ class _Feed:
         if isinstance(error, ApiError) and not isinstance(error, TransientError):
             # A right has to be granted first.
             seconds = max(seconds, 5.0)
-        pause(self._clock, self._changed, seconds, lambda: self._is_closed or self._is_stale)
+        pause(self._clock, self._changed, seconds, lambda: self._is_closed)

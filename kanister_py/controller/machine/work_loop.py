@@ -199,11 +199,6 @@ class WorkQueue(Generic[Key]):
             since = next(iter(self._waiting.values()), None)
         return 0.0 if since is None else self._clock.monotonic() - since
 
-    def has_in_hand(self, is_meant: Callable[[Key], bool]) -> bool:
-        """Say whether any of the keys that are meant is looked at."""
-        with self._changed:
-            return any(map(is_meant, self._in_hand))
-
     @property
     def is_idle(self) -> bool:
         """Whether nobody looks at anything, and nothing waits."""

@@ -16,11 +16,11 @@ from typing import Any, Final, NamedTuple
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
-from kanister_py.controller.machine.work_loop import DONE, Look, WorkLoop
+from kanister_py.controller.machine.work_loop import Look, WorkLoop
 from kanister_py.controller.schedules.reconcile import ScheduleReconciler
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.errors import Forbidden, InvalidDocument, NotFound
-from kanister_py.core.kube.parts import namespace_of, status_of
+from kanister_py.core.kube.parts import status_of
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.decisions import Act, decide
 from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
@@ -78,7 +78,6 @@ class Schedules:
         cluster, clock = tools.cluster, tools.clock
         self._cluster = cluster
         self._clock = clock
-        self._shards = tools.shards
         watched = tuple(namespaces) or ("",)
         self._namespaces = watched
         self._lock = Lock()
@@ -91,16 +90,14 @@ class Schedules:
             *(cluster, clock, SCHEDULES, self._keep, self._on_schedule),
             namespaces=watched,
             on_error=tools.on_error,
-            leaves_out=tools.shards.foreign,
         )
         self._runs, self._deletions = (
             Store[Run](
-                *(cluster, clock, ACTION_SETS, self._keep_run),
+                *(cluster, clock, ACTION_SETS, read_run),
                 partial(self._on_run, seen),
                 namespaces=watched,
                 on_error=tools.on_error,
                 label_selector=label,
-                leaves_out=tools.shards.foreign,
             )
             for label, seen in (
                 (SCHEDULE_LABEL, self._seen_runs),
@@ -134,24 +131,6 @@ class Schedules:
         self._loop.close()
         for each in self._stores:
             each.close()
-
-    def take_up(self) -> None:
-        with self._lock:
-            if not self._is_watching:
-                return
-        # Nothing is looked at before all runs of what was taken up are seen.
-        self._runs.list_anew()
-        self._deletions.list_anew()
-        for key, rest in self.store.items():
-            self._set_alarm(key, rest)
-        self.store.list_anew()
-
-    def put_down(self) -> bool:
-        return not self._loop.queue.has_in_hand(self._is_foreign)
-
-    def forget(self) -> None:
-        for store in self._stores:
-            store.drop(lambda key: not self._shards.holds(key.namespace))
 
     def _begin(self) -> None:
         with self._lock:
@@ -189,8 +168,6 @@ class Schedules:
 
     def _keep(self, obj: KubeObject) -> Rest | None:
         """Keep of a schedule when to look at it; what it says is forgotten again."""
-        if not self._shards.holds(namespace_of(obj)):
-            return None
         metadata, status = obj["metadata"], status_of(obj)
         uid, generation = metadata["uid"], metadata.get("generation", 0)
         if status.get("observedGeneration") != generation:
@@ -207,9 +184,6 @@ class Schedules:
             or bool((status.get("backups") or {}).get("leaving"))
         )
         return Rest(uid, generation, decision.look_at, is_new=is_new)
-
-    def _keep_run(self, obj: KubeObject) -> Run | None:
-        return read_run(obj) if self._shards.holds(namespace_of(obj)) else None
 
     def _on_schedule(self, key: ObjectKey, old: Rest | None, new: Rest | None) -> None:
         if new is None:
@@ -242,12 +216,7 @@ class Schedules:
         if is_news and self.store.get(schedule) is not None:
             self._loop.queue.add(schedule)
 
-    def _is_foreign(self, key: ObjectKey) -> bool:
-        return not self._shards.owns(key.namespace)
-
     def _look(self, key: ObjectKey) -> Look | None:
-        if self._is_foreign(key):
-            return DONE
         if not (self._runs.has_synced and self._deletions.has_synced):
             # A run under way that is not seen yet would be no reason to wait.
             self._loop.queue.add_later(key, _NOT_SYNCED_SECONDS)

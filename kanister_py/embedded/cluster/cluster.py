@@ -171,7 +171,6 @@ class MemoryCluster:
         resource_version: str = "",
         timeout_seconds: float | None = None,
         bookmarks: bool = False,
-        leaves_out: Callable[[str], bool] | None = None,
     ) -> MemoryWatch:
         known = self._objects.catalogue.at(resource)
         fields = field_selector_of(known, field_selector)
@@ -184,7 +183,6 @@ class MemoryCluster:
             kind=known.kind.kind,
             timeout_seconds=timeout_seconds,
             bookmarks=bookmarks,
-            leaves_out=leaves_out,
         )
         since = version_of(resource_version)
         with self._lock:

@@ -152,7 +152,7 @@ class Store:
 class MemoryWatch(Stream):
     """One stream of events. Its reader sleeps until something for it happens."""
 
-    def __init__(  # noqa: PLR0913 # they have names
+    def __init__(  # they have names
         self,
         clock: Clock,
         *,
@@ -163,12 +163,10 @@ class MemoryWatch(Stream):
         kind: str,
         timeout_seconds: float | None,
         bookmarks: bool,
-        leaves_out: Callable[[str], bool] | None,
     ) -> None:
         self.name = name
         self._clock = clock
         self._namespace = namespace
-        self._leaves_out = leaves_out or (lambda _namespace: False)
         self._passes = passes
         self._api_version = api_version
         self._kind = kind
@@ -194,8 +192,6 @@ class MemoryWatch(Stream):
         if self._namespace and namespace != self._namespace:
             return
         type_ = self._seen_as(change)
-        if type_ is not None and self._leaves_out(namespace):
-            type_ = None
         with self._condition:
             self._seen = str(change.version)
             if type_ is None:

@@ -13,8 +13,14 @@ from kanister_py.controller.actionsets.planner import Planner
 from kanister_py.core.errors import Forbidden
 from kanister_py.core.kube.resources import ACTION_SETS, EVENTS, NAMESPACES
 from kanister_py.ports.cluster import Cluster
-from tests.controller.conftest import PATIENCE_SECONDS, World, actionset, blueprint, phase
-from tests.controller.test_shards import until
+from tests.controller.conftest import (
+    PATIENCE_SECONDS,
+    World,
+    actionset,
+    blueprint,
+    phase,
+    until,
+)
 from tests.fake_clock import FakeClock
 
 _REQUESTS = (

@@ -19,11 +19,9 @@ from kanister_py.controller.compositions.part import Compositions
 from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
 from kanister_py.controller.machine.events import Subject
 from kanister_py.controller.machine.last_passes import LastPasses
-from kanister_py.controller.machine.lease import Candidate
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.shards import Shards
 from kanister_py.core.errors import Invalid, NotFound
 from kanister_py.core.kube.resources import (
     CONFIG_MAPS,
@@ -194,7 +192,6 @@ class World:
         calling: Callable[[FunctionRunner], FunctionRunner] = lambda runner: runner,
         entries: Registry[FunctionEntry] | None = None,
         memory: MemoryGate | None = None,
-        shards: Shards | None = None,
     ) -> None:
         """`through` is how the controller sees the cluster, `calling` how it calls functions."""
         self.clock = clock or SystemClock()
@@ -219,7 +216,7 @@ class World:
             lambda _error: None,
             self.metrics,
             memory or MemoryGate(self.clock),
-            shards or Shards(Candidate(self.cluster, self.clock, "one", "default")),
+            lambda: None,
             LastPasses(self.clock),
         )
         self.compositions = Compositions(part, tools, settings)

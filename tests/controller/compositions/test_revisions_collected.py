@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from math import inf
 
 import pytest
 
-from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.compositions.collection import collect_revisions
+from kanister_py.controller.compositions.served_kinds import Served
 from kanister_py.controller.functions.settings import CompositionSettings
-from kanister_py.controller.machine.lease import Candidate
-from kanister_py.controller.machine.shards import Shards, ShardTerms
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, DEFINITIONS
 from kanister_py.ports.cluster import Propagation
 from tests.controller.compositions.test_kinds import (
     BUCKETS,
-    LIMIT_SECONDS,
     World,
     bucket,
-    cluster_with_kinds,
     composition,
     definition,
 )
@@ -80,39 +74,6 @@ def test_nothing_goes_while_the_resources_cannot_be_seen(world: World) -> None:
     assert len(world.compositions.collect_revisions()) == 1
 
 
-def test_the_first_shard_does_not_go_while_its_holder_collects() -> None:
-    cluster = cluster_with_kinds()
-    faulty, gate = Faulty(cluster), Gate()
-    faulty.answers["delete", COMPOSITION_REVISIONS] = gate
-    shards = Shards(Candidate(cluster, SystemClock(), "one", "default"), ShardTerms(2))
-    shards._held.update({0: shards._own, 1: shards._own})
-    world = World(SETTINGS, cluster, through=faulty, shards=shards)
-    compositions = world.compositions
-    world.start()
-    try:
-        world.define(definition())
-        for name in ("one", "other"):
-            revise(world, "red", "green", name=name)
-        with ThreadPoolExecutor(1) as pool:
-            collecting = pool.submit(compositions.collect_revisions)
-            assert gate.is_asked.wait(LIMIT_SECONDS)
-            assert compositions.put_down()
-            shards._leaving[0] = inf
-            assert not compositions.put_down()
-            gate.is_open.set()
-            removed = collecting.result(LIMIT_SECONDS)
-        # What was begun is done; all else is for the next holder.
-        assert len(removed) == 1
-        assert len(cluster.list(COMPOSITION_REVISIONS).items) == 3
-        assert compositions.put_down()
-        assert compositions.collect_revisions() == []
-        del shards._leaving[0]
-        assert len(compositions.collect_revisions()) == 1
-    finally:
-        gate.is_open.set()
-        world.close()
-
-
 def test_nothing_goes_for_a_kind_that_comes_in_the_middle(world: World) -> None:
     cluster = world.cluster
     world.define(definition())
@@ -131,21 +92,17 @@ def test_nothing_goes_for_a_kind_that_comes_in_the_middle(world: World) -> None:
     again = World(SETTINGS, cluster, through=faulty)
     again.start()
     kinds = again.compositions._kinds
-    asked = 0
 
-    def may_go_on() -> bool:
-        nonlocal asked
-        asked += 1
-        if asked == 2:
-            again.say(definition())
-            again.until(lambda: bool(tuple(kinds)))
-        return True
+    def before_one_comes() -> Iterator[Served]:
+        yield from tuple(kinds)
+        again.say(definition())
+        again.until(lambda: bool(tuple(kinds)))
 
     try:
         again.until(lambda: len(again.compositions.world.known_compositions) == 1)
         again.until_rest()
-        assert collect_revisions(cluster, again.compositions.world, kinds, 1, may_go_on) == []
-        assert asked == 2
+        assert collect_revisions(cluster, again.compositions.world, before_one_comes(), 1) == []
+        assert tuple(kinds)
         gate.is_open.set()
         again.until_rest()
         assert again.compositions.collect_revisions() == []

@@ -10,9 +10,8 @@ import pytest
 
 from kanister_py.controller.controller import Controller, ControllerSettings
 from kanister_py.controller.machine.handover import ACTS_ON, await_composer
-from kanister_py.controller.machine.lease import LeaseTerms
+from kanister_py.controller.machine.lease import COMPOSING_LEASE_NAME, LEASE_NAME, LeaseTerms
 from kanister_py.controller.machine.part import Part, PartTools
-from kanister_py.controller.machine.shards import COMPOSING_LEASE_NAME, LEASE_NAME
 from kanister_py.core.kube.resources import LEASES
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run.actions import FunctionSource
@@ -131,15 +130,6 @@ def test_a_holder_says_what_it_acts_on(
 
 def test_a_holder_that_has_died_is_waited_for_as_long_as_its_term(world: World) -> None:
     lease(world, LEASE_NAME, "dead", seconds=20)
-    clock = FakeClock(jumps=True)
-    await_composer(world.cluster, clock, "default", LEASE_NAME, Condition(), lambda: False)
-    assert 20 <= clock.monotonic() < 25
-
-
-def test_shards_of_a_process_that_composes_are_waited_for_each(world: World) -> None:
-    lease(world, LEASE_NAME, "")
-    lease(world, f"{LEASE_NAME}-shard-1", "dead", seconds=20)
-    lease(world, f"{LEASE_NAME}-replica-0", "somebody")
     clock = FakeClock(jumps=True)
     await_composer(world.cluster, clock, "default", LEASE_NAME, Condition(), lambda: False)
     assert 20 <= clock.monotonic() < 25

@@ -124,83 +124,6 @@ def test_only_namespaces_that_are_named_are_seen(cluster: MemoryCluster) -> None
     seen.store.close()
 
 
-def test_a_namespace_that_is_left_out_is_not_even_asked_for(cluster: MemoryCluster) -> None:
-    asked: list[str] = []
-    left_out = {"two"}
-
-    class Counting:
-        def __getattr__(self, name: str) -> Any:
-            def call(*args: Any, **options: Any) -> Any:
-                asked.append(f"{name} {options['namespace']}")
-                return getattr(cluster, name)(*args, **options)
-
-            return call
-
-    changes: Queue[tuple[str, str | None, str | None]] = Queue()
-    store: Store[str] = Store(
-        cast("Cluster", Counting()),
-        SystemClock(),
-        CONFIG_MAPS,
-        lambda obj: str(obj["data"]["c"]),
-        lambda key, old, new: changes.put((key.namespace, old, new)),
-        namespaces=("one", "two"),
-        leaves_out=left_out.__contains__,
-    )
-    for namespace in ("one", "two"):
-        cluster.create(config_map("a", namespace=namespace))
-    store.start()
-    assert changes.get(timeout=180) == ("one", None, "red")
-    until(lambda: store.has_synced and "watch one" in asked)
-    assert asked == ["list one", "watch one"]
-    # The first is put down, and the other one taken up.
-    left_out ^= {"one", "two"}
-    store.list_anew()
-    assert {changes.get(timeout=180), changes.get(timeout=180)} == {
-        ("one", "red", None),
-        ("two", None, "red"),
-    }
-    until(lambda: store.has_synced and "watch two" in asked)
-    assert asked[2:] == ["list two", "watch two"]
-    cluster.create(config_map("b", namespace="one"))
-    cluster.create(config_map("b", namespace="two"))
-    assert changes.get(timeout=180) == ("two", None, "red")
-    store.close()
-
-
-def test_what_was_to_be_listed_anew_is_seen_though_the_cluster_did_not_answer_at_first(
-    cluster: MemoryCluster,
-) -> None:
-    kept, lists = {"a"}, Queue[str]()
-
-    class Restarting:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(cluster, name)
-
-        def list(self, *args: Any, **options: Any) -> ObjectList:
-            lists.put("list")
-            if lists.qsize() == 2:
-                raise ClusterUnavailable("The API server is being restarted")
-            return cluster.list(*args, **options)
-
-    store: Store[str] = Store(
-        cast("Cluster", Restarting()),
-        SystemClock(),
-        CONFIG_MAPS,
-        lambda obj: obj["metadata"]["name"] if obj["metadata"]["name"] in kept else None,
-        lambda _key, _old, _new: None,
-    )
-    for name in ("a", "b"):
-        cluster.create(config_map(name))
-    store.start()
-    until(lambda: store.open_watches == 1)
-    kept.add("b")
-    store.list_anew()
-    until(lambda: lists.qsize() > 1 and store.open_watches == 1)
-    assert [kept for _, kept in store.items()] == ["a", "b"]
-    assert store.has_synced
-    store.close()
-
-
 class Ailing:
     """A cluster that gives no answer while it is down, and whose watches break on request."""
 
@@ -294,50 +217,6 @@ def test_watches_that_break_at_once_are_opened_ever_more_seldom(
         until(lambda: store.open_watches == 1)
         cluster.close()
         _wait_out(clock, seconds)
-
-
-def test_what_is_to_be_listed_anew_waits_for_no_pause(
-    ailing: tuple[Ailing, FakeClock, Store[KubeObject]],
-) -> None:
-    cluster, clock, store = ailing
-    cluster.is_down = True
-    store.start()
-    _wait_out(clock, 0.5, 1, 2)
-    until(lambda: clock.has_waiter_until(clock.monotonic() + 4))
-    cluster.is_down = False
-    store.list_anew()
-    until(lambda: store.has_synced)
-    assert clock.monotonic() == 3.5
-
-
-@pytest.mark.parametrize(
-    "let_go",
-    [
-        pytest.param(lambda store: store.drop(lambda _key: True), id="dropped"),
-        pytest.param(lambda store: store.sift(lambda _kept: None), id="sifted"),
-    ],
-)
-def test_what_is_let_go_of_while_it_is_judged_does_not_stay(
-    cluster: MemoryCluster, let_go: Callable[[Store[str]], None]
-) -> None:
-    is_held = True
-
-    def keep(obj: KubeObject) -> str | None:
-        nonlocal is_held
-        kept = str(obj["data"]["c"]) if is_held else None
-        if is_held:
-            is_held = False
-            let_go(store)
-        return kept
-
-    store: Store[str] = Store(
-        cluster, SystemClock(), CONFIG_MAPS, keep, lambda _key, _old, _new: None
-    )
-    cluster.create(config_map("a"))
-    store.start()
-    until(lambda: store.has_synced)
-    assert store.items() == []
-    store.close()
 
 
 # In which order it is told
