@@ -40,6 +40,8 @@ class Budget:
 # How deep parentheses, blocks and `if`s may be nested in a text. Go has room for
 # more, but no text that a person wrote comes near.
 MAX_NESTING = 100
+# The longest text that is parsed. An object of the API server cannot hold a longer one.
+MAX_CHARACTERS = 1024 * 1024
 
 
 # Shorter values cost what the node costs that they stand in.

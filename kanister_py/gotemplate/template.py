@@ -7,10 +7,10 @@ from typing import Literal
 
 from kanister_py.gotemplate.builtins import BUILTINS
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
-from kanister_py.gotemplate.errors import LimitExceeded
+from kanister_py.gotemplate.errors import LimitExceeded, ParseError
 from kanister_py.gotemplate.evaluator.program import Program
 from kanister_py.gotemplate.functions import NO_FUNCTIONS, FunctionTable, GoError
-from kanister_py.gotemplate.limits import DEFAULT, Budget, Context, Limits
+from kanister_py.gotemplate.limits import DEFAULT, MAX_CHARACTERS, Budget, Context, Limits
 from kanister_py.gotemplate.nodes import Tree
 from kanister_py.gotemplate.parser import parse
 from kanister_py.gotemplate.quoting import quote
@@ -36,6 +36,9 @@ class Template:
         self._name = name
         self._literal = "{{" not in text
         if not self._literal:
+            if len(text) > MAX_CHARACTERS:
+                why = f"the text has {len(text)} characters, more than {MAX_CHARACTERS}"
+                raise ParseError(f"template: {name}: {why}", name)
             tree = parse(text, _names_of(functions), name)
             self._program = Program(tree, functions, missing_key)
 

@@ -78,7 +78,8 @@ def hands_on_profile(text: str, reads: Collection[Read]) -> bool:
 _PROFILE_AS_JSON: Final = re.compile(
     r"(?i)\bto(pretty|raw)?json[ (]+\$?\.?Profile\b(?!\.)|\bProfile *\| *to(pretty|raw)?json\b"
 )
-_IF_PROFILE: Final = re.compile(r"\{\{-? *(else )?(if|with)\b[^}]*\.Profile\b")
+# Up to the next brace, so that no character is scanned twice.
+_IF_PROFILE: Final = re.compile(r"\{\{-? *(else )?(if|with)\b[^{}]*\.Profile\b")
 
 
 def reads_of_action(action: Action, engine: Engine) -> Iterator[Read]:

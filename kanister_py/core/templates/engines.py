@@ -71,7 +71,7 @@ def choose_engine(annotations: Mapping[str, str], templates: Iterable[str]) -> E
     if not any(fault_in(text, Engine.JINJA2) for text in texts):
         return EngineChoice(Engine.JINJA2, f"Go cannot read all of them: {why.message}")
     neither = "Neither language reads all of them, and"
-    if any(_JINJA_MARK.search(text) for text in texts):
+    if any(map(_looks_like_jinja, texts)):
         return EngineChoice(Engine.JINJA2, f"{neither} some look like Jinja2", False)
     return EngineChoice(Engine.GO, f"{neither} none looks like Jinja2", False)
 
@@ -106,25 +106,47 @@ def blueprint_functions() -> FunctionTable:
     return BLUEPRINT_FUNCTIONS
 
 
-_EXPRESSION = re.compile(r"\{\{(?!-?\s*/\*)(.*?)\}\}", re.DOTALL)
-_QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*"|`[^`]*`|\'(?:\\.|[^\'\\\n])*\'')
+# A quote that is never closed ends with its line, so that no character is scanned twice.
+_QUOTED = re.compile(r'"(?:\\.|[^"\\\n])*+"?|`[^`]*+`?|\'(?:\\.|[^\'\\\n])*+\'?')
 # A field of the dot follows nothing it could be the field of.
 _READING = re.compile(r"(?<![\w.)\]}$\"])\.[^\W\d]\w*|\$[^\W\d]\w*")
-
-
 _GO_WORD = re.compile(r"\{\{-?\s*(?:if|else|end|range|with|define|template|block)\b")
-# Statements, comments, filters with arguments, and what stands at the top of the tree,
-# read without a dot.
-_JINJA_MARK = re.compile(
-    r"\{%|\{#|\{\{[^}]*(?:\|\s*\w+\(|(?<![\w.$\"'])(?:" + "|".join(sorted(ROOT_NAMES)) + r")[.\[])"
+# A filter with arguments, or a name from the top of the tree that is read without a dot.
+_JINJA_READING = re.compile(
+    r"\|\s*\w+\(|(?<![\w.$\"'])(?:" + "|".join(sorted(ROOT_NAMES)) + r")[.\[]"
 )
 
 
 def _go_reading(text: str) -> str:
-    """Find the first `.Field` or `$variable` that an expression of a text reads."""
-    for expression in _EXPRESSION.finditer(text):
-        # What was quoted leaves a quote behind, so that `"a".b` stays what it was.
-        found = _READING.search(_QUOTED.sub('"', expression[1]))
-        if found:
-            return found[0]
+    """Return the first `.Field` or `$variable` that an expression of a text reads."""
+    start = text.find("{{")
+    while start >= 0:
+        inside = start + 2
+        comment = text[inside : inside + 3].removeprefix("-").lstrip()
+        if comment.startswith("/*"):
+            end = text.find("*/", inside)
+        else:
+            end = text.find("}}", inside)
+            if end >= 0:
+                # Quoted text leaves a quote behind, so that `"a".b` keeps its meaning.
+                found = _READING.search(_QUOTED.sub('"', text[inside:end]))
+                if found:
+                    return found[0]
+        if end < 0:
+            return ""
+        start = text.find("{{", end)
     return ""
+
+
+def _looks_like_jinja(text: str) -> bool:
+    """Return True for statements, comments, and expressions in Jinja2's manner."""
+    if "{%" in text or "{#" in text:
+        return True
+    start = text.find("{{")
+    while start >= 0:
+        end = text.find("}", start)
+        end = len(text) if end < 0 else end
+        if _JINJA_READING.search(text, start, end):
+            return True
+        start = text.find("{{", end)
+    return False

@@ -43,7 +43,7 @@ from kanister_py.core.yaml.documents import nearest
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.functions import GoError
-from kanister_py.gotemplate.limits import DEFAULT, Budget, Limits
+from kanister_py.gotemplate.limits import DEFAULT, MAX_CHARACTERS, Budget, Limits
 from kanister_py.gotemplate.values import byte_length
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 NO_FUNCTIONS: Mapping[str, Callee] = {}
 _MOST_KEPT = 2048
-_MOST_CHARACTERS = 1024 * 1024
 
 # What Python says when a template does to a value what the value cannot do.
 _MISUSES = (
@@ -329,8 +328,8 @@ class JinjaTemplate(NamedTuple):
 def compile_jinja(text: str) -> JinjaTemplate:
     """Parse a text, or take what an earlier call made of it."""
     environment = _environment()
-    if len(text) > _MOST_CHARACTERS:
-        raise _unreadable(f"a template has at most {_MOST_CHARACTERS} characters", 0)
+    if len(text) > MAX_CHARACTERS:
+        raise _unreadable(f"a template has at most {MAX_CHARACTERS} characters", 0)
     try:
         tree = _Rewriter().visit(environment.parse(text))
         code = environment.compile(tree)
