@@ -1,14 +1,13 @@
 """Wire messages: a call of a composition function as protobuf.
 
-The large parts of a message are not read on their way: what one function answered
-goes to the next one as it came, and is read when its content is asked for.
+The large parts of a message are not parsed on their way: the state that one function
+returned goes to the next one as the same bytes, and is parsed when its content is needed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from functools import lru_cache, partial
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from kanister_py.core.compositions.messages import (
@@ -18,148 +17,156 @@ from kanister_py.core.compositions.messages import (
     Part,
     duration_of,
 )
-from kanister_py.proto.decoding import decode_message, decode_struct, refuse_too_many, top_fields
-from kanister_py.proto.encoding import encode_message, encode_struct, field_bytes
+from kanister_py.proto.decoding import (
+    data_of,
+    decode_message,
+    decode_struct,
+    parse_message,
+    refuse_too_many,
+    value_of,
+)
+from kanister_py.proto.encoding import NotEncodable, encode_message, encode_struct
+from kanister_py.proto.messages import STRUCT, field_of, message_class
 
 PACKAGE = "apiextensions.fn.proto.v1"
 REQUEST = f"{PACKAGE}.RunFunctionRequest"
 RESPONSE = f"{PACKAGE}.RunFunctionResponse"
 STATE = f"{PACKAGE}.State"
+# The same messages with their large parts as bytes.
+_REQUEST_PARTS = "kanister_py.parts.RunFunctionRequest"
+_RESPONSE_PARTS = "kanister_py.parts.RunFunctionResponse"
+_STATE_PARTS = "kanister_py.parts.State"
 
-_NOTHING: dict[str, Any] = {}
-_LONGEST_KEPT_INPUT = 32 * 1024
-# What may be a number that JSON has not: the field of a Value, and an exponent of all ones.
+# What may be a number that JSON does not have: the field of a Value, and an exponent of all ones.
 _ODD_NUMBER = re.compile(rb"\x11.{6}[\xf0-\xff][\x7f\xff]", re.DOTALL)
 
 
+class UnreadResource(Mapping[str, Any]):
+    """A Resource whose object is parsed when it is read, and otherwise sent on as it came."""
+
+    __slots__ = ("_fields", "_read", "message")
+
+    def __init__(self, message: Any) -> None:
+        self.message = message
+        """The resource as a `kanister_py.parts.Resource`."""
+        self._fields = {
+            field_of(descriptor).json_name: (field_of(descriptor), value)
+            for descriptor, value in message.ListFields()
+        }
+        self._read: dict[str, Any] = {}
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self._read:
+            field, value = self._fields[key]
+            is_object = field.name == "resource"
+            self._read[key] = (
+                decode_struct(b"".join(value)) if is_object else value_of(field, value)
+            )
+        return self._read[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._fields
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._fields)
+
+    def __len__(self) -> int:
+        return len(self._fields)
+
+
 def write_request(request: FunctionRequest) -> bytes:
-    """Write a request. Raises `NotEncodable`, with the path of what cannot be written."""
-    meta: dict[str, Any] = {}
-    if request.tag:
-        meta["tag"] = request.tag
-    if request.capabilities:
-        meta["capabilities"] = request.capabilities
-    pieces = [
-        encode_message(REQUEST, {"meta": meta}),
-        field_bytes(2, _written(request.observed, _encode_state)),
-        field_bytes(3, _written(request.desired, _encode_state)),
-    ]
-    if request.input is not None:
-        pieces.append(encode_message(REQUEST, {"input": request.input}))
-    pieces.append(field_bytes(5, _written(request.context, encode_struct)))
-    for key, given in (
-        ("extraResources", request.extra_resources),
-        ("credentials", request.credentials),
-        ("requiredResources", request.required_resources),
-        ("requiredSchemas", request.required_schemas),
-    ):
-        if given:
-            pieces.append(encode_message(REQUEST, {key: given}))
-    return b"".join(pieces)
+    """Write a request. Raises `NotEncodable` with the path of a value that cannot be sent."""
+    message: dict[str, Any] = {
+        "meta": request.meta,
+        "observed": [_written(request.observed, _encode_state, "observed")],
+        "desired": [_written(request.desired, _encode_state, "desired")],
+        "context": [_written(request.context, encode_struct, "context")],
+        "input": request.input,
+        "extraResources": request.extra_resources,
+        "credentials": request.credentials,
+        "requiredResources": request.required_resources,
+        "requiredSchemas": request.required_schemas,
+    }
+    return encode_message(_REQUEST_PARTS, message)
 
 
 def read_request(data: bytes) -> FunctionRequest:
-    """Read a request. Raises `NotDecodable`, here or when a part of it is asked for."""
-    fields = top_fields(data)
-    observed = _part(fields.pop(2, []), _decode_state, _skim_state)
-    desired = _part(fields.pop(3, []), _decode_state, _skim_state)
-    context = _part(fields.pop(5, []), decode_struct)
-    meta, handed_in = fields.pop(1, None), fields.pop(4, None)
-    given = decode_message(REQUEST, _joined(fields)) if fields else _NOTHING
-    found = decode_message(f"{PACKAGE}.RequestMeta", b"".join(meta)) if meta else _NOTHING
+    """Read a request. Raises `NotDecodable`, here or when a part of it is read."""
+    message = parse_message(_REQUEST_PARTS, data)
+    observed = _part(message.observed, _decode_state, _skim_state)
+    desired = _part(message.desired, _decode_state, _skim_state)
+    context = _part(message.context, decode_struct)
+    _clear(message, "observed", "desired", "context")
+    found = data_of(message)
+    meta = found.get("meta", {})
     return FunctionRequest(
         observed,
         desired,
         context,
-        None if handed_in is None else _input(b"".join(handed_in)),
-        found.get("tag", ""),
-        tuple(found.get("capabilities", ())),
-        given.get("credentials"),
-        given.get("requiredResources"),
-        given.get("extraResources"),
-        given.get("requiredSchemas"),
+        found.get("input"),
+        meta.get("tag", ""),
+        tuple(meta.get("capabilities", ())),
+        found.get("credentials"),
+        found.get("requiredResources"),
+        found.get("extraResources"),
+        found.get("requiredSchemas"),
     )
 
 
-def _input(data: bytes) -> dict[str, Any]:
-    # It is the composition's own, and so the same in call after call.
-    return _kept_input(data) if len(data) <= _LONGEST_KEPT_INPUT else decode_struct(data)
-
-
-_kept_input = lru_cache(maxsize=64)(decode_struct)
-
-
 def write_response(response: FunctionResponse) -> bytes:
-    """Write a response. Raises `NotEncodable`, with the path of what cannot be written."""
-    meta = field_bytes(1, response.tag.encode()) if response.tag else b""
+    """Write a response. Raises `NotEncodable` with the path of a value that cannot be sent."""
+    meta: dict[str, Any] = {"tag": response.tag}
     if response.ttl_seconds:
-        meta += _ttl(response.ttl_seconds)
-    pieces = [field_bytes(1, meta), field_bytes(2, _written(response.desired, _encode_state))]
-    if response.results:
-        pieces.append(encode_message(RESPONSE, {"results": response.results}))
-    pieces.append(field_bytes(4, _written(response.context, encode_struct)))
-    rest: dict[str, Any] = {}
-    if response.requirements is not None:
-        rest["requirements"] = response.requirements
-    if response.conditions:
-        rest["conditions"] = response.conditions
-    if response.output is not None:
-        rest["output"] = response.output
-    if rest:
-        pieces.append(encode_message(RESPONSE, rest))
-    return b"".join(pieces)
-
-
-@lru_cache(maxsize=64)
-def _ttl(seconds: float) -> bytes:
-    return encode_message(f"{PACKAGE}.ResponseMeta", {"ttl": duration_of(seconds)})
+        meta["ttl"] = duration_of(response.ttl_seconds)
+    message: dict[str, Any] = {
+        "meta": meta,
+        "desired": [_written(response.desired, _encode_state, "desired")],
+        "results": response.results,
+        "context": [_written(response.context, encode_struct, "context")],
+        "requirements": response.requirements,
+        "conditions": response.conditions,
+        "output": response.output,
+    }
+    return encode_message(_RESPONSE_PARTS, message)
 
 
 def read_response(
     data: bytes, request: FunctionRequest | None = None, most_values: int = 0
 ) -> FunctionResponse:
-    """Read a response. Raises `NotDecodable` if any part of it is none.
+    """Read a response. Raises `NotDecodable` if any part of it is invalid.
 
-    With `most_values`, one that has more of them raises `TooManyValues` before it is read.
-
-    What a function hands on as it was in its request is taken over from there: it has
-    been looked through, and read or hashed where that was needed.
+    With `most_values`, a response that has more values raises `TooManyValues` before it is
+    parsed. A part that is equal to that of the request is taken from there: it has been
+    checked, and read or hashed where that was needed.
     """
     if most_values:
         refuse_too_many(RESPONSE, data, most_values)
-    fields = top_fields(data)
-    desired = _part(fields.pop(2, []), _decode_state)
-    if request is not None and request.desired.wire == desired.wire:
-        desired = request.desired
-        _check(_joined(fields))
-    else:
-        _check(data)
-    context = _part(fields.pop(4, []), decode_struct)
-    if request is not None and request.context.wire == context.wire:
-        context = request.context
-    rest = FunctionResponse.of_data(decode_message(RESPONSE, _joined(fields)))
-    return rest._replace(desired=desired, context=context)
+    message = parse_message(_RESPONSE_PARTS, data)
+    desired = _part(message.desired, _decode_state)
+    context = _part(message.context, decode_struct)
+    _clear(message, "desired", "context")
+    rest = FunctionResponse.of_data(data_of(message))
+    return rest._replace(
+        desired=_checked(desired, STATE, request and request.desired),
+        context=_checked(context, STRUCT, request and request.context),
+    )
 
 
-def _check(data: bytes) -> None:
-    """Look through all of a response, so that nothing in it can fail later on."""
-    from google.protobuf.message import DecodeError
-
-    from kanister_py.proto.messages import message_class
-
-    try:
-        # Many times as fast as reading, but it gives up on objects that are nested deeply.
-        message_class(RESPONSE).FromString(data)
-    except (DecodeError, UnicodeDecodeError, RuntimeError):
-        decode_message(RESPONSE, data)
-        return
-    # The last byte of such a number is rare, and looked for in no time.
-    if (b"\x7f" in data or b"\xff" in data) and _ODD_NUMBER.search(data):
-        decode_message(RESPONSE, data)
+def _checked(part: Part, name: str, sent: Part | None) -> Part:
+    """Check all of a part, so that reading it cannot fail later on."""
+    if sent is not None and sent.wire == part.wire:
+        return sent
+    # To parse it takes a tenth of the time that it takes to read it.
+    parse_message(name, part.wire)
+    # The last byte of such a number is rare, and quick to find.
+    if (b"\x7f" in part.wire or b"\xff" in part.wire) and _ODD_NUMBER.search(part.wire):
+        _ = part.data
+    return part
 
 
-def _joined(fields: dict[int, list[bytes]]) -> bytes:
-    return b"".join(field_bytes(number, each) for number in fields for each in fields[number])
+def _clear(message: Any, *names: str) -> None:
+    for name in names:
+        message.ClearField(name)
 
 
 def _part(
@@ -170,13 +177,43 @@ def _part(
     return Part(wire=b"".join(pieces), read=decode, read_lazily=skim)
 
 
-def _written(part: Part, encode: Callable[[Mapping[str, Any]], bytes]) -> bytes:
+def _written(part: Part, encode: Callable[[Mapping[str, Any]], bytes], name: str) -> bytes:
     if part.wire is None:
-        part.wire = encode(part.data)
+        try:
+            part.wire = encode(part.data)
+        except NotEncodable as error:
+            raise error.inside(name) from None
     wire: bytes = part.wire
     return wire
 
 
-_encode_state = partial(encode_message, STATE)
-_decode_state = partial(decode_message, STATE)
-_skim_state = partial(decode_message, STATE, is_lazy=True)
+def _encode_state(data: Mapping[str, Any]) -> bytes:
+    resources = data.get("resources")
+    if not isinstance(resources, Mapping):
+        return encode_message(STATE, data)
+    unread = message_class(_STATE_PARTS)()
+    read = {}
+    for name, resource in resources.items():
+        if type(resource) is UnreadResource:
+            unread.resources[name].CopyFrom(resource.message)
+        else:
+            read[name] = resource
+    # Two messages, one after the other, are one message with the fields of both.
+    written: bytes = unread.SerializeToString(deterministic=True)
+    return encode_message(STATE, {**data, "resources": read}) + written
+
+
+def _decode_state(data: bytes) -> Data:
+    return decode_message(STATE, data)
+
+
+def _skim_state(data: bytes) -> Data:
+    state = parse_message(_STATE_PARTS, data)
+    found: Data = {}
+    if state.HasField("composite"):
+        found["composite"] = dict(UnreadResource(state.composite))
+    if state.resources:
+        found["resources"] = {
+            name: UnreadResource(state.resources[name]) for name in sorted(state.resources)
+        }
+    return found

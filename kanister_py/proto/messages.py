@@ -1,73 +1,123 @@
-"""Message classes of protobuf, made at run time.
+"""Message classes of protobuf, made at run time from the checked-in descriptors.
 
-The classes live in a pool of their own: another package in the same process may
-bring messages of the same names, as the published SDKs do, and neither disturbs
-the other. They are made from descriptors at run time, so that every version of
-protobuf that we allow can make them.
+The classes live in a pool of their own: another package in the same process, such as a
+published SDK, may register messages of the same names in the default pool, and neither
+disturbs the other. Made at run time, they work with every supported version of protobuf.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from enum import Enum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf import duration_pb2, message_factory, struct_pb2, timestamp_pb2
-from google.protobuf.descriptor_pb2 import (
-    DescriptorProto,
-    FieldDescriptorProto,
-    FileDescriptorSet,
-)
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 
 V1 = "apiextensions.fn.proto.v1"
 V1BETA1 = "apiextensions.fn.proto.v1beta1"
 SERVICE = "FunctionRunnerService"
-METHODS = {each: f"/{each}.{SERVICE}/RunFunction" for each in (V1, V1BETA1)}
+METHODS = {package: f"/{package}.{SERVICE}/RunFunction" for package in (V1, V1BETA1)}
+
+STRUCT = "google.protobuf.Struct"
+MOST_LEVELS = 32
+"""How deep objects may be nested: protobuf's Python library reads no more."""
 
 
-@lru_cache(maxsize=2)
-def pool(*, is_shallow: bool = False) -> DescriptorPool:
+class Kind(Enum):
+    """Types of fields, as far as our messages use them."""
+
+    TEXT = "text"
+    BYTES = "bytes"
+    ENUM = "enum"
+    INTEGER = "32-bit integer"
+    BOOL = "boolean"
+    MESSAGE = "message"
+    STRUCT = "google.protobuf.Struct"
+    DURATION = "google.protobuf.Duration"
+
+
+class Field(NamedTuple):
+    """One field of a message. `kind`, `type_name` and `numbers` of a map describe its values."""
+
+    name: str
+    json_name: str
+    number: int
+    kind: Kind
+    is_map: bool
+    is_repeated: bool
+    type_name: str
+    """Full name of the message of a field whose kind is MESSAGE."""
+    numbers: Mapping[str, int]
+    """Numbers of an enum by their names."""
+    names: Mapping[int, str]
+
+
+@lru_cache(maxsize=1)
+def pool() -> DescriptorPool:
     made = DescriptorPool()
     for known in (duration_pb2, struct_pb2, timestamp_pb2):
         made.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
-    # A set of descriptors, as the compiler writes it: .ci/stubs, from the .proto files beside it.
+    # A set of descriptors as the compiler writes it, dependencies first: see .ci/stubs.
     written = Path(__file__).with_name("descriptors.pb").read_bytes()
     for file in FileDescriptorSet.FromString(written).file:
-        for message in file.message_type if is_shallow else ():
-            _make_shallow(message)
         made.AddSerializedFile(file.SerializeToString())
     return made
 
 
 @lru_cache(maxsize=64)
-def message_class(name: str, *, is_shallow: bool = False) -> type[Any]:
-    """Give the class of a message by its full name, such as `google.protobuf.Struct`.
-
-    One that `is_shallow` leaves every Struct inside as the bytes that it came in, in one
-    piece or several, and has a list for each map: its entries, in the order in which they came.
-    """
-    found = (pool(is_shallow=True) if is_shallow else pool()).FindMessageTypeByName(name)
-    made: type[Any] = message_factory.GetMessageClass(found)
+def message_class(name: str) -> type[Any]:
+    """Return the class of a message by its full name, such as `google.protobuf.Struct`."""
+    made: type[Any] = message_factory.GetMessageClass(pool().FindMessageTypeByName(name))
     return made
 
 
-def _make_shallow(message: DescriptorProto) -> None:
-    message.options.ClearField("map_entry")
-    for field in message.field:
-        if field.type_name == f".{struct_pb2.Struct.DESCRIPTOR.full_name}":
-            field.type = FieldDescriptorProto.TYPE_BYTES
-            field.label = FieldDescriptorProto.LABEL_REPEATED
-            for key in ("type_name", "proto3_optional", "oneof_index"):
-                field.ClearField(key)
-    # What was optional had a choice of its own, which must not stay empty.
-    used = sorted({each.oneof_index for each in message.field if each.HasField("oneof_index")})
-    kept = [message.oneof_decl[index].name for index in used]
-    message.ClearField("oneof_decl")
-    for name in kept:
-        message.oneof_decl.add(name=name)
-    for field in message.field:
-        if field.HasField("oneof_index"):
-            field.oneof_index = used.index(field.oneof_index)
-    for inside in message.nested_type:
-        _make_shallow(inside)
+@lru_cache(maxsize=256)
+def fields_of(name: str) -> Mapping[str, Field]:
+    """Return the fields of a message in the order of their numbers, by `json_name`."""
+    descriptors = pool().FindMessageTypeByName(name).fields
+    fields = sorted(map(field_of, descriptors), key=lambda field: field.number)
+    return {field.json_name: field for field in fields}
+
+
+@lru_cache(maxsize=1024)
+def field_of(descriptor: Any) -> Field:
+    inside = descriptor.message_type
+    is_map = inside is not None and inside.GetOptions().map_entry
+    value = inside.fields_by_name["value"] if is_map else descriptor
+    message, enum = value.message_type, value.enum_type
+    numbers = {entry.name: entry.number for entry in enum.values} if enum is not None else {}
+    return Field(
+        descriptor.name,
+        descriptor.camelcase_name,
+        descriptor.number,
+        _kind_of(value),
+        is_map,
+        _is_repeated(descriptor),
+        message.full_name if message is not None else "",
+        numbers,
+        {number: name for name, number in numbers.items()},
+    )
+
+
+def _is_repeated(descriptor: Any) -> bool:
+    # Newer versions of protobuf warn of `label`, older ones do not have `is_repeated`.
+    known = getattr(descriptor, "is_repeated", None)
+    return bool(known) if known is not None else descriptor.label == descriptor.LABEL_REPEATED
+
+
+def _kind_of(descriptor: Any) -> Kind:
+    if descriptor.message_type is not None:
+        known = {kind.value: kind for kind in (Kind.STRUCT, Kind.DURATION)}
+        return known.get(descriptor.message_type.full_name, Kind.MESSAGE)
+    kinds = {
+        descriptor.TYPE_STRING: Kind.TEXT,
+        descriptor.TYPE_BYTES: Kind.BYTES,
+        descriptor.TYPE_ENUM: Kind.ENUM,
+        descriptor.TYPE_INT32: Kind.INTEGER,
+        descriptor.TYPE_BOOL: Kind.BOOL,
+    }
+    return kinds[descriptor.type]

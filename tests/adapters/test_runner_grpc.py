@@ -39,7 +39,7 @@ from kanister_py.ports.function_runner import (
     FunctionTimedOut,
     FunctionUnavailable,
 )
-from kanister_py.proto.encoding import encode_struct, field_bytes
+from kanister_py.proto.encoding import encode_struct
 from kanister_py.proto.messages import METHODS, V1, V1BETA1
 from tests.contracts.function_runner import (
     FUNCTIONS,
@@ -52,6 +52,7 @@ from tests.contracts.function_runner import (
 )
 from tests.fake_clock import FakeClock
 from tests.ports import free_port
+from tests.wire_fields import field_bytes
 
 INSECURE = ClientSecurity(is_insecure=True)
 LIFE = timedelta(days=1)

@@ -104,7 +104,7 @@ def test_an_answer_that_cannot_be_written_names_its_path(cleanup: ExitStack) -> 
     _, channel = serve(cleanup, lambda _: FunctionResponse(context=Part({"a": {"b": {1}}})))
     with pytest.raises(grpc.RpcError) as caught:
         channel.unary_unary(METHODS[V1])(b"", timeout=PATIENCE_SECONDS)
-    assert caught.value.details() == "The response cannot be sent: a.b: set cannot be sent"
+    assert caught.value.details() == "The response cannot be sent: context.a.b: set cannot be sent"
 
 
 def code_of_refusal(channel: Any) -> str:

@@ -105,5 +105,5 @@ def test_resources_of_other_steps_are_not_read() -> None:
     before = request.desired.lazy["resources"]["before"]
     assert answer.desired.data["resources"]["before"] is before
     for untouched in (before, request.observed.lazy["resources"]["other"]):
-        assert untouched._found == {}
-    assert request.observed.lazy["resources"]["made"]._found != {}
+        assert "resource" not in untouched._read
+    assert request.observed.lazy["resources"]["made"]._read != {}
