@@ -142,7 +142,7 @@ def _objects(args: argparse.Namespace, cluster: Cluster) -> Iterator[ObjectRefer
     for kind in ("deployment", "statefulset", "deploymentconfig", "pvc"):
         for text in getattr(args, kind):
             place = parse_place(text, args.namespace)
-            yield place._replace(kind=_KINDS[kind][0])
+            yield place.model_copy(update={"kind": _KINDS[kind][0]})
     for name in args.namespacetargets:
         yield ObjectReference(kind="Namespace", name=name, namespace=name)
     for text in args.objects:

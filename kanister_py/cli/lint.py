@@ -30,7 +30,7 @@ from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, OVERLOOKED
 from kanister_py.core.blueprints.lint.versions import DEPRECATED, REMOVED
 from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import InvalidDocument, Problem
-from kanister_py.core.yaml.reading import UnknownKey
+from kanister_py.core.models import UnknownKey
 
 FORMATS = ("table", "json", "yaml", "github", "sarif")
 

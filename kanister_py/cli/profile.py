@@ -353,8 +353,8 @@ def _from_files(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
 def _refuse_unknown_keys(profile: Any) -> None:
     """Name what is misspelt: an API server would drop it without a word."""
     from kanister_py.core.kube.locations import InvalidProfile, unknown_keys_of_profile
+    from kanister_py.core.models import UnknownKey
     from kanister_py.core.yaml.documents import text_of_path
-    from kanister_py.core.yaml.reading import UnknownKey
 
     unknown = [UnknownKey(*each) for each in unknown_keys_of_profile(profile)]
     if unknown:

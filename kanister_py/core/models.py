@@ -23,11 +23,13 @@ alternative to the location of an error.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import (
     Annotated,
     Any,
+    ClassVar,
     Final,
     Generic,
     NamedTuple,
@@ -74,6 +76,9 @@ class ApiModel(Model):
     """Part of an API object. Unknown keys are ignored, `unknown_keys` finds them."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
+
+    other_keys: ClassVar[tuple[str, ...]] = ()
+    """Keys that are known although nothing reads them."""
 
     @model_validator(mode="before")
     @classmethod
@@ -184,22 +189,29 @@ def read_partly(model: type[ModelT], document: Document, path: Path = ()) -> Par
     written = node.value if node else None
     rest = {"": written}
     problems: dict[Path, Problem] = {}
+    # A map is not to blame for lacking a part that was left out.
+    blameless: set[Path] = set()
     value: ModelT | None = None
     while value is None:
         try:
             value = model.model_validate(rest[""], by_name=False)
         except ValidationError as error:
-            wrong = problems_of(error, model)
-            for inside, message in wrong:
-                # A map is not to blame for lacking a part that was left out.
-                if not any(known[: len(inside)] == inside for known in problems):
+            if not problems:
+                rest = deepcopy(rest)
+            wrong = error.errors(include_url=False)
+            for details in wrong:
+                inside = _path_of(details)
+                if inside not in blameless:
+                    message = _message_of(details, model)
                     problems[inside] = document.problem((*path, *inside), message)
+            for inside in problems:
+                blameless.update(inside[:length] for length in range(len(inside) + 1))
             # From the end, so that places in lists stay the same.
-            left_out = [_existing(rest[""], inside) for inside, _message in reversed(wrong)]
-            if () in left_out:
-                value = model.model_construct()
-            for inside in left_out:
-                _leave_out(rest, ("", *_existing(rest[""], inside)))
+            for details in reversed(wrong):
+                inside = _existing(rest[""], _path_of(details))
+                if not inside and rest[""] in (None, {}):
+                    value = model.model_construct()
+                _leave_out(rest, ("", *inside), _SUBSTITUTES.get(details["type"]))
     return Partial(value, problems, tuple(unknown_keys(model, written)))
 
 
@@ -213,19 +225,23 @@ def _existing(data: Any, path: Path) -> Path:
     return path
 
 
-def _leave_out(data: Any, path: Path) -> None:
-    """Replace the value at `path` by null; a null, if that was refused, is removed.
+# What is read in place of a refused value; null for all others.
+_SUBSTITUTES: Final[Mapping[str, Any]] = {"model_type": {}, "string_type": ""}
 
-    Containers on the way are copied: they belong to the document.
-    """
+
+def _leave_out(data: Any, path: Path, substitute: Any) -> None:
+    """Replace the value at `path`; if its substitute was refused as well, remove it."""
     for part in path[:-1]:
-        data[part] = data[part].copy()
         data = data[part]
     last: Any = path[-1]
-    if data[last] is None:
-        del data[last]
-    else:
+    if isinstance(data, list) and substitute == "":
+        substitute = None
+    if data[last] is not None and data[last] != substitute:
+        data[last] = substitute
+    elif data[last] is not None:
         data[last] = None
+    else:
+        del data[last]
 
 
 # Problems
@@ -304,12 +320,13 @@ def unknown_keys(model: type[BaseModel], data: Any) -> Iterator[UnknownKey]:
 
 def _unknown_keys(annotation: Any, data: Any, path: Path) -> Iterator[UnknownKey]:
     annotation = _bare(annotation)
-    if not isinstance(data, dict | list):
+    if not isinstance(data, dict) and (_is_model(annotation) or not isinstance(data, list)):
         return
     known = tuple(_fields_by_key(annotation)) if _is_model(annotation) else ()
     ignores = known and annotation.model_config.get("extra") == "ignore"
+    others = getattr(annotation, "other_keys", ())
     for part, value in data.items() if isinstance(data, dict) else enumerate(data):
-        if ignores and part not in known:
+        if ignores and part not in known and part not in others:
             yield UnknownKey((*path, part), known)
         else:
             yield from _unknown_keys(_annotation_below(annotation, part), value, (*path, part))

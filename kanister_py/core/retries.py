@@ -6,13 +6,14 @@ requests, and writes that others come in between of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple, TypeVar
+
+from pydantic import AliasChoices, Field, model_validator
 
 from kanister_py.core.errors import Conflict, KanisterError, TransientError
 from kanister_py.core.kube.durations import parse_seconds
-from kanister_py.core.yaml.documents import Path
-from kanister_py.core.yaml.reading import Reader
+from kanister_py.core.models import ApiModel, DurationText, Items
 
 T = TypeVar("T")
 
@@ -42,36 +43,29 @@ REASONS: Final = (
 """The reasons of failed phases that `on` may list; functions of others have more of their own."""
 
 
-class Retry(NamedTuple):
-    """A `retry` as blueprints and compositions write it; what is empty is left to a standard.
+class Retry(ApiModel):
+    """Retry rule of a phase or a step, as its author writes it."""
 
-    `limit` counts retries, not attempts. Without `on`, only errors that may pass
-    by themselves are tried again.
-    """
-
-    limit: int = 0
-    backoff: str = ""
-    factor: float = 2.0
-    max_backoff: str = ""
-    on: tuple[str, ...] = ()
-
-
-def read_retry(reader: Reader, data: Mapping[str, Any], path: Path) -> Retry | None:
-    """Read the `retry` of a phase or a step."""
-    value, path = data.get("retry"), (*path, "retry")
-    if value is None:
-        return None
-    # YAML reads the bare key `on` as true, which is never meant here.
-    if isinstance(value, dict) and "true" in value and "on" not in value:
-        value = {"on" if key == "true" else key: each for key, each in value.items()}
-    given = reader.mapping(value, path, ("limit", "backoff", "factor", "maxBackoff", "on"))
-    return Retry(
-        int(reader.number(given, "limit", path, 0, least=0, whole=True)),
-        reader.text(given, "backoff", path),
-        float(reader.number(given, "factor", path, 2.0, least=1)),
-        reader.text(given, "maxBackoff", path),
-        reader.names(given, "on", path),
+    limit: int = Field(0, ge=0, description="Number of retries after the first attempt.")
+    backoff: DurationText = Field("", description="Pause before the first retry, such as 10s.")
+    factor: float = Field(
+        2.0, ge=1, description="Factor by which each pause is longer than the one before."
     )
+    max_backoff: DurationText = Field("", description="Longest pause.")
+    on: Items[str] = Field(
+        (),
+        validation_alias=AliasChoices("on", "true"),
+        description="Reasons of errors that are retried; if left out, errors that may pass by "
+        "themselves.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_bare_on(cls, data: Any) -> Any:
+        # YAML reads the bare key `on` as true, which is never meant here.
+        if isinstance(data, dict) and "true" in data and "on" not in data:
+            return {"on" if key == "true" else key: value for key, value in data.items()}
+        return data
 
 
 class RetryRule(NamedTuple):

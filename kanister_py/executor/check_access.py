@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kanister_py.core.kube.access import Access
-from kanister_py.core.kube.parts import status_of
-from kanister_py.core.yaml.reading import mapping_of
+from kanister_py.core.kube.parts import mapping_of, status_of
 from kanister_py.ports.cluster import Cluster
 
 

@@ -30,11 +30,11 @@ from kanister_py.core.actionsets.admission import (
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.compositions.model import parse_composition
 from kanister_py.core.errors import InvalidDocument, KanisterError, NotFound
+from kanister_py.core.kube.parts import mapping_of
 from kanister_py.core.kube.resources import BLUEPRINTS
 from kanister_py.core.revisions.kinds import FUNCTIONS
 from kanister_py.core.schedules.admission import judge_schedule, template_in
 from kanister_py.core.yaml.documents import Document
-from kanister_py.core.yaml.reading import mapping_of
 from kanister_py.ports.cluster import Cluster
 
 _LOG: Final = logging.getLogger(__name__)

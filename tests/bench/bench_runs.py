@@ -18,8 +18,8 @@ from kanister_py import Func, PhaseContext
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.effects_system import system_effects
 from kanister_py.core.actionsets.course import course_of
-from kanister_py.core.actionsets.model import ActionSpec, parse_actionset
-from kanister_py.core.blueprints.model import ObjectReference, only_blueprint
+from kanister_py.core.actionsets.model import ActionSpec, TargetReference, parse_actionset
+from kanister_py.core.blueprints.model import only_blueprint
 from kanister_py.core.blueprints.plan import PlanBasis, choose_phase_version, renderer_of
 from kanister_py.core.kube.resources import CONFIG_MAPS
 from kanister_py.core.templates.params import Params
@@ -104,8 +104,8 @@ def _check_milliseconds() -> float:
     cluster = MemoryCluster(clock=clock)
     cluster.load([each.value for each in parse_documents((folder / "objects.yaml").read_bytes())])
     spec = ActionSpec(
-        "export",
-        ObjectReference(kind="Deployment", name="orders", namespace="shop"),
+        name="export",
+        object=TargetReference(kind="Deployment", name="orders", namespace="shop"),
         options={"url": "http://127.0.0.1:8080"},
     )
     registry = read_functions().registry

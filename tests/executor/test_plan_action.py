@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.core.actionsets.model import ActionSpec
-from kanister_py.core.blueprints.model import ObjectReference, blueprints_in
+from kanister_py.core.actionsets.model import ActionSpec, TargetReference
+from kanister_py.core.blueprints.model import blueprints_in
 from kanister_py.core.kube.access import Access
 from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
@@ -109,10 +109,10 @@ def plan(
     cluster.load(list(objects))
     reference = {"kind": "Deployment", "name": "db", "namespace": "shop"}
     spec = ActionSpec(
-        action,
-        ObjectReference(**reference),
+        name=action,
+        object=TargetReference(**reference),
         options={"really": "yes"},
-        profile=ObjectReference(name="p", namespace="shop") if profile else None,
+        profile=TargetReference(name="p", namespace="shop") if profile else None,
     )
     blueprint = blueprints_in(parse_documents(TEXT))[0].blueprint
     moment = datetime(2026, 11, 18, tzinfo=UTC)
@@ -145,10 +145,10 @@ actions:
         - '{{{{ {read} }}}}'
 """
     spec = ActionSpec(
-        "go",
-        ObjectReference(kind=kind, name="default", namespace="default"),
+        name="go",
+        object=TargetReference(kind=kind, name="default", namespace="default"),
         options={"database": "x"},
-        secrets={"creds": ObjectReference(kind="Secret", name="keys", namespace="shop")},
+        secrets={"creds": TargetReference(kind="Secret", name="keys", namespace="shop")},
     )
     blueprint = blueprints_in(parse_documents(text))[0].blueprint
     moment = datetime(2026, 11, 18, tzinfo=UTC)

@@ -470,7 +470,7 @@ class TestWhatGoesWrong:
         for on, calls in (((), 1), (("FunctionTimedOut",), 3)):
             runner = Raises(late)
             stage = Stage({"f": passes}, runner=runner)
-            stage.compose(Step("s", "f", retry=Retry(2, "1s", on=on)))
+            stage.compose(Step("s", "f", retry=Retry(limit=2, backoff="1s", on=on)))
             assert runner.calls == calls
 
     @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ import re2
 
 from kanister_py.adapters.packages_oci.exchange import Exchange, PackageNotFound
 from kanister_py.adapters.packages_oci.layers import Allowance, UnreadableLayer, find_file
+from kanister_py.core.kube.parts import mapping_of
 from kanister_py.core.revisions.package import InvalidPackage, PackageReference, is_tag
-from kanister_py.core.yaml.reading import mapping_of
 from kanister_py.files import write_whole
 from kanister_py.ports.packages import RegistryLogin
 

@@ -370,8 +370,9 @@ class ActionSetReconciler:
         course, status = planned.course, planned.status
         is_deleted = bool(metadata.get("deletionTimestamp"))
         if is_deleted:
-            spec = course.actionset.spec._replace(cancel=True)
-            course = course._replace(actionset=course.actionset._replace(spec=spec))
+            spec = course.actionset.spec.model_copy(update={"cancel": True})
+            actionset = course.actionset.model_copy(update={"spec": spec})
+            course = course._replace(actionset=actionset)
         if not planned.is_taken_up:
             status = _without(status, WAITING)
         writer.needs_finalizer = partial(equipment.planner.leaves_traces, course)

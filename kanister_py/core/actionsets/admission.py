@@ -19,7 +19,7 @@ from kanister_py.core.blueprints.lint.findings import Finding, Severity
 from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.core.blueprints.lint.versions import INVALID, REMOVED
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.kube.parts import labels_of, metadata_of, spec_of
+from kanister_py.core.kube.parts import labels_of, mapping_of, maps_in, metadata_of, spec_of
 from kanister_py.core.revisions.activation import problems_of_limits
 from kanister_py.core.revisions.identity import (
     COMPOSITION_HASH_LABEL,
@@ -28,7 +28,6 @@ from kanister_py.core.revisions.identity import (
     SPEC_HASH_LABEL,
 )
 from kanister_py.core.yaml.documents import parse_document
-from kanister_py.core.yaml.reading import mapping_of, maps_in
 
 _MOST_PROBLEMS: Final = 20
 # An API server cuts warnings that are longer, and drops what is more in all.

@@ -21,8 +21,15 @@ from kanister_py.core.actionsets.status import (
 )
 from kanister_py.core.actionsets.stored_status import ended_at, read_status, read_status_data
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.kube.parts import labels_of, metadata_of, name_of, namespace_of, spec_of
-from kanister_py.core.yaml.reading import mapping_of, maps_in
+from kanister_py.core.kube.parts import (
+    labels_of,
+    mapping_of,
+    maps_in,
+    metadata_of,
+    name_of,
+    namespace_of,
+    spec_of,
+)
 
 SUSPENDED: Final = "suspended"
 STATES: Final = ("running", "pending", SUSPENDED, "failed", "complete")

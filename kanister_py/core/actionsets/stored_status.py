@@ -14,8 +14,7 @@ from typing import Any, Final
 
 from kanister_py.core.actionsets.status import Status, parse_status, parse_time, size_of
 from kanister_py.core.errors import KanisterError, UsageError
-from kanister_py.core.kube.parts import annotations_of, name_of, namespace_of
-from kanister_py.core.yaml.reading import maps_in
+from kanister_py.core.kube.parts import annotations_of, maps_in, name_of, namespace_of
 
 STATUS_ANNOTATION: Final = "kanister-py.io/status"
 ARTIFACTS_ANNOTATION: Final = "kanister-py.io/artifacts"

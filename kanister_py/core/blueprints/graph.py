@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from kanister_py.core.blueprints.model import Action, Blueprint, Found, actions_of
 from kanister_py.core.blueprints.reads import Read, engine_of, reads_of
 from kanister_py.core.blueprints.texts import DEFER, texts_of
+from kanister_py.core.kube.parts import mapping_of
 from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.errors import TemplateError
-from kanister_py.core.yaml.reading import mapping_of
 
 
 class PhaseNode(NamedTuple):

@@ -1,83 +1,128 @@
-"""Blueprints as models: what a file says, and where it says it.
-
-Read by hand: every command that reads a Blueprint waits for this module, and a
-library for models takes longer to load than all the rest.
-"""
+"""Blueprints: their models, and where in a file each part is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, ClassVar, Final, NamedTuple
+
+from pydantic import BeforeValidator, Field, PrivateAttr
 
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
-from kanister_py.core.retries import Retry, read_retry
+from kanister_py.core.kube.parts import mapping_of
+from kanister_py.core.models import (
+    ApiModel,
+    DurationText,
+    Items,
+    Named,
+    TextMap,
+    UnknownKey,
+    read_partly,
+    refusal,
+)
+from kanister_py.core.retries import Retry
+from kanister_py.core.versions.semver import parse_request
 from kanister_py.core.yaml.documents import Document, Path, Place, kind_of, nearest
-from kanister_py.core.yaml.reading import Reader, UnknownKey, mapping_of
-
-T = TypeVar("T")
 
 GROUP: Final = "cr.kanister.io"
 GROUP_VERSION: Final = f"{GROUP}/v1alpha1"
 
 # Taken for ours also without an apiVersion, which is then what is wrong with them.
 _OUR_KINDS = frozenset({"Blueprint", "ActionSet"})
-_EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 
-class ObjectReference(NamedTuple):
-    """An object by its name. `api_version` is the version alone, the group stands apart."""
+class ObjectReference(ApiModel):
+    """Reference to an object of a cluster by its name."""
 
-    api_version: str = ""
-    group: str = ""
-    resource: str = ""
-    kind: str = ""
-    name: str = ""
-    namespace: str = ""
+    api_version: str = Field("", description="Version without the group, such as v1.")
+    group: str = Field("", description="API group, such as apps; empty for the core group.")
+    resource: str = Field("", description="Plural name of the resource, such as secrets.")
+    kind: str = Field("", description="Kind of the object, such as Secret.")
+    name: str = Field("", description="Name of the object.")
+    namespace: str = Field("", description="Namespace of the object.")
 
     def as_dict(self) -> dict[str, str]:
-        """Give every field under its name in YAML."""
-        return dict(zip(_REFERENCE_KEYS, self, strict=True))
+        """Return every field under its name in YAML."""
+        return self.model_dump(by_alias=True)
 
 
-_REFERENCE_KEYS = ("apiVersion", "group", "resource", "kind", "name", "namespace")
+class Artifact(ApiModel):
+    """Output of an action for later actions: texts under keys, or a snapshot's description."""
 
-
-class Artifact(NamedTuple):
-    """Output of an action for the next one: texts under keys, or a snapshot's description."""
-
-    key_value: Mapping[str, str] = _EMPTY
-    kopia_snapshot: str = ""
+    key_value: TextMap = Field(default_factory=dict, description="Values under keys.")
+    kopia_snapshot: str = Field("", description="Snapshot of Kopia, as JSON.")
 
     def as_dict(self) -> dict[str, Any]:
-        """Give every field under its name in YAML."""
-        return {"keyValue": dict(self.key_value), "kopiaSnapshot": self.kopia_snapshot}
+        """Return every field under its name in YAML."""
+        return self.model_dump(by_alias=True)
 
 
-class Phase(NamedTuple):
+def _version_as_text(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return value
+    try:
+        parse_request(str(value))
+    except InvalidVersion as error:
+        raise refusal(f"Must be text: {error.message}") from None
+    return ""
+
+
+def _condition_as_text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int | float) else value
+
+
+class Phase(ApiModel):
     """One call of a function."""
 
-    func: str = ""
-    name: str = ""
-    objects: Mapping[str, ObjectReference] = _EMPTY
-    args: Mapping[str, Any] = _EMPTY
-    func_version: str = ""
-    if_: str | None = None
-    timeout: str = ""
-    retry: Retry | None = None
+    func: str = Field("", description="Name of the function to call.")
+    name: str = Field("", description="Name of the phase, and the key of its output in .Phases.")
+    objects: Named[ObjectReference] = Field(
+        default_factory=dict,
+        description="Secrets and ConfigMaps that the templates of the phase can use, by name.",
+    )
+    args: dict[str, Any] = Field(
+        default_factory=dict, description="Arguments of the function; texts in them are templates."
+    )
+    func_version: Annotated[str, BeforeValidator(_version_as_text)] = Field(
+        "",
+        description="Version of the function, or a range of versions such as ~0.1; the stable "
+        "version if left out.",
+    )
+    if_: Annotated[str, BeforeValidator(_condition_as_text)] | None = Field(
+        None,
+        alias="if",
+        description="Template; the phase is skipped if it renders to nothing, false, 0 or "
+        "<no value>.",
+    )
+    timeout: DurationText = Field(
+        "", description="Longest time that the phase may take, such as 30m."
+    )
+    retry: Retry | None = Field(None, description="When and how often a failed phase is retried.")
 
 
-class Action(NamedTuple):
+class Action(ApiModel):
     """Action of a Blueprint: phases in order, and one that always comes last."""
 
-    name: str = ""
-    kind: str = ""
-    config_map_names: tuple[str, ...] = ()
-    secret_names: tuple[str, ...] = ()
-    input_artifact_names: tuple[str, ...] = ()
-    output_artifacts: Mapping[str, Artifact] = _EMPTY
-    phases: tuple[Phase, ...] = ()
-    defer_phase: Phase | None = None
+    name: str = Field("", description="Name of the action. Its key in the map counts.")
+    kind: str = Field("", description="Kind of object that the action is meant for.")
+    config_map_names: Items[str] = Field(
+        (), description="Names under which an ActionSet must give ConfigMaps."
+    )
+    secret_names: Items[str] = Field(
+        (), description="Names under which an ActionSet must give Secrets."
+    )
+    input_artifact_names: Items[str] = Field(
+        (), description="Names under which an ActionSet must give artifacts of earlier actions."
+    )
+    output_artifacts: Named[Artifact] = Field(
+        default_factory=dict,
+        description="Artifacts that the action leaves for later ones; their values are templates.",
+    )
+    phases: Items[Phase] = Field((), description="Calls of functions, in the order they run.")
+    defer_phase: Phase | None = Field(
+        None, description="Phase that runs last, even if an earlier one failed."
+    )
 
     def every_phase(self) -> list[tuple[Path, Phase]]:
         """List the phases in the order they run, each with its path in the action."""
@@ -89,30 +134,45 @@ class Action(NamedTuple):
         return every
 
 
-class Metadata(NamedTuple):
-    """Names, labels and annotations of an object, and the UID that tells it from its namesakes."""
+class Metadata(ApiModel):
+    """Metadata of an object, as far as it is read."""
 
     name: str = ""
     generate_name: str = ""
     namespace: str = ""
     uid: str = ""
-    labels: Mapping[str, str] = _EMPTY
-    annotations: Mapping[str, str] = _EMPTY
+    labels: TextMap = Field(default_factory=dict)
+    annotations: TextMap = Field(default_factory=dict)
+
+    other_keys: ClassVar = (
+        *("finalizers", "ownerReferences", "resourceVersion", "generation", "creationTimestamp"),
+        *("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"),
+    )
 
 
-class Blueprint(NamedTuple):
-    """Actions by their names."""
+class Blueprint(ApiModel):
+    """Actions that can be run on an application, by name."""
 
     api_version: str = ""
     kind: str = "Blueprint"
     metadata: Metadata = Metadata()
-    actions: Mapping[str, Action] = _EMPTY
-    found: Found | None = None
-    """Where it stands, if that is a file that people can look into."""
+    actions: Named[Action] = Field(default_factory=dict, description="Actions by name.")
+    _found: Found | None = PrivateAttr(None)
 
     @property
     def name(self) -> str:
         return self.metadata.name
+
+    @property
+    def found(self) -> Found | None:
+        """The file that holds the Blueprint, if people can open it."""
+        return self._found
+
+    def located_at(self, found: Found) -> Blueprint:
+        """Return the same Blueprint with the file that holds it."""
+        located = self.model_copy()
+        located._found = found  # noqa: SLF001 # an instance of this class
+        return located
 
 
 class Found(NamedTuple):
@@ -238,116 +298,13 @@ def parse_blueprint(found: Found) -> LocatedBlueprint:
 
 
 def read_what_can_be_read(found: Found) -> tuple[LocatedBlueprint, list[Problem]]:
-    """Read a found object as far as it is a Blueprint, and say what of it is not."""
-    reader = ResourceReader()
-    blueprint = reader.blueprint(found.value, ())
-    refused = frozenset(path for path, _message in reader.problems)
-    if found.document.file:
-        blueprint = blueprint._replace(found=found)
+    """Read an object as far as it is a Blueprint, and return the problems of the rest."""
+    partial = read_partly(Blueprint, found.document, found.path)
+    refused = frozenset(partial.problems)
+    blueprint = partial.value.located_at(found) if found.document.file else partial.value
     broken = frozenset(path[:length] for path in refused for length in range(len(path)))
-    located = LocatedBlueprint(found, blueprint, tuple(reader.unknown), refused, broken)
-    return located, reader.problems_in(found.document, found.path)
-
-
-class ResourceReader(Reader):
-    """Reader of Blueprints, and of what the resources of our group have in common."""
-
-    def blueprint(self, value: Any, path: Path) -> Blueprint:
-        data = self.mapping(value, path, ("apiVersion", "kind", "metadata", "actions"))
-        return Blueprint(
-            self.text(data, "apiVersion", path),
-            self.text(data, "kind", path),
-            self.metadata(data.get("metadata"), (*path, "metadata")),
-            self.each(self._action, data, "actions", path),
-        )
-
-    def each(
-        self, read: Callable[[Any, Path], T], data: Mapping[str, Any], key: str, path: Path
-    ) -> Mapping[str, T]:
-        """Read what stands under each name of a map under a key; often there is none."""
-        value = data.get(key)
-        if value is None:
-            return _EMPTY
-        found = self.mapping(value, (*path, key))
-        return {name: read(each, (*path, key, name)) for name, each in found.items()}
-
-    def metadata(self, value: Any, path: Path) -> Metadata:
-        data = self.mapping(value, path, _METADATA_KEYS)
-        own = self.all_texts(data, ("name", "generateName", "namespace", "uid"), path)
-        name, generate_name, namespace, uid = own
-        labels, annotations = (self.texts(data, key, path) for key in ("labels", "annotations"))
-        return Metadata(name, generate_name, namespace, uid, labels, annotations)
-
-    def _action(self, value: Any, path: Path) -> Action:
-        data = self.mapping(value, path, _ACTION_KEYS)
-        phases = self.items(data, "phases", path)
-        deferred = data.get("deferPhase")
-        return Action(
-            self.text(data, "name", path),
-            self.text(data, "kind", path),
-            self.names(data, "configMapNames", path),
-            self.names(data, "secretNames", path),
-            self.names(data, "inputArtifactNames", path),
-            self.each(self.artifact, data, "outputArtifacts", path),
-            tuple(self._phase(each, (*path, "phases", index)) for index, each in enumerate(phases)),
-            None if deferred is None else self._phase(deferred, (*path, "deferPhase")),
-        )
-
-    def _phase(self, value: Any, path: Path) -> Phase:
-        data = self.mapping(value, path, _PHASE_KEYS)
-        condition = data.get("if")
-        return Phase(
-            self.text(data, "func", path),
-            self.text(data, "name", path),
-            self.each(self.reference, data, "objects", path),
-            self.mapping(data.get("args"), (*path, "args"), keeps_nulls=True),
-            self._version(data, path),
-            None if condition is None else self._condition(condition, (*path, "if")),
-            self.text(data, "timeout", path),
-            read_retry(self, data, path),
-        )
-
-    def _version(self, data: Mapping[str, Any], path: Path) -> str:
-        value = data.get("funcVersion")
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return self.text(data, "funcVersion", path)
-        from kanister_py.core.versions.semver import parse_request
-
-        try:
-            parse_request(str(value))
-        except InvalidVersion as error:
-            self.note((*path, "funcVersion"), f"Must be text: {error.message}")
-        return ""
-
-    def _condition(self, value: Any, path: Path) -> str:
-        """Read a condition, which may also be given as `false` or `0`."""
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, str | int | float):
-            return str(value)
-        self.refuse(path, "text", value)
-        return ""
-
-    def reference(self, value: Any, path: Path) -> ObjectReference:
-        data = self.mapping(value, path, _REFERENCE_KEYS)
-        return ObjectReference(*self.all_texts(data, _REFERENCE_KEYS, path))
-
-    def artifact(self, value: Any, path: Path) -> Artifact:
-        data = self.mapping(value, path, ("keyValue", "kopiaSnapshot"))
-        return Artifact(self.texts(data, "keyValue", path), self.text(data, "kopiaSnapshot", path))
-
-
-# What stands in none of ours is the cluster's.
-_METADATA_KEYS = (
-    *("name", "generateName", "namespace", "uid", "labels", "annotations", "finalizers"),
-    *("ownerReferences", "resourceVersion", "generation", "creationTimestamp", "selfLink"),
-    *("deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"),
-)
-_ACTION_KEYS = (
-    *("name", "kind", "configMapNames", "secretNames", "inputArtifactNames"),
-    *("outputArtifacts", "phases", "deferPhase"),
-)
-_PHASE_KEYS = ("func", "name", "objects", "args", "funcVersion", "if", "timeout", "retry")
+    located = LocatedBlueprint(found, blueprint, partial.unknown_keys, refused, broken)
+    return located, list(partial.problems.values())
 
 
 def blueprints_in(documents: Sequence[Document]) -> list[LocatedBlueprint]:

@@ -11,6 +11,7 @@ from kanister_py.core.kube.parts import (
     annotations_of,
     conditions_of,
     labels_of,
+    mapping_of,
     metadata_of,
     name_of,
     namespace_of,
@@ -18,7 +19,6 @@ from kanister_py.core.kube.parts import (
     status_of,
 )
 from kanister_py.core.revisions.policy import UpdatePolicy, XrdRules, policy_of, wishes_of
-from kanister_py.core.yaml.reading import mapping_of
 
 EXTERNAL_NAME: Final = "crossplane.io/external-name"
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.names import MAX_LABEL
-from kanister_py.core.yaml.reading import mapping_of
+from kanister_py.core.kube.parts import mapping_of
 
 MACHINERY_KEY: Final = "crossplane"
 _GROUP: Final = "apiextensions.crossplane.io"

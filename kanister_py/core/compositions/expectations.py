@@ -34,9 +34,9 @@ from typing import Any, NamedTuple
 from kanister_py.core.compositions.dry_run import Rendered
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.naming import resource_name_of
-from kanister_py.core.kube.parts import is_true, metadata_of
+from kanister_py.core.kube.parts import is_true, kind_and_version, metadata_of
+from kanister_py.core.kube.reading import Reader
 from kanister_py.core.yaml.documents import Document
-from kanister_py.core.yaml.reading import Reader, kind_and_version
 
 API_VERSION = "kanister-py.io/v1alpha1"
 KIND = "RenderSuite"

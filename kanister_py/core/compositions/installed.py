@@ -14,7 +14,8 @@ from kanister_py.core.errors import (
     InvalidVersion,
     Problem,
 )
-from kanister_py.core.kube.parts import spec_of
+from kanister_py.core.kube.parts import kind_and_version, spec_of
+from kanister_py.core.kube.reading import Reader
 from kanister_py.core.notices import Notice, Severity
 from kanister_py.core.registry.entries import (
     DesiredState,
@@ -49,7 +50,6 @@ from kanister_py.core.revisions.stand_ins import (
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import Version, parse_version, version_or_none
 from kanister_py.core.yaml.documents import Document, Path
-from kanister_py.core.yaml.reading import Reader, kind_and_version
 
 RUNTIME = RENDER_RUNTIME
 TARGET = f"{RUNTIME}-development-target"

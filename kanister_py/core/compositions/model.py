@@ -20,11 +20,14 @@ from kanister_py.core.compositions.step_inputs import ArtifactRef, InputRef
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
 from kanister_py.core.kube.cel.errors import CelError
 from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
+from kanister_py.core.kube.parts import kind_and_version
+from kanister_py.core.kube.reading import Reader
 from kanister_py.core.kube.request_paths import problems_with
 from kanister_py.core.kube.selectors import InvalidSelector, LabelSelector, label_selector_of
+from kanister_py.core.models import UnknownKey, read_partly
 from kanister_py.core.notices import Notice
 from kanister_py.core.registry.choose import RevisionRequest
-from kanister_py.core.retries import Retry, read_retry
+from kanister_py.core.retries import Retry
 from kanister_py.core.revisions.identity import (
     COMPOSITION_NAME_LABEL,
     composition_identity,
@@ -32,7 +35,6 @@ from kanister_py.core.revisions.identity import (
 )
 from kanister_py.core.versions.semver import parse_request
 from kanister_py.core.yaml.documents import Document, Path, nearest, text_of_path
-from kanister_py.core.yaml.reading import Reader, UnknownKey, kind_and_version
 from kanister_py.gotemplate.durations import SECOND, format_duration
 
 if TYPE_CHECKING:
@@ -112,11 +114,7 @@ class Step(NamedTuple):
         if self.timeout_seconds:
             given["timeout"] = _duration(self.timeout_seconds)
         if self.retry is not None:
-            given["retry"] = {
-                key: list(each) if isinstance(each, tuple) else each
-                for key, each in self.retry._asdict().items()
-                if each != self.retry._field_defaults[key]
-            }
+            given["retry"] = self.retry.model_dump(mode="json", exclude_defaults=True)
         if self.ttl_seconds is not None:
             given["ttl"] = _duration(self.ttl_seconds)
         if self.max_iterations != DEFAULT_ITERATIONS:
@@ -482,8 +480,19 @@ class _Reader(Reader):
         return found
 
     def retry(self, data: Mapping[str, Any], path: Path) -> Retry | None:
-        retry = read_retry(self, data, path)
-        for key in ("backoff", "maxBackoff") if retry is not None else ():
+        if data.get("retry") is None:
+            return None
+        partial = read_partly(Retry, Document.of(data["retry"]))
+        self.problems += [
+            ((*path, "retry", *inside), problem.message)
+            for inside, problem in partial.problems.items()
+        ]
+        self.unknown += [
+            unknown._replace(path=(*path, "retry", *unknown.path))
+            for unknown in partial.unknown_keys
+        ]
+        retry = partial.value
+        for key in ("backoff", "maxBackoff"):
             given = data["retry"] if isinstance(data["retry"], dict) else {}
             if isinstance(given.get(key), str):
                 self.seconds(given, key, (*path, "retry"))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kanister_py.core.compositions.messages import Data
-from kanister_py.core.yaml.reading import mapping_of
+from kanister_py.core.kube.parts import mapping_of
 
 _TRANSFORMS: Mapping[str, Mapping[str, str]] = {
     "math": {"multiply": "Multiply", "clampMin": "ClampMin", "clampMax": "ClampMax"},

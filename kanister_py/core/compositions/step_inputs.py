@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.errors import InvalidDocument, UsageError
+from kanister_py.core.kube.parts import mapping_of
 from kanister_py.core.yaml.documents import parse_document
-from kanister_py.core.yaml.reading import mapping_of
 
 if TYPE_CHECKING:
     from kanister_py.core.revisions.package import PackageReference

@@ -16,6 +16,25 @@ ITS_WORDS: Final = ("status", "reason", "message")
 """What does so for Crossplane, whose XRs are read by functions and tools."""
 
 
+def mapping_of(value: Any) -> Part:
+    """Return `value` if it is a mapping, else an empty mapping."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def maps_in(value: Any, key: str) -> list[Part]:
+    """Return the mappings in the list under a key; other items are left out."""
+    items = mapping_of(value).get(key)
+    return [item for item in items if isinstance(item, Mapping)] if isinstance(items, list) else []
+
+
+def kind_and_version(data: Part) -> str:
+    """Describe an object by its kind and apiVersion, for messages."""
+    kind, version = data.get("kind"), data.get("apiVersion")
+    if not kind:
+        return "a document without a kind"
+    return f"{kind} of {version}" if version else f"{kind} without an apiVersion"
+
+
 def metadata_of(obj: Part) -> Part:
     return obj.get("metadata") or {}
 

@@ -10,12 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 from urllib.parse import quote, urlencode
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import core_schema
 
 from kanister_py.core.errors import BadRequest
 from kanister_py.core.kube.names import MAX_LABEL, MAX_SUBDOMAIN
 from kanister_py.core.kube.resources import GroupVersionResource
+from kanister_py.core.models import refusal
 
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _LABEL_1035: Final = r"[a-z]([-a-z0-9]*[a-z0-9])?"
@@ -80,6 +84,38 @@ GRAMMARS: Final[Mapping[str, Grammar]] = {
     ),
 }
 """Grammar of every field that addresses an object, under its name in YAML."""
+
+
+class AddressPart:
+    """Grammar of a model's field, in its checks and in its schema. An empty text is allowed."""
+
+    def __init__(self, field: str) -> None:
+        self._grammar = GRAMMARS[field]
+
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        grammar = self._grammar
+        limits = {"maxLength": grammar.max_length, "pattern": f"^({grammar.pattern})?$"}
+        return {**handler(schema), **limits}
+
+    def _check(self, value: str) -> str:
+        if value and (problem := self._grammar.problem_with(value)):
+            raise refusal(problem)
+        return value
+
+
+GroupText = Annotated[str, AddressPart("group")]
+ApiVersionText = Annotated[str, AddressPart("apiVersion")]
+ResourceText = Annotated[str, AddressPart("resource")]
+KindText = Annotated[str, AddressPart("kind")]
+NamespaceText = Annotated[str, AddressPart("namespace")]
+NameText = Annotated[str, AddressPart("name")]
 
 # Half a character, as JSON may hold it; it cannot be written in UTF-8.
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import Unusable, UsageError
+from kanister_py.core.kube.parts import mapping_of
 from kanister_py.core.versions.semver import Version, parse_range, version_or_none
 from kanister_py.core.yaml.documents import parse_documents
-from kanister_py.core.yaml.reading import mapping_of
 
 
 class InvalidPackageReference(Unusable, reason="InvalidPackageReference"):

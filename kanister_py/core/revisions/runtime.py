@@ -10,12 +10,12 @@ from kanister_py.core.kube.parts import (
     condition_of,
     controller_reference,
     labels_of,
+    mapping_of,
     name_of,
     spec_of,
 )
 from kanister_py.core.kube.patches import strategic_patched
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
-from kanister_py.core.yaml.reading import mapping_of
 
 GRPC_PORT: Final = 9443
 METRICS_PORT: Final = 8080

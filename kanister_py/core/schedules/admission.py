@@ -14,9 +14,8 @@ from kanister_py.core.actionsets.admission import (
 )
 from kanister_py.core.actionsets.model import read_what_can_be_read as read_action_set
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.kube.parts import spec_of
+from kanister_py.core.kube.parts import mapping_of, spec_of
 from kanister_py.core.schedules.model import read_what_can_be_read as read_schedule
-from kanister_py.core.yaml.reading import mapping_of
 
 
 def template_in(schedule: Mapping[str, Any]) -> Mapping[str, Any]:

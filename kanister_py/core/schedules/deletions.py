@@ -15,11 +15,10 @@ from kanister_py.core.actionsets.creation import PARENT, Order, new_actionset
 from kanister_py.core.blueprints.model import Action, Blueprint
 from kanister_py.core.blueprints.reads import engine_of, reads_of_action
 from kanister_py.core.kube.names import MAX_LABEL, short_hash
-from kanister_py.core.kube.parts import annotations_of, metadata_of, spec_of, status_of
+from kanister_py.core.kube.parts import annotations_of, maps_in, metadata_of, spec_of, status_of
 from kanister_py.core.schedules.retention import Backup, Keep, Verdict, judge_backups
 from kanister_py.core.schedules.runs import RETENTION_LABEL, Run, backups_among
 from kanister_py.core.templates.facts import SEEN_AS
-from kanister_py.core.yaml.reading import maps_in
 
 ACTION: Final = "delete"
 _MOST_AT_ONCE: Final = 3

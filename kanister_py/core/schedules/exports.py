@@ -19,11 +19,11 @@ from kanister_py.core.actionsets.stored_status import (
 )
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.kube.copies import copy_json
-from kanister_py.core.kube.parts import metadata_of, namespace_of, spec_of
+from kanister_py.core.kube.parts import mapping_of, metadata_of, namespace_of, spec_of
+from kanister_py.core.kube.reading import Reader
 from kanister_py.core.kube.request_paths import problems_with
 from kanister_py.core.schedules.runs import TIME_ANNOTATION
 from kanister_py.core.yaml.documents import Document
-from kanister_py.core.yaml.reading import Reader, mapping_of
 
 API_VERSION: Final = "kanister-py.io/v1alpha1"
 KIND: Final = "Export"

@@ -12,7 +12,9 @@ from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
 from kanister_py.core.kube.names import MAX_LABEL
+from kanister_py.core.kube.reading import Reader
 from kanister_py.core.kube.resources import GroupVersionResource
+from kanister_py.core.models import UnknownKey
 from kanister_py.core.schedules.retention import COUNTS, Keep, parse_within
 from kanister_py.core.schedules.times import (
     Cron,
@@ -24,7 +26,6 @@ from kanister_py.core.schedules.times import (
     zone_of,
 )
 from kanister_py.core.yaml.documents import Document, Path
-from kanister_py.core.yaml.reading import Reader, UnknownKey
 
 SCHEDULES: Final = GroupVersionResource("kanister-py.io", "v1alpha1", "schedules")
 KIND: Final = "Schedule"

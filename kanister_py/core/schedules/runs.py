@@ -13,9 +13,15 @@ from kanister_py.core.actionsets.stored_status import ended_at, holds_artifacts,
 from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.names import MAX_LABEL, short_hash
-from kanister_py.core.kube.parts import annotations_of, labels_of, metadata_of, spec_of
+from kanister_py.core.kube.parts import (
+    annotations_of,
+    labels_of,
+    mapping_of,
+    maps_in,
+    metadata_of,
+    spec_of,
+)
 from kanister_py.core.schedules.model import HistoryLimits
-from kanister_py.core.yaml.reading import mapping_of, maps_in
 
 RETENTION_LABEL: Final = "kanister-py.io/retention-of"
 """Names, on an ActionSet that deletes a backup of a schedule, that schedule."""

@@ -72,7 +72,9 @@ def located_blueprint(
 
 # The others have parameters of their own.
 _MORE: Final = [
-    each for each in ActionSpec._fields if each not in ("name", "blueprint", "object", "options")
+    field
+    for field in ActionSpec.model_fields
+    if field not in ("name", "blueprint", "object", "options")
 ]
 _FIELDS: Final = frozenset(map(to_camel, _MORE))
 

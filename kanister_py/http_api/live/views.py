@@ -26,6 +26,7 @@ from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.kube.durations import exact_seconds
 from kanister_py.core.kube.parts import (
     conditions_of,
+    mapping_of,
     metadata_of,
     name_of,
     namespace_of,
@@ -35,7 +36,6 @@ from kanister_py.core.kube.parts import (
 from kanister_py.core.kube.visible import visible
 from kanister_py.core.schedules.calendar import Day, calendar_of, planned_starts
 from kanister_py.core.schedules.status import trouble_of
-from kanister_py.core.yaml.reading import mapping_of
 from kanister_py.http_api import page as page_package
 from kanister_py.http_api.page import security_headers
 from kanister_py.ports.overview import CompositeKind, Runs

@@ -88,16 +88,20 @@ def test_what_is_wrong_is_told_with_its_line_and_path() -> None:
         ),
         pytest.param(
             "configmap/shop/c",
-            ObjectReference("v1", "", "configmaps", "", "c", "shop"),
+            ObjectReference(api_version="v1", resource="configmaps", name="c", namespace="shop"),
             id="a kind that needs its resource",
         ),
         pytest.param(
             "apps/v1/deployments/shop/db",
-            ObjectReference("v1", "apps", "deployments", "", "db", "shop"),
+            ObjectReference(
+                api_version="v1", group="apps", resource="deployments", name="db", namespace="shop"
+            ),
             id="a resource of a group",
         ),
         pytest.param(
-            "v1/pods/shop/p", ObjectReference("v1", "", "pods", "", "p", "shop"), id="a core one"
+            "v1/pods/shop/p",
+            ObjectReference(api_version="v1", resource="pods", name="p", namespace="shop"),
+            id="a core one",
         ),
     ],
 )

@@ -26,10 +26,10 @@ from kanister_py.core.blueprints.lint.reading import (
 from kanister_py.core.blueprints.model import Blueprint, LocatedBlueprint
 from kanister_py.core.blueprints.texts import has_templates
 from kanister_py.core.kube.locations import unknown_keys_of_profile
+from kanister_py.core.models import UnknownKey
 from kanister_py.core.registry.choose import asked_version
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.yaml.documents import Path
-from kanister_py.core.yaml.reading import UnknownKey
 
 
 def rules() -> Mapping[str, Rule]:

@@ -16,7 +16,7 @@ from kanister_py.core.blueprints.lint.versions import check_version
 from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import InvalidVersion, did_you_mean
 from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
-from kanister_py.core.kube.parts import annotations_of, metadata_of, spec_of
+from kanister_py.core.kube.parts import annotations_of, mapping_of, metadata_of, spec_of
 from kanister_py.core.registry.choose import Asked, Choice
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.revisions.functions import PACKAGE_TAG, RENDER_RUNTIME, RUNTIME, Runtime
@@ -33,7 +33,6 @@ from kanister_py.core.revisions.stand_ins import (
 )
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.core.yaml.documents import Path
-from kanister_py.core.yaml.reading import mapping_of
 
 NOT_A_COMPOSITION = Rule(
     "composition-invalid",

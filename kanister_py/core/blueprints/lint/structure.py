@@ -15,7 +15,7 @@ from kanister_py.core.blueprints.lint.findings import (
     finding_of,
 )
 from kanister_py.core.blueprints.model import GROUP_VERSION, Action, Found, LocatedBlueprint
-from kanister_py.core.yaml.reading import UnknownKey
+from kanister_py.core.models import UnknownKey
 
 UNKNOWN_KEY = Rule(
     "unknown-key",

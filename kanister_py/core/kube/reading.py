@@ -8,44 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any
 
-from kanister_py.core.errors import InvalidDocument, Problem, did_you_mean
-from kanister_py.core.yaml.documents import Document, Path, nearest, shown
-
-
-def mapping_of(value: Any) -> Mapping[str, Any]:
-    """Give the mapping that stands where one should; an empty one for anything else."""
-    return value if isinstance(value, Mapping) else {}
-
-
-def maps_in(value: Any, key: str) -> list[Mapping[str, Any]]:
-    """Give the mappings in the list under a key, whatever else stands there."""
-    found = mapping_of(value).get(key)
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
-
-
-class UnknownKey(NamedTuple):
-    """A key that nothing reads, and the keys that are known beside it."""
-
-    path: Path
-    known: tuple[str, ...]
-
-    @property
-    def meant(self) -> str:
-        """Ask whether one of the known keys is meant."""
-        return did_you_mean(nearest(str(self.path[-1]), self.known))
-
+from kanister_py.core.errors import InvalidDocument, Problem
+from kanister_py.core.models import UnknownKey
+from kanister_py.core.yaml.documents import Document, Path, shown
 
 _TIMES = frozenset({"timeout", "backoff", "maxBackoff", "ttl"})
-
-
-def kind_and_version(data: Mapping[str, Any]) -> str:
-    """Say of a document what it says it is."""
-    kind, version = data.get("kind"), data.get("apiVersion")
-    if not kind:
-        return "a document without a kind"
-    return f"{kind} of {version}" if version else f"{kind} without an apiVersion"
 
 
 class Reader:
