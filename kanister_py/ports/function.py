@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from kanister_py.core.errors import UsageError
-from kanister_py.ports.arguments import AnyOutputs, Args
+from kanister_py.ports.models import AnyOutputs, Args
 
 if TYPE_CHECKING:
     from kanister_py.core.actionsets.status import Moved

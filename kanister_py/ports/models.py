@@ -1,19 +1,15 @@
-"""Arguments and outputs as authors of functions declare them: models of pydantic."""
+"""Arguments and outputs of blueprint functions: the models that authors derive theirs from."""
 
 from __future__ import annotations
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict
 
-# A model is built when it is first used: most of those that are imported never are.
-_CONFIG: Final = ConfigDict(
-    frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True, defer_build=True
-)
+from kanister_py.core.models import Model
 
 
-class Args(BaseModel):
+class Args(Model):
     """What a function takes, one field for each argument.
 
     A field without a default is required; `Field(description=…)` documents it.
@@ -23,13 +19,13 @@ class Args(BaseModel):
     needs_repository: ClassVar = False
     """Whether the Profile must name a store in which restic can have a repository."""
 
-    model_config = _CONFIG
+    model_config = ConfigDict(extra="forbid")
 
 
-class Outputs(BaseModel):
+class Outputs(Model):
     """What a function gives to later phases, one field for each key."""
 
-    model_config = _CONFIG
+    model_config = ConfigDict(extra="forbid")
 
 
 class AnyOutputs(Outputs):

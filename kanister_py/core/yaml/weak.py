@@ -18,12 +18,14 @@ from typing import (
     Any,
     Literal,
     NamedTuple,
-    TypeAlias,
     TypeVar,
     Union,
     get_args,
     get_origin,
 )
+
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 
 from kanister_py.core.errors import UsageError, did_you_mean
 from kanister_py.core.yaml.documents import nearest, shown, text_of_path
@@ -56,22 +58,19 @@ class InvalidArgs(UsageError, reason="InvalidArgs"):
         super().__init__(f"Args of {function or 'the function'} are refused: {messages}")
 
 
-Model: TypeAlias = Any
-"""A declaration of fields: a class of ours, or a model of pydantic."""
-M = TypeVar("M")
+M = TypeVar("M", bound=BaseModel)
+Model = type[BaseModel]
 Path = tuple[str | int, ...]
 
 
 def decode_args(model: type[M], args: Mapping[str, Any], function: str = "") -> M:
     """Read rendered args as a function's model, or refuse them with every problem there is."""
-    declared: Model = model
-    decoded, problems = _decode(declared, args, lambda _: False)
+    decoded, problems = _decode(model, args, lambda _: False)
     if not problems:
         try:
-            read: M = declared.model_validate(decoded)
-            return read
-        except ValueError as error:
-            problems = list(_refused_by(declared, error))
+            return model.model_validate(decoded)
+        except ValidationError as error:
+            problems = list(_refused_by(model, error))
     raise InvalidArgs(function, problems)
 
 
@@ -94,12 +93,9 @@ def problems_of_args(
     if problems:
         return problems
     known = known_args(decoded, is_open)
-    takes = getattr(model, "takes", None)
-    if seen_open and takes is not None and takes(known):
-        return []
     try:
         model.model_validate(known)
-    except ValueError as error:
+    except ValidationError as error:
         problems = list(_refused_by(model, error))
     if not seen_open:
         return problems
@@ -121,7 +117,7 @@ def _holds(value: object, is_open: Callable[[object], bool]) -> bool:
     return is_open(value)
 
 
-def _name_of(name: str, info: Any) -> str:
+def _name_of(name: str, info: FieldInfo) -> str:
     alias = info.validation_alias
     return alias if isinstance(alias, str) else info.alias or name
 
@@ -156,7 +152,7 @@ class _Decoder(NamedTuple):
             return value
         if container in _SCALARS:
             return self._scalar(container, value, path)
-        if hasattr(container, "model_fields"):
+        if issubclass(container, BaseModel):
             return self._model(container, value, path)
         if issubclass(container, Enum):
             return self._scalar(str, value, path) if issubclass(container, str) else value
@@ -291,7 +287,7 @@ def _unknown(name: str, known: Sequence[str], inside: Path = ()) -> ArgProblem:
     return ArgProblem(where, f"argument {where} is not supported{hint}", "unknown")
 
 
-def _refused_by(model: Model, error: Any) -> Iterator[ArgProblem]:
+def _refused_by(model: Model, error: ValidationError) -> Iterator[ArgProblem]:
     """Say what a model's own rules find wrong with args of the right types."""
     known = {name: _name_of(name, info) for name, info in model.model_fields.items()}
     for detail in error.errors(include_url=False):
@@ -407,7 +403,7 @@ def _zero_of(annotation: Any) -> Any:
     if container in _SCALARS:
         return container()
     if isinstance(container, type):
-        if hasattr(container, "model_fields") or issubclass(container, Mapping):
+        if issubclass(container, BaseModel | Mapping):
             return {}
         if issubclass(container, Sequence | AbstractSet):
             return []

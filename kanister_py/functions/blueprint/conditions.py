@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Final, TypeAlias
 
+from pydantic import AfterValidator, Field
+
 from kanister_py.core.errors import ApiError, UsageError, WaitTimedOut
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
@@ -23,9 +25,9 @@ from kanister_py.functions.blueprint.references import (
 from kanister_py.gotemplate.functions import FunctionTable, GoError, go_function
 from kanister_py.gotemplate.types import Kind
 from kanister_py.gotemplate.values import Value, from_bytes, kind_of
-from kanister_py.ports.arguments import AfterValidator, Args, Field
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.models import Args
 
 
 class Condition(Args):

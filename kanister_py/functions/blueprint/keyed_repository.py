@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, ClassVar, Final, NamedTuple, Self
 
+from pydantic import ConfigDict, Field, model_validator
+
 from kanister_py.core.actionsets.outputs import LogTail
 from kanister_py.core.actionsets.status import Moved, total_of
 from kanister_py.core.errors import ApiError, CommandFailed, NotFound, StreamLost, UsageError
@@ -38,9 +40,9 @@ from kanister_py.functions.blueprint.restic import (
     overlooks,
     read_complaint,
 )
-from kanister_py.ports.arguments import Args, Field, model_validator
 from kanister_py.ports.cluster import Channel
 from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.models import Args
 
 HELPER_PREFIX: Final = "kanister-restic-"
 # Reads the environment up to an empty line, and becomes restic. Not every API server can
@@ -72,7 +74,7 @@ class Keep(Args):
     """Which backups stay: so many of the last ones, and one for each of so many days and so on."""
 
     # A misspelt count would keep everything, or lose what should stay.
-    model_config: ClassVar = {"extra": "forbid", "strict": True}
+    model_config = ConfigDict(strict=True)
 
     last: int = Field(default=0, ge=0)
     daily: int = Field(default=0, ge=0)

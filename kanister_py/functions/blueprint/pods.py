@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Annotated, Any, Final, NamedTuple
 
+from pydantic import AfterValidator, Field
+
 from kanister_py.core.errors import (
     AlreadyExists,
     ApiError,
@@ -25,9 +27,9 @@ from kanister_py.core.kube.resources import PODS
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.references import RUN_LABEL
 from kanister_py.functions.blueprint.running_pod import MAIN_CONTAINER, RunningPod
-from kanister_py.ports.arguments import AfterValidator, Args, Field
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, PhaseContext, interrupted
+from kanister_py.ports.models import Args
 from kanister_py.ports.tracing import VARIABLE, traceparent
 
 JOB_PREFIX: Final = "kanister-job-"

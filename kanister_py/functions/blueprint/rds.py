@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple
 
 import yaml
+from pydantic import Field
 
 from kanister_py.core.errors import TransientError, UsageError
 from kanister_py.core.kube.locations import (
@@ -19,8 +20,8 @@ from kanister_py.core.kube.locations import (
     read_location,
 )
 from kanister_py.core.templates.params import Params
-from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.models import Args
 
 AURORA_ENGINES: Final = ("aurora", "aurora-mysql", "aurora-postgresql")
 _TRANSIENT: Final = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "InternalFailure",

@@ -8,12 +8,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
+from pydantic import Field
+
 from kanister_py.core.errors import AlreadyExists, NotFound
 from kanister_py.core.kube.resources import SECRETS
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.pods import JOB_PREFIX, Job, PodArgs, pod_of, running, spec_of
 from kanister_py.functions.blueprint.repositories import store_of
-from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import PhaseContext
 
 _IMAGE: Final = "ghcr.io/kanisterio/postgres-kanister-tools:0.119.0"

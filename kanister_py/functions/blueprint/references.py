@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
+from pydantic import Field
+
 from kanister_py.core.errors import ApiError, NotFound, UsageError
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.parts import labels_of
 from kanister_py.core.kube.request_paths import problems_with
 from kanister_py.core.kube.resources import GroupVersionResource, group_version_of, guess_plural
-from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.models import Args
 
 RUN_LABEL: Final = "kanister-py.io/run"
 

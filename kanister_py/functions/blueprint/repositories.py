@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from posixpath import join
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import (
     ApiError,
     CommandFailed,
@@ -40,9 +42,9 @@ from kanister_py.functions.blueprint.restic import (
     read_stats_log,
     shell_command,
 )
-from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.cluster import Channel
 from kanister_py.ports.function import PhaseContext, interrupted
+from kanister_py.ports.models import Args
 
 IDLE_COMMAND: Final = ("sh", "-c", "tail -f /dev/null")
 DEFAULT_KEY: Final = "9f735e0df9a1ddc702bf0a1a7b83033f9f7153a00c29de82cedadc9957289b05"

@@ -10,7 +10,7 @@ from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.core.blueprints.upgrade import Upgraded, upgrade_sources
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.executor.loading import PluginBroken
-from kanister_py.ports.arguments import Args, Outputs
+from kanister_py.ports.models import Args, Outputs
 
 HEAD = "apiVersion: cr.kanister.io/v1alpha1\nkind: Blueprint\nmetadata: {name: b}\nactions:\n"
 ACTION_SET = """\

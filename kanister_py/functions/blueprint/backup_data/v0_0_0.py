@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.commands import CommandFunc, Target
 from kanister_py.functions.blueprint.repositories import (
@@ -14,8 +16,8 @@ from kanister_py.functions.blueprint.repositories import (
     prefixed,
     tag_of,
 )
-from kanister_py.ports.arguments import Field, Outputs
 from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.models import Outputs
 
 
 class BackupDataArgs(RepositoryArgs):

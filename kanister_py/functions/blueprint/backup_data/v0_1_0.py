@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data.v0_0_0 import BackupOutputs
 from kanister_py.functions.blueprint.claims import volumes_below
@@ -17,7 +19,6 @@ from kanister_py.functions.blueprint.keyed_repository import (
     run_tag,
 )
 from kanister_py.functions.blueprint.repositories import VolumeFunc, place_of, prefixed
-from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import PhaseContext
 
 

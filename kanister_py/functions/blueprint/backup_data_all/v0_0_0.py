@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.commands import CommandFunc, Target
@@ -18,8 +20,8 @@ from kanister_py.functions.blueprint.repositories import (
     tag_of,
     workload_of,
 )
-from kanister_py.ports.arguments import Field, Outputs
 from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.models import Outputs
 
 
 class BackupDataAllArgs(RepositoryArgs):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data.v0_1_0 import back_up_pod
 from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import (
@@ -14,7 +16,6 @@ from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import (
 )
 from kanister_py.functions.blueprint.keyed_repository import Progress, RetentionArgs
 from kanister_py.functions.blueprint.repositories import POD_NAMES, VolumeFunc, for_every_pod
-from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import PhaseContext
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.repositories import (
     REPOSITORY_PREFIX,
@@ -12,8 +14,8 @@ from kanister_py.functions.blueprint.repositories import (
     HelperFunc,
     place_of,
 )
-from kanister_py.ports.arguments import Args, Field, Outputs
 from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.models import Args, Outputs
 
 
 class MeasuredBackup(Args):

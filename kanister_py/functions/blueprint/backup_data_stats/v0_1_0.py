@@ -15,8 +15,8 @@ from kanister_py.functions.blueprint.backup_data_stats.v0_0_0 import (
 )
 from kanister_py.functions.blueprint.keyed_repository import HelperPod, KeyedArgs, repository_in_pod
 from kanister_py.functions.blueprint.repositories import place_of, prefixed
-from kanister_py.ports.arguments import Outputs
 from kanister_py.ports.function import Func, PhaseContext
+from kanister_py.ports.models import Outputs
 
 
 class BackupDataStatsArgsV010(MeasuredBackup, KeyedArgs):

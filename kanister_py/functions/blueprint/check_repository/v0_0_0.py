@@ -15,8 +15,8 @@ from kanister_py.functions.blueprint.repositories import (
     prefixed,
 )
 from kanister_py.functions.blueprint.restic import NO_REPOSITORY, WRONG_PASSWORD
-from kanister_py.ports.arguments import Outputs
 from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.models import Outputs
 
 
 class CheckRepositoryArgs(HelperArgs):

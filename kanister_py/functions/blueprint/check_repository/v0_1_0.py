@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+from pydantic import Field, field_validator
+
 from kanister_py.core.errors import CommandFailed
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.check_repository.v0_0_0 import (
@@ -19,7 +21,6 @@ from kanister_py.functions.blueprint.keyed_repository import (
 )
 from kanister_py.functions.blueprint.repositories import REPOSITORY_PREFIX, place_of
 from kanister_py.functions.blueprint.restic import is_damaged, is_missing
-from kanister_py.ports.arguments import Field, field_validator
 from kanister_py.ports.function import Func, PhaseContext
 
 _MOST_PARTS: Final = 256

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data.v0_0_0 import BackupOutputs
 from kanister_py.functions.blueprint.repositories import (
@@ -14,8 +16,8 @@ from kanister_py.functions.blueprint.repositories import (
     place_of,
     tag_of,
 )
-from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.models import Args
 
 
 class CopiedVolume(Args):

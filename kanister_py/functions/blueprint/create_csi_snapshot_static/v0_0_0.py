@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.resources import (
     VOLUME_SNAPSHOT_CLASSES,
@@ -19,9 +21,9 @@ from kanister_py.functions.blueprint.snapshots import (
     snapshot_of,
     wait_until_ready,
 )
-from kanister_py.ports.arguments import Args, Field, Outputs
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.models import Args, Outputs
 
 
 class CreateCSISnapshotStaticArgs(Args):

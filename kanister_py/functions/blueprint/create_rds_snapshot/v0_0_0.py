@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.kube.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.rds import RdsArgs, as_yaml_list, groups_of, rds_of, subnets_of
-from kanister_py.ports.arguments import Field, Outputs
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.models import Outputs
 
 
 class CreateRDSSnapshotArgs(RdsArgs):

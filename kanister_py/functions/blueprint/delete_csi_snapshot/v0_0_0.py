@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.resources import VOLUME_SNAPSHOTS
 from kanister_py.functions.blueprint.references import failing_as, wait_until_gone
-from kanister_py.ports.arguments import Args, Field, Outputs
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.models import Args, Outputs
 
 
 class DeleteCSISnapshotArgs(Args):

@@ -6,12 +6,14 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.resources import VOLUME_SNAPSHOT_CONTENTS
 from kanister_py.functions.blueprint.references import failing_as
-from kanister_py.ports.arguments import Args, Field, Outputs
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.models import Args, Outputs
 
 
 class DeleteCSISnapshotContentArgs(Args):

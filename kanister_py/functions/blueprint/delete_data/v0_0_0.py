@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.repositories import (
@@ -13,8 +15,8 @@ from kanister_py.functions.blueprint.repositories import (
     Repository,
     places_of,
 )
-from kanister_py.ports.arguments import Args, Field, Outputs
 from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.models import Args, Outputs
 
 
 class DeletedBackups(Args):

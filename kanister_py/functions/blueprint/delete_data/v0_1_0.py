@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.delete_data.v0_0_0 import (
@@ -19,7 +21,6 @@ from kanister_py.functions.blueprint.keyed_repository import (
     repository_in_pod,
 )
 from kanister_py.functions.blueprint.repositories import Place, places_of, prefixed
-from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import Func, PhaseContext
 
 

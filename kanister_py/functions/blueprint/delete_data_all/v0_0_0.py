@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.delete_data.v0_0_0 import (
     DeleteDataOutputs,
@@ -18,8 +20,8 @@ from kanister_py.functions.blueprint.repositories import (
     location_of,
 )
 from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import read_backup_info
-from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.models import Args
 
 
 class AllDeletedBackups(Args):

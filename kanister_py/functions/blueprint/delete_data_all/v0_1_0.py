@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.delete_data.v0_1_0 import forget
 from kanister_py.functions.blueprint.delete_data_all.v0_0_0 import AllDeletedBackups, DeleteDataAll
 from kanister_py.functions.blueprint.keyed_repository import HelperPod, KeyedArgs, repository_in_pod
 from kanister_py.functions.blueprint.repositories import place_of
 from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import read_backup_info
-from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import Func, PhaseContext
 
 

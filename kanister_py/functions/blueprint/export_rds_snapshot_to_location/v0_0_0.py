@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.access import Access
 from kanister_py.core.templates.params import Params
@@ -19,8 +21,8 @@ from kanister_py.functions.blueprint.rds import (
     subnets_of,
 )
 from kanister_py.functions.blueprint.rds_dumps import WRITE_DUMP, DumpArgs, run_script
-from kanister_py.ports.arguments import Field, Outputs
 from kanister_py.ports.function import OnRestart, PhaseContext
+from kanister_py.ports.models import Outputs
 
 
 class ExportRDSSnapshotArgs(DumpArgs, RdsArgs):

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from threading import Timer
 from typing import Any, ClassVar, Final
 
+from pydantic import Field, field_validator
+
 from kanister_py.core.errors import KanisterError, TransientError, UsageError
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.durations import parse_seconds
@@ -19,8 +21,8 @@ from kanister_py.functions.blueprint.http_request.request import (
     Response,
 )
 from kanister_py.functions.blueprint.pods import Timeout
-from kanister_py.ports.arguments import AnyOutputs, Args, Field, field_validator
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.models import AnyOutputs, Args
 
 
 class RequestFailed(TransientError, reason="RequestFailed"):

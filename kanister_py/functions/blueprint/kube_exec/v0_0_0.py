@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.commands import CommandFunc, Target, run_in_container
-from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.models import Args
 
 
 class KubeExecArgs(Args):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.commands import Target, run_in_container
 from kanister_py.functions.blueprint.kube_exec.v0_0_0 import KubeExec, KubeExecArgs
 from kanister_py.functions.blueprint.pods import Timeout
-from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import Func, PhaseContext
 
 

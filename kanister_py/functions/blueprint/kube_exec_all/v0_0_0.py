@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import CommandFailed, KanisterError
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.commands import (
@@ -14,8 +16,8 @@ from kanister_py.functions.blueprint.commands import (
     call_at_once,
     run_in_container,
 )
-from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.models import Args
 
 
 class KubeExecAllArgs(Args):

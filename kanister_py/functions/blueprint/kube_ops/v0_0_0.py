@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import (
     AlreadyExists,
     InvalidDocument,
@@ -34,9 +36,9 @@ from kanister_py.functions.blueprint.references import (
     is_made_by,
     wait_until_gone,
 )
-from kanister_py.ports.arguments import Args, Field, Outputs
 from kanister_py.ports.cluster import KubeObject, PatchType
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.models import Args, Outputs
 
 OPERATIONS = ("create", "delete", "patch")
 OPERATION_PATTERN = "|".join(OPERATIONS)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import UnsupportedMediaType
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.resources import GroupVersionResource
@@ -24,9 +26,9 @@ from kanister_py.functions.blueprint.kube_ops.v0_0_0 import (
     metadata_of,
 )
 from kanister_py.functions.blueprint.references import ObjectReference, as_output, resource_meant
-from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.cluster import KubeObject, PatchType
 from kanister_py.ports.function import Func, PhaseContext
+from kanister_py.ports.models import Args
 
 _FIELD_MANAGER = "kanister-py"
 

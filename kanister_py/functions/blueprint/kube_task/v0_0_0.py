@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.pods import (
     JOB_PREFIX,
@@ -15,7 +17,6 @@ from kanister_py.functions.blueprint.pods import (
     running,
     spec_of,
 )
-from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import PhaseContext
 
 

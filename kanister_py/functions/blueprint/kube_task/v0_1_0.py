@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import CommandFailed
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.kube_task.v0_0_0 import KubeTask, KubeTaskArgs, job_of
 from kanister_py.functions.blueprint.pods import Timeout, pod_of, running
-from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import Func, PhaseContext
 
 

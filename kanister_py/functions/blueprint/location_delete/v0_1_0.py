@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.location_delete.v0_0_0 import LocationDelete, until_cancelled
 from kanister_py.functions.blueprint.repositories import store_of
-from kanister_py.ports.arguments import Args, Field, Outputs
 from kanister_py.ports.function import Func, PhaseContext
+from kanister_py.ports.models import Args, Outputs
 
 
 class LocationDeleteArgsV010(Args):

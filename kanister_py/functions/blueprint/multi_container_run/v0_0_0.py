@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from pydantic import Field
+
 from kanister_py.core.kube.quantities import parse_quantity
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.pods import (
@@ -17,7 +19,6 @@ from kanister_py.functions.blueprint.pods import (
     running,
 )
 from kanister_py.functions.blueprint.running_pod import MAIN_CONTAINER
-from kanister_py.ports.arguments import Field
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import PhaseContext
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+from pydantic import Field
+
 from kanister_py.core.errors import CommandFailed, UsageError
 from kanister_py.core.kube.access import Access
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.claims import access_to_claim, spec_with_claims
 from kanister_py.functions.blueprint.pods import Job, PodArgs, PodFunc, pod_of, running, spec_of
-from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import PhaseContext
 
 _PREFIX: Final = "prepare-data-job-"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from kanister_py.functions.blueprint.prepare_data.v0_0_0 import PrepareData, PrepareDataArgs
-from kanister_py.ports.arguments import Field
 
 
 class PrepareDataArgsV010(PrepareDataArgs):

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Final
 
+from pydantic import Field, field_validator
+
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.quantities import InvalidQuantity, format_quantity, parse_quantity
 from kanister_py.core.kube.resources import PERSISTENT_VOLUME_CLAIMS, VOLUME_SNAPSHOTS
 from kanister_py.functions.blueprint.snapshots import make
-from kanister_py.ports.arguments import Args, Field, Outputs, field_validator
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.models import Args, Outputs
 
 _ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce")
 _VOLUME_MODES: Final = ("Filesystem", "Block")

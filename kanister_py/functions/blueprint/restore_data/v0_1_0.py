@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Self
 
+from pydantic import model_validator
+
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.keyed_repository import (
@@ -19,8 +21,8 @@ from kanister_py.functions.blueprint.repositories import (
     prefixed,
 )
 from kanister_py.functions.blueprint.restore_data.v0_0_0 import RestoredBackup
-from kanister_py.ports.arguments import Outputs, model_validator
 from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.models import Outputs
 
 
 class RestoreDataArgsV010(RestoredBackup, KeyedArgs):

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import pods_of
@@ -18,8 +20,8 @@ from kanister_py.functions.blueprint.repositories import (
     for_every_pod,
     location_of,
 )
-from kanister_py.ports.arguments import Args, Field
 from kanister_py.ports.function import PhaseContext
+from kanister_py.ports.models import Args
 
 
 class AllRestoredBackups(Args):

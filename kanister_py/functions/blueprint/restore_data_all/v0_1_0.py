@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import pods_of
@@ -15,8 +17,8 @@ from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import (
     RestoreDataAll,
     read_backup_info,
 )
-from kanister_py.ports.arguments import Field, Outputs
 from kanister_py.ports.function import Func, PhaseContext
+from kanister_py.ports.models import Outputs
 
 
 class RestoreDataAllArgsV010(AllRestoredBackups, KeyedArgs):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+from pydantic import Field
+
 from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.access import Access
 from kanister_py.core.templates.params import Params
@@ -19,7 +21,6 @@ from kanister_py.functions.blueprint.rds import (
     subnets_of,
 )
 from kanister_py.functions.blueprint.rds_dumps import READ_DUMP, DumpArgs, run_script
-from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import OnRestart, PhaseContext
 
 _INSTANCE_CLASS: Final = "db.r5.large"

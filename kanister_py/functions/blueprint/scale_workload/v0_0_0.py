@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field, field_validator
+
 from kanister_py.core.errors import KanisterError, NotFound
 from kanister_py.core.kube.access import Access
 from kanister_py.core.retries import despite_conflicts
@@ -22,9 +24,9 @@ from kanister_py.functions.blueprint.workloads import (
     trace_of,
     why_not_at_rest,
 )
-from kanister_py.ports.arguments import Args, Field, Outputs, field_validator
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.models import Args, Outputs
 
 _DECIMAL = re.compile(r"[+-]?[0-9]+")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import UsageError, WaitTimedOut
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.durations import parse_seconds
@@ -22,7 +24,6 @@ from kanister_py.functions.blueprint.workloads import (
     trace_of,
     why_not_at_rest,
 )
-from kanister_py.ports.arguments import Field
 from kanister_py.ports.function import Func, PhaseContext
 
 

@@ -21,9 +21,9 @@ from kanister_py.functions.blueprint.conditions import (
     wait_for,
 )
 from kanister_py.gotemplate.template import compile_template
-from kanister_py.ports.arguments import Outputs
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.models import Outputs
 
 _JSONPATH: Final = re.compile(r"\{\s*\$([^}]*)\}")
 

@@ -23,9 +23,9 @@ from kanister_py.functions.blueprint.conditions import (
 )
 from kanister_py.gotemplate.functions import FunctionTable
 from kanister_py.gotemplate.template import compile_template
-from kanister_py.ports.arguments import Outputs
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
+from kanister_py.ports.models import Outputs
 
 
 class WaitV2(Func):
