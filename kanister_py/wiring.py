@@ -25,9 +25,14 @@ from kanister_py.core.registry.entries import (
     default_of,
 )
 from kanister_py.core.versions.catalogue import Catalogue
-from kanister_py.core.versions.semver import Version, parse_version
+from kanister_py.core.versions.semver import Version
 from kanister_py.executor.loading import PluginBroken, load_function, loadable
-from kanister_py.functions.builtin import BUILTIN_FUNCTIONS, DISTRIBUTION, read_record
+from kanister_py.functions.builtin import (
+    BUILTIN_FUNCTIONS,
+    DISTRIBUTION,
+    installed_release,
+    read_catalogue,
+)
 
 if TYPE_CHECKING:
     from contextlib import ExitStack
@@ -78,11 +83,6 @@ class Functions(NamedTuple):
         return installed_release()
 
 
-def installed_release() -> Version:
-    """Say which release of ours is installed."""
-    return parse_version(read_record()["release"])
-
-
 @contextmanager
 def traced() -> Iterator[None]:
     """Trace whatever happens in the block, to where the standard OTEL_* variables say."""
@@ -130,7 +130,7 @@ def object_stores(locations: Path | None = None) -> ObjectStores:
 @lru_cache(maxsize=1)
 def read_functions() -> Functions:
     """Register what comes with us, what the installed plugins bring, and what programs register."""
-    functions = build_functions(Catalogue.of(read_record()))
+    functions = build_functions(read_catalogue())
     builder = RegistryBuilder(functions.registry)
     for source, function in _registered:
         _register(builder, source, [function])

@@ -11,16 +11,15 @@ import pytest
 from kanister_py.adapters.plugins_metadata import ENTRY_POINT_GROUP, release_of_text
 from kanister_py.core.registry.declared import CatalogueMismatch
 from kanister_py.core.registry.reference import status_of
-from kanister_py.core.versions.catalogue import Catalogue
+from kanister_py.core.versions.catalogue import Catalogue, parse_catalogue
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.executor.loading import PluginBroken, load_function
+from kanister_py.functions.builtin import installed_release
 from kanister_py.wiring import (
     build_functions,
     check_everything,
-    installed_release,
     read_functions,
 )
-from tests.versions_record import parse_catalogue
 
 RECORD = """\
 apiVersion: kanister-py.io/v1alpha1

@@ -1,35 +1,23 @@
-"""Plugins: packages that bring functions.
-
-Found from the names of metadata folders: the standard library's reader of
-package metadata takes longer to import than most commands take to run.
-"""
+"""Plugins: installed packages that bring functions, found by their entry points."""
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from kanister_py.core.errors import InvalidVersion
 from kanister_py.core.registry.entries import Source
 from kanister_py.core.versions.semver import Version, parse_version
 from kanister_py.executor.loading import PluginBroken
 
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
 ENTRY_POINT_GROUP = "kanister_py.functions"
-_GROUP = f"[{ENTRY_POINT_GROUP}]".encode()
 
 
 def installed_plugins() -> Sequence[EntryPoint]:
     """List the entry points of packages that bring functions."""
-    if not any(_brings_functions(folder) for folder in _metadata_folders()):
-        return ()
-    from importlib.metadata import entry_points
-
     return tuple(entry_points(group=ENTRY_POINT_GROUP))
 
 
@@ -76,21 +64,3 @@ def _leading_numbers(text: str) -> tuple[list[int], str]:
             break
         rest = rest[1:]
     return numbers, rest
-
-
-def _metadata_folders() -> Iterator[str]:
-    for place in sys.path:
-        try:
-            with os.scandir(place or ".") as found:
-                folders = [each.path for each in found if each.name.endswith("-info")]
-        except OSError:
-            continue  # not a folder, or gone: Python's own import skips it, too
-        yield from sorted(folders)
-
-
-def _brings_functions(folder: str) -> bool:
-    try:
-        with open(f"{folder}/entry_points.txt", "rb", buffering=0) as file:  # noqa: PTH123 - as above
-            return _GROUP in file.read()
-    except OSError:
-        return False

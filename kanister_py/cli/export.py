@@ -43,14 +43,14 @@ def run(args: argparse.Namespace) -> int:
 
 def run_on(args: argparse.Namespace, cluster: Cluster) -> int:
     from kanister_py.core.schedules.exports import export_of, secrets_named
-    from kanister_py.functions.builtin import read_record
+    from kanister_py.functions.builtin import installed_release
     from kanister_py.wiring import system_clock
 
     exported = _exported(cluster, "" if args.all_namespaces else args.namespace)
     needed = secrets_named(exported)
     if args.with_secrets:
         exported = exported._replace(secrets=list(_secrets(cluster, needed)))
-    data = export_of(exported, system_clock().now(), str(read_record()["release"]))
+    data = export_of(exported, system_clock().now(), installed_release().bare)
     _write(data, args.file)
     counts = [
         f"{len(part)} {name}"

@@ -144,9 +144,9 @@ def _command_of(words: list[str]) -> tuple[str, list[str]]:
             return _command_of([*words[1:], "--help"])
         raise ShowHelp(_help())
     if words[0] == "--version":
-        from kanister_py.functions.builtin import read_record
+        from kanister_py.functions.builtin import installed_release
 
-        raise ShowHelp(f"{PROGRAM} {read_record()['release']}\n")
+        raise ShowHelp(f"{PROGRAM} {installed_release().bare}\n")
     command = ALIASES.get(words[0], words[0])
     if command not in COMMANDS and command not in HIDDEN:
         meant = nearest_among(command, [*COMMANDS, *ALIASES])

@@ -85,7 +85,7 @@ class ApiModel(Model):
     def _leave_out_nulls(cls, data: Any) -> Any:
         if data is None:
             return {}
-        return _without_nulls(data)
+        return without_nulls(data)
 
 
 class ClosedModel(ApiModel):
@@ -94,7 +94,8 @@ class ClosedModel(ApiModel):
     model_config = ConfigDict(extra="forbid")
 
 
-def _without_nulls(data: Any) -> Any:
+def without_nulls(data: Any) -> Any:
+    """Return a map without the keys that are null; anything else stays as it is."""
     if isinstance(data, dict) and None in data.values():
         return {key: value for key, value in data.items() if value is not None}
     return data
@@ -130,10 +131,10 @@ DurationText = Annotated[str, BeforeValidator(_with_unit)]
 Items = Annotated[tuple[T, ...], Strict(False)]
 """List of values, as a tuple. (Strictly, pydantic would take tuples alone.)"""
 
-Named = Annotated[dict[str, T], BeforeValidator(_without_nulls)]
+Named = Annotated[dict[str, T], BeforeValidator(without_nulls)]
 """Map of values by name; a null leaves its name out."""
 
-TextMap = Annotated[dict[str, str], BeforeValidator(_without_nulls)]
+TextMap = Annotated[dict[str, str], BeforeValidator(without_nulls)]
 """Map of texts, such as labels; a null leaves its key out."""
 
 Choice = Annotated[T, Strict(False)]

@@ -1,39 +1,41 @@
-"""Functions that come with kanister_py: where their code is, and the checked record of them."""
+"""Functions that come with kanister_py: their code, and the record of their versions."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Mapping
 from functools import cache
-from typing import Any, Final
+from importlib.metadata import version as version_of_distribution
+from pathlib import Path
+from typing import Final
+
+from kanister_py.core.versions.catalogue import Catalogue, parse_catalogue
+from kanister_py.core.versions.semver import Version, parse_version
 
 DISTRIBUTION: Final = "kanister-py"
 
 
 @cache
-def read_record() -> Mapping[str, Any]:
-    """Read the checked form of versions.yaml, and of which release it is.
+def installed_release() -> Version:
+    """Return the installed release of kanister_py."""
+    return parse_version(version_of_distribution(DISTRIBUTION))
 
-    The file is made of versions.yaml and held to it by the gate.
-    """
-    with open(os.path.join(os.path.dirname(__file__), "versions.json"), "rb") as file:
-        found: dict[str, Any] = json.load(file)
-    return found
+
+@cache
+def read_catalogue() -> Catalogue:
+    """Read versions.yaml as of the installed release."""
+    return parse_catalogue(read_versions_file(), "versions.yaml", installed_release())
 
 
 def read_versions_file() -> str:
-    """Give the text of versions.yaml, which people read; its checked form is what we go by.
+    """Read the text of versions.yaml.
 
-    A wheel carries the file inside; an editable install finds it at the top of
+    A wheel has the file inside the package; an editable install finds it at the top of
     the repository.
     """
-    from pathlib import Path
-
     package = Path(__file__).parent.parent
     inside = package / "versions.yaml"
-    found = inside if inside.is_file() else package.parent / "versions.yaml"
-    return found.read_text(encoding="utf-8")
+    file = inside if inside.is_file() else package.parent / "versions.yaml"
+    return file.read_text(encoding="utf-8")
 
 
 def _versions(target: str, first: str, *others: str) -> Mapping[str, str]:

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from kanister_py.core.versions.catalogue import parse_catalogue
 from kanister_py.core.versions.semver import Version, parse_version
-from kanister_py.functions.builtin import BUILTIN_FUNCTIONS
+from kanister_py.functions.builtin import BUILTIN_FUNCTIONS, installed_release
 from kanister_py.wiring import build_functions, check_everything
-from tests.versions_record import changes_refused, parse_catalogue
+from tests.versions_record import changes_refused
 
 pytestmark = pytest.mark.gate
 
@@ -40,6 +41,7 @@ def test_the_record_of_versions_holds_for_the_release_it_travels_with(repository
     text = (repository / "versions.yaml").read_text()
     catalogue = parse_catalogue(text, "versions.yaml", release(repository))
     assert release(repository) in [each.version for each in catalogue.releases]
+    assert installed_release() == release(repository), "run pip install -e ."
 
 
 def test_every_served_version_has_code_that_loads_and_agrees(repository: Path) -> None:

@@ -16,7 +16,7 @@ from kanister_py.core.registry.entries import (
     RegistrationRefused,
     Source,
 )
-from kanister_py.core.versions.catalogue import Catalogue, Lifecycle
+from kanister_py.core.versions.catalogue import Catalogue, Lifecycle, parse_lifecycle
 from kanister_py.core.versions.deprecation import (
     Listing,
     Read,
@@ -140,9 +140,6 @@ def _lifecycle_of(declared: Any, name: str, release: Version) -> Lifecycle:
     written = getattr(declared, "lifecycle", None)
     if not written:
         return Lifecycle((), {})
-    # The library for models takes long to import, and most functions bring no record.
-    from kanister_py.core.versions.judge import parse_lifecycle
-
     try:
         lifecycle = parse_lifecycle(written, f"{name}.lifecycle")
     except InvalidDocument as error:

@@ -14,7 +14,7 @@ from typing import Final
 
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.registry.entries import FunctionRevision, Origin, Source
-from kanister_py.core.versions.catalogue import Lifecycle
+from kanister_py.core.versions.catalogue import Lifecycle, parse_lifecycle
 from kanister_py.core.versions.deprecation import Listing, Read, wrong_listings
 from kanister_py.core.yaml.documents import parse_document
 
@@ -24,9 +24,6 @@ LIFECYCLE: Final = "kanister-py.io/lifecycle"
 @lru_cache(maxsize=256)
 def read_lifecycle(text: str) -> Lifecycle:
     """Read the record of a package, or refuse it with everything that is wrong with it."""
-    # The library for models takes long to import, and few packages bring a record.
-    from kanister_py.core.versions.judge import parse_lifecycle
-
     document = parse_document(text, LIFECYCLE)
     found = parse_lifecycle(document.value, LIFECYCLE)
     releases = [each.version for each in found.releases]

@@ -14,10 +14,10 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from kanister_py.core.errors import InvalidDocument
-from kanister_py.core.versions.catalogue import Catalogue
+from kanister_py.core.versions.catalogue import Catalogue, RecordModel, parse_catalogue
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.core.yaml.documents import parse_document
-from tests.versions_record import RecordModel, changes_refused, parse_catalogue
+from tests.versions_record import changes_refused
 
 NOW = parse_version("0.3.0")
 
@@ -208,7 +208,7 @@ STABLE = 'annotations: {kanister-py.io/stable: "true"}'
         pytest.param(
             "v0.0.0: {since: 0.1.0, annotations: {kanister-py.io/stable: true}}",
             'functions.KubeTask.versions["v0.0.0"].annotations["kanister-py.io/stable"]',
-            "Must be text, found true",
+            "Must be text, found true; put it in quotes if that is the value",
             id="a mark that is no text",
         ),
         pytest.param(
@@ -287,8 +287,8 @@ def test_a_record_that_is_not_utf8_says_where() -> None:
 def test_an_empty_record_says_what_is_missing() -> None:
     text = "apiVersion: kanister-py.io/v1alpha1\nkind: FunctionVersions\n"
     assert [(path, message) for _, path, message in refusals(text)] == [
-        ("functions", "Is required"),
-        ("releases", "Is required"),
+        ("functions", "Must be given"),
+        ("releases", "Must be given"),
     ]
 
 
