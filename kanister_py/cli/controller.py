@@ -51,6 +51,7 @@ from kanister_py.cli.listening import is_loopback, listening, served
 from kanister_py.cli.parser import (
     add_tracing_argument,
     namespace,
+    network,
     port,
     repeated,
     seconds_from,
@@ -110,6 +111,25 @@ def _add_where(where: Any) -> None:
         where,
         "--allow-cross-namespace-blueprints",
         help="let an ActionSet name a Blueprint of another namespace, as NAMESPACE/NAME",
+    )
+    repeated(
+        where,
+        "--allow-address",
+        dest="allowed_networks",
+        type=network,
+        metavar="CIDR",
+        help="let HTTPRequest of other namespaces' ActionSets reach these addresses of the "
+        "controller's surroundings; loopback, link-local and the API server are closed to them",
+    )
+    switch(
+        where,
+        "--allow-file-locations",
+        help="let other namespaces' ActionSets use Profiles of type file: folders of this process",
+    )
+    switch(
+        where,
+        "--allow-ambient-credentials",
+        help="let other namespaces' ActionSets use the cloud credentials of this process",
     )
     where.add_argument("--kubeconfig", default="", metavar="FILE", help="how to reach the cluster")
     where.add_argument("--context", default="", help="which context of the kubeconfig")
@@ -376,6 +396,7 @@ def settings_of(
     from secrets import token_hex
 
     from kanister_py.controller.controller import ControllerSettings
+    from kanister_py.ports.confinement import Confinement
 
     own = environment.get("POD_NAMESPACE") or own_namespace or "default"
     namespaces: tuple[str, ...] = tuple(dict.fromkeys(args.namespaces)) or (own,)
@@ -389,6 +410,13 @@ def settings_of(
         home=args.home or own,
         identity=identity,
         allows_other_namespaces=args.allow_cross_namespace_blueprints,
+        confinement=Confinement(
+            "",
+            allows_file_locations=args.allow_file_locations,
+            allows_ambient_credentials=args.allow_ambient_credentials,
+            allowed_networks=tuple(args.allowed_networks),
+            refused_addresses=_api_server_addresses(environment),
+        ),
         stands_by=args.leader_elect,
         workers=args.workers,
         workers_per_namespace=args.workers_per_namespace,
@@ -400,6 +428,18 @@ def settings_of(
         drain_seconds=args.drain,
         checks_access=args.check_access,
     )
+
+
+def _api_server_addresses(environment: Mapping[str, str]) -> frozenset[str]:
+    """Find the addresses under which pods of this cluster reach its API server."""
+    host = environment.get("KUBERNETES_SERVICE_HOST")
+    if not host:
+        return frozenset()
+    try:
+        places = socket.getaddrinfo("kubernetes.default.svc", 443, type=socket.SOCK_STREAM)
+    except OSError:
+        places = []
+    return frozenset({host, *(str(place[4][0]) for place in places)})
 
 
 # What it serves

@@ -258,6 +258,18 @@ def size(text: str) -> int:
 port = whole(0, 65535, "a port")
 
 
+def network(text: str) -> str:
+    """Parse an IP address or a network in CIDR notation."""
+    from ipaddress import ip_network
+
+    try:
+        return str(ip_network(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(
+            f"must be an address such as 10.0.0.7 or a network such as 10.0.0.0/24: {error}"
+        ) from None
+
+
 def namespace(text: str) -> str:
     """Read the name of a namespace."""
     from kanister_py.core.kube.names import why_not_a_dns_label

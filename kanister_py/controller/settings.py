@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kanister_py.controller.actionsets.concurrency import Limit
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.controller.machine.memory import MemoryGate
+from kanister_py.ports.confinement import Confinement
 from kanister_py.ports.notice_receivers import NoticeReceivers
 
 
@@ -23,6 +24,8 @@ class ControllerSettings(NamedTuple):
     home: str = "default"
     identity: str = "kanister-py"
     allows_other_namespaces: bool = False
+    confinement: Confinement = Confinement("")
+    """Restrictions on ActionSets outside of `home`; each gets its own namespace in it."""
     stands_by: bool = False
     """Whether to wait while another replica acts; without it, one that acts is refused."""
     workers: int = 32

@@ -22,6 +22,7 @@ from kanister_py.executor.working import Workers
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.confinement import Confinement
 from kanister_py.ports.object_store import ObjectStores
 from kanister_py.ports.pods import pods_not_run
 
@@ -70,6 +71,8 @@ class Surroundings(NamedTuple):
     stores: ObjectStores | None = None
     facts: Cluster | None = None
     """The cluster as it may be seen before a run, a moment late; None if that is no other."""
+    confinement: Confinement | None = None
+    """Restrictions on a run outside of the controller's home namespace."""
 
 
 class StopSignal:
@@ -169,6 +172,10 @@ class RunningPhase:
     def stores(self) -> ObjectStores:
         assert self._surroundings.stores is not None, "this run was given no object stores"
         return self._surroundings.stores
+
+    @property
+    def confinement(self) -> Confinement | None:
+        return self._surroundings.confinement
 
     @property
     def cancelled(self) -> bool:

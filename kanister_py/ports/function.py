@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kanister_py.core.kube.access import Access
     from kanister_py.core.templates.render import Renderer
     from kanister_py.ports.cluster import Cluster
+    from kanister_py.ports.confinement import Confinement
     from kanister_py.ports.object_store import ObjectStores
 
 
@@ -67,6 +68,10 @@ class PhaseContext(Protocol):
     @property
     def stores(self) -> ObjectStores:
         """Where the object stores that Profiles name are opened."""
+
+    @property
+    def confinement(self) -> Confinement | None:
+        """Restrictions on this run; None if it may use all that its process may."""
 
     @property
     def renderer(self) -> Renderer:

@@ -100,6 +100,10 @@ Whatever stops one of them, the other goes on. The first serves the webhook.
 - apiGroups: [kanister-py.io]
   resources: [schedules]
   verbs: [get, list, watch, patch]
+# The exceptions that the owner of a namespace makes for ActionSets of other namespaces.
+- apiGroups: [kanister-py.io]
+  resources: [referencegrants]
+  verbs: [list]
 - apiGroups: [kanister-py.io]
   resources: [schedules/status]
   verbs: [get, update, patch]

@@ -23,6 +23,7 @@ from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import WorkLoop
 from kanister_py.controller.settings import ControllerSettings
 from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
+from kanister_py.executor.confinement import ReferenceGrants, confined
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.executor.watching import SharedWatches
@@ -64,6 +65,7 @@ class ActionSets:
         self._lock = Lock()
         self._watches = SharedWatches(cluster, clock)
         self._namespaces = WatchedNamespaces(cluster, clock)
+        self._grants = ReferenceGrants(cluster, clock)
         watched = settings.namespaces or ("",)
         self.store: Store[Kept] = Store(
             *(cluster, clock, ACTION_SETS),
@@ -134,13 +136,21 @@ class ActionSets:
                     share = self._workers.part(self._most_of_namespace)
                     self._shares[namespace] = share
             workers = share
-        return Surroundings(
-            *(self._tools.cluster, self._tools.clock, workers, self._watches, self._effects),
+        surroundings = Surroundings(
+            self._tools.cluster,
+            self._tools.clock,
+            workers,
+            self._watches,
+            self._effects,
             checks_access=self._settings.checks_access,
             stores=self._stores,
             # Phases change Namespaces, and wait for changes of them: they see them as they are.
             facts=self._namespaces.as_cluster(),
         )
+        if namespace == self._settings.home:
+            return surroundings
+        confinement = self._settings.confinement._replace(namespace=namespace)
+        return confined(surroundings, confinement, self._grants)
 
     def _show_gauges(self) -> None:
         watch = self._tools.metrics.watch

@@ -23,6 +23,7 @@ from kanister_py.core.kube.merge_rules import pod_spec_rules
 from kanister_py.core.kube.parts import labels_of
 from kanister_py.core.kube.patches import InvalidPatch, strategic_patched
 from kanister_py.core.kube.pod_shapes import misshapen_in, unreadable_in
+from kanister_py.core.kube.privileges import check_privileges
 from kanister_py.core.kube.resources import PODS
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.references import RUN_LABEL
@@ -122,11 +123,12 @@ def pod_of(ctx: PhaseContext, params: Params, job: Job) -> KubeObject:
     spec: dict[str, Any] = dict(job.spec)
     if os.environ.get(_SECURE_VARIABLE) == "true":
         spec |= {"automountServiceAccountToken": False, "serviceAccountName": "default"}
-    for override in (args.pod_override, job.override):
-        if override:
-            if wrong := unreadable_in(override, "podOverride"):
-                raise InvalidPatch(str(wrong))
-            spec = strategic_patched(spec, override, pod_spec_rules())
+    if args.pod_override:
+        spec = _overridden(spec, args.pod_override)
+    if job.override:
+        before, spec = spec, _overridden(spec, job.override)
+        if ctx.confinement is not None:
+            check_privileges(before, spec, "podOverride of the ActionSet")
     if named := traceparent():
         spec["containers"] = [_in_span(each, named) for each in spec["containers"]]
     namespace = job.namespace or ctx.cluster.default_namespace
@@ -151,6 +153,12 @@ def pod_of(ctx: PhaseContext, params: Params, job: Job) -> KubeObject:
     if owners := ctx.owner_references(namespace):
         metadata["ownerReferences"] = owners
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _overridden(spec: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
+    if wrong := unreadable_in(override, "podOverride"):
+        raise InvalidPatch(str(wrong))
+    return strategic_patched(spec, override, pod_spec_rules())
 
 
 def _in_span(container: Mapping[str, Any], named: str) -> dict[str, Any]:

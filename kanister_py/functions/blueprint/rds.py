@@ -96,7 +96,8 @@ def rds_of(ctx: PhaseContext, params: Params, args: RdsArgs, kind: Kind | None =
                 )
             credential = _from_secret(ctx, params, args.credentials_secret, region)
         case "eks_service_account":
-            pass
+            if ctx.confinement is not None:
+                ctx.confinement.check_ambient_credentials("credentialsSource eks_service_account")
         case _:
             credential = _from_profile(ctx, params, region)
     return Rds(ctx, _client(credential, region), kind or kind_of(args.db_engine))

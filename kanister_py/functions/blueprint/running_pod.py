@@ -20,6 +20,7 @@ from kanister_py.core.errors import (
     UsageError,
     WaitTimedOut,
 )
+from kanister_py.core.kube.boundaries import ReferenceNotGranted
 from kanister_py.core.kube.durations import parse_seconds
 from kanister_py.core.kube.parts import condition_of, spec_of, status_of
 from kanister_py.core.kube.resources import (
@@ -165,7 +166,7 @@ class RunningPod:
         # An account that may not see nodes or volumes may still run pods.
         try:
             return get()
-        except ApiError:
+        except (ApiError, ReferenceNotGranted):
             return None
 
     def _not_ready(self, seconds: float) -> KanisterError:

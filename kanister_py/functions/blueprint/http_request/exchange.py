@@ -21,6 +21,7 @@ from kanister_py.functions.blueprint.http_request.request import (
     Request,
     Response,
 )
+from kanister_py.ports.confinement import Confinement
 
 _LARGEST_BODY: Final = 4 * 1024 * 1024
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
@@ -55,8 +56,14 @@ class Security(NamedTuple):
 class Exchange:
     """One request and its response. `stop` may come from any thread, at any time."""
 
-    def __init__(self, security: Security, timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        security: Security,
+        timeout_seconds: float,
+        confinement: Confinement | None = None,
+    ) -> None:
         self._security = security
+        self._confinement = confinement
         self._timeout_seconds = timeout_seconds
         self._lock = Lock()
         self._held: socket.socket | None = None
@@ -75,6 +82,8 @@ class Exchange:
     def run(self, request: Request) -> Response:
         address = request.address
         proxy = self._security.proxy_for(address)
+        if proxy is not None and self._confinement is not None:
+            self._confinement.check_proxy()
         try:
             with self._connect(proxy or address) as plain:
                 if address.scheme != "https":
@@ -95,6 +104,9 @@ class Exchange:
         for family, kind, protocol, _, place in socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM
         ):
+            # The connection goes to the address that was checked: a name is resolved once.
+            if self._confinement is not None:
+                self._confinement.check_address(str(place[0]))
             sock = socket.socket(family, kind, protocol)
             try:
                 self._hold(sock)

@@ -246,7 +246,7 @@ def _exchange(ctx: PhaseContext, args: HTTPRequestArgs, request: Request) -> Res
     security = Security(
         args.ca_certificate, args.insecure_skip_tls_verify, args.use_environment_proxy
     )
-    exchange = Exchange(security, seconds)
+    exchange = Exchange(security, seconds, ctx.confinement)
     label = f"{request.method} {request.address}"
     timer = Timer(seconds, exchange.stop)
     timer.daemon = True

@@ -1,0 +1,506 @@
+"""Namespaces as a boundary: what an ActionSet of one tenant reaches of another tenant's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from importlib.resources import files
+from typing import Any, NamedTuple, cast
+
+import pytest
+
+from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.controller.controller import Controller, ControllerSettings
+from kanister_py.controller.machine.lease import LeaseTerms
+from kanister_py.core.errors import KanisterError
+from kanister_py.core.kube.boundaries import REFERENCE_GRANTS, ReferenceNotGranted
+from kanister_py.core.kube.resources import ACTION_SETS, CONFIG_MAPS, PODS, SECRETS
+from kanister_py.core.yaml.documents import parse_documents
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.confinement import ConfinedCluster, ReferenceGrants
+from kanister_py.executor.loading import load_function
+from kanister_py.executor.run.actions import FunctionSource
+from kanister_py.ports.cluster import Cluster, KubeObject
+from kanister_py.wiring import read_functions
+
+PASSWORD = "V-i-c-t-i-m-s---P-a-5-5-w-o-r-d"
+PATIENCE_SECONDS = 120.0
+REASON = "ReferenceNotGranted"
+
+
+def definitions() -> Iterator[Mapping[str, Any]]:
+    for name in ("actionsets", "blueprints", "profiles", "referencegrants"):
+        text = files("kanister_py.crds").joinpath(f"{name}.yaml").read_text("utf-8")
+        yield from (document.value for document in parse_documents(text))
+
+
+def manifest(kind: str, namespace: str, name: str, **fields: Any) -> dict[str, Any]:
+    api_version = {"Profile": "cr.kanister.io/v1alpha1", "Deployment": "apps/v1"}.get(kind, "v1")
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
+
+
+def grant(*kinds: tuple[str, str], to: str = "mallory") -> dict[str, Any]:
+    opened = [{"group": group, "kind": kind} for group, kind in kinds]
+    return {
+        "apiVersion": "kanister-py.io/v1alpha1",
+        "kind": "ReferenceGrant",
+        "metadata": {"name": "opened", "namespace": "victim"},
+        "spec": {"from": [{"namespace": to}], "to": opened},
+    }
+
+
+def tenant(namespace: str) -> list[dict[str, Any]]:
+    """Return the objects that a tenant has: a workload, its Secrets and a Profile."""
+    selector = {"matchLabels": {"app": "db"}}
+    template = {
+        "metadata": {"labels": {"app": "db"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    return [
+        manifest("Secret", namespace, "db", stringData={"password": PASSWORD}),
+        manifest("ConfigMap", namespace, "db", data={"password": PASSWORD}),
+        manifest("Pod", namespace, "db-0", spec=template["spec"]),
+        manifest("Deployment", namespace, "db", spec={"selector": selector, "template": template}),
+        manifest(
+            "Profile",
+            namespace,
+            "store",
+            location={"type": "s3Compliant", "bucket": PASSWORD},
+            credential={
+                "type": "keyPair",
+                "keyPair": {
+                    "idField": "password",
+                    "secretField": "password",
+                    "secret": {"name": "db", "namespace": namespace},
+                },
+            },
+        ),
+    ]
+
+
+class Recording:
+    """A cluster that notes which kinds in which namespace are asked for."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+        self.asked: list[tuple[str, str]] = []
+
+    def as_cluster(self) -> Cluster:
+        return cast("Cluster", self)
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._cluster, name)
+        if not callable(method):
+            return method
+
+        def call(*args: Any, **options: Any) -> Any:
+            first = args[0] if args else None
+            if isinstance(first, Mapping):
+                namespace = str((first.get("metadata") or {}).get("namespace") or "")
+                self.asked.append((str(first.get("kind")), namespace))
+            else:
+                resource = getattr(first, "resource", "pods")
+                self.asked.append((resource, str(options.get("namespace") or "")))
+            return method(*args, **options)
+
+        return call
+
+
+class Tenants:
+    """A cluster with two tenants, and a controller that serves both from a third namespace."""
+
+    def __init__(self) -> None:
+        clock = SystemClock()
+        self.cluster = MemoryCluster(clock=clock)
+        for obj in (*definitions(), *tenant("mallory"), *tenant("victim")):
+            self.cluster.create(obj)
+        self.requests = Recording(self.cluster)
+        functions = read_functions()
+        self.controller = Controller(
+            self.requests.as_cluster(),
+            FunctionSource(functions.registry, load_function),
+            clock=clock,
+            settings=ControllerSettings(
+                namespaces=("kanister", "mallory", "victim"),
+                home="kanister",
+                terms=LeaseTerms(term_seconds=600, acts_for_seconds=500),
+            ),
+        )
+        self.controller.start()
+
+    def run(self, namespace: str, action: Mapping[str, Any], *phases: Any) -> Mapping[str, Any]:
+        """Run an ActionSet with one action of a Blueprint beside it, and return its status."""
+        blueprint = {
+            "apiVersion": "cr.kanister.io/v1alpha1",
+            "kind": "Blueprint",
+            "metadata": {"name": "b", "namespace": namespace},
+            "actions": {"go": {"phases": list(phases)}},
+        }
+        own = {"kind": "Namespace", "name": namespace, "namespace": namespace}
+        actionset = {
+            "apiVersion": "cr.kanister.io/v1alpha1",
+            "kind": "ActionSet",
+            "metadata": {"name": "one", "namespace": namespace},
+            "spec": {"actions": [{"name": "go", "blueprint": "b", "object": own, **action}]},
+        }
+        self.requests.asked.clear()
+        self.cluster.create(blueprint)
+        self.cluster.create(actionset)
+        with self.cluster.watch(
+            ACTION_SETS, namespace=namespace, timeout_seconds=PATIENCE_SECONDS
+        ) as watch:
+            for event in watch:
+                status = event.object.get("status") or {}
+                if status.get("state") in ("complete", "failed"):
+                    return cast("Mapping[str, Any]", status)
+        raise AssertionError("the ActionSet did not end")
+
+    def asked_of(self, namespace: str) -> set[str]:
+        """Return the kinds that were asked for in a namespace, other than the controller's own."""
+        own = {"referencegrants", "actionsets", "blueprints", "events", "Event"}
+        return {kind for kind, where in self.requests.asked if where == namespace} - own
+
+
+@pytest.fixture
+def tenants() -> Iterator[Tenants]:
+    made = Tenants()
+    try:
+        yield made
+    finally:
+        made.controller.kill()
+
+
+class Case(NamedTuple):
+    """A field that names an object, in an ActionSet or in a phase."""
+
+    kinds: tuple[tuple[str, str], ...]
+    action: Callable[[str], Mapping[str, Any]] = lambda _: {}
+    phase: Callable[[str], Mapping[str, Any]] | None = None
+
+
+def print_it(template: str) -> dict[str, Any]:
+    """Return a phase that would put a value into the status."""
+    patch = f'{{"data": {{"stolen": {template}}}}}'
+    reference = {"apiVersion": "v1", "resource": "configmaps", "name": "db", "namespace": "mallory"}
+    args = {"operation": "patch", "objectReference": reference, "spec": patch}
+    return {"func": "KubeOps", "name": "print", "args": args}
+
+
+def kube_ops(**args: Any) -> dict[str, Any]:
+    return {"func": "KubeOps", "name": "ops", "args": args}
+
+
+def config_map_of(namespace: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "resource": "configmaps", "name": "db", "namespace": namespace}
+
+
+CONFIG_MAP = (("", "ConfigMap"),)
+FIELDS = {
+    "object": Case(
+        (("apps", "Deployment"), ("apps", "ReplicaSet"), ("", "Pod")),
+        lambda where: {"object": {"kind": "Deployment", "name": "db", "namespace": where}},
+        lambda _: print_it('"{{ .Deployment.Name }}"'),
+    ),
+    "object-by-resource": Case(
+        (("", "Secret"),),
+        lambda where: {
+            "object": {"apiVersion": "v1", "resource": "secrets", "name": "db", "namespace": where}
+        },
+        lambda _: print_it("{{ .Object.data.password | toJson }}"),
+    ),
+    "secrets": Case(
+        (("", "Secret"),),
+        lambda where: {"secrets": {"s": {"name": "db", "namespace": where}}},
+        lambda _: print_it('{{ index .Secrets.s.Data "password" | toString | toJson }}'),
+    ),
+    "configMaps": Case(
+        CONFIG_MAP,
+        lambda where: {"configMaps": {"c": {"name": "db", "namespace": where}}},
+        lambda _: print_it("{{ .ConfigMaps.c.Data.password | toJson }}"),
+    ),
+    "profile": Case(
+        (("cr.kanister.io", "Profile"), ("", "Secret")),
+        lambda where: {"profile": {"name": "store", "namespace": where}},
+        lambda _: print_it("{{ .Profile.Location.Bucket | toJson }}"),
+    ),
+    "phase-objects": Case(
+        (("", "Secret"),),
+        phase=lambda where: {
+            **print_it('{{ index .Phases.print.Secrets.s.Data "password" | toString | toJson }}'),
+            "objects": {"s": {"kind": "Secret", "name": "db", "namespace": where}},
+        },
+    ),
+    "KubeOps-patch": Case(
+        CONFIG_MAP,
+        phase=lambda where: kube_ops(
+            operation="patch", objectReference=config_map_of(where), spec='{"data": {"a": "b"}}'
+        ),
+    ),
+    "KubeOps-delete": Case(
+        CONFIG_MAP,
+        phase=lambda where: kube_ops(operation="delete", objectReference=config_map_of(where)),
+    ),
+    "KubeOps-create": Case(
+        CONFIG_MAP,
+        phase=lambda where: kube_ops(
+            operation="create",
+            spec=json.dumps(manifest("ConfigMap", where, "new")),
+        ),
+    ),
+    "KubeOps-namespace": Case(
+        CONFIG_MAP,
+        phase=lambda where: kube_ops(
+            operation="create",
+            namespace=where,
+            spec="{apiVersion: v1, kind: ConfigMap, metadata: {name: new}}",
+        ),
+    ),
+    "KubeTask": Case(
+        (("", "Pod"),),
+        phase=lambda where: {
+            "func": "KubeTask",
+            "name": "task",
+            "args": {"namespace": where, "image": "i", "command": ["true"]},
+        },
+    ),
+    "KubeExec": Case(
+        (("", "Pod"),),
+        phase=lambda where: {
+            "func": "KubeExec",
+            "name": "exec",
+            "args": {"namespace": where, "pod": "db-0", "container": "c", "command": ["true"]},
+        },
+    ),
+    "ScaleWorkload": Case(
+        (("apps", "Deployment"), ("apps", "ReplicaSet"), ("", "Pod")),
+        phase=lambda where: {
+            "func": "ScaleWorkload",
+            "name": "scale",
+            "args": {
+                "namespace": where,
+                "name": "db",
+                "kind": "Deployment",
+                "replicas": 0,
+                "waitForReady": False,
+            },
+        },
+    ),
+    "Wait": Case(
+        CONFIG_MAP,
+        phase=lambda where: {
+            "func": "Wait",
+            "name": "wait",
+            "args": {
+                "timeout": "1s",
+                "conditions": {
+                    "anyOf": [
+                        {
+                            "condition": '{{ if eq "{ $.data.password }" "x" }}true{{ end }}',
+                            "objectReference": config_map_of(where),
+                        }
+                    ]
+                },
+            },
+        },
+    ),
+}
+NOTHING = kube_ops(
+    operation="create",
+    spec="{apiVersion: v1, kind: ConfigMap, metadata: {name: none, namespace: mallory}}",
+)
+
+
+def run_case(tenants: Tenants, case: Case, where: str) -> Mapping[str, Any]:
+    phase = case.phase(where) if case.phase is not None else NOTHING
+    return tenants.run("mallory", case.action(where), phase)
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in FIELDS.items()])
+def test_a_foreign_object_is_refused_before_it_is_read(tenants: Tenants, case: Case) -> None:
+    status = run_case(tenants, case, "victim")
+    assert status["state"] == "failed"
+    assert "is outside of namespace mallory" in str(status)
+    assert PASSWORD not in str(status)
+    assert tenants.asked_of("victim") == set()
+    stolen = tenants.cluster.get(CONFIG_MAPS, "db", namespace="mallory")["data"]
+    assert set(stolen) == {"password"}
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in FIELDS.items()])
+def test_a_granted_object_is_reached(tenants: Tenants, case: Case) -> None:
+    tenants.cluster.create(grant(*case.kinds))
+    status = run_case(tenants, case, "victim")
+    assert "is outside of namespace" not in str(status)
+    assert tenants.asked_of("victim") != set()
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, id=name) for name, case in FIELDS.items()])
+def test_an_own_object_needs_no_grant(tenants: Tenants, case: Case) -> None:
+    status = run_case(tenants, case, "mallory")
+    assert "is outside of namespace" not in str(status)
+
+
+def test_an_actionset_of_the_home_namespace_reaches_every_namespace(tenants: Tenants) -> None:
+    case = FIELDS["KubeOps-patch"]
+    assert case.phase is not None
+    status = tenants.run("kanister", {}, case.phase("victim"))
+    assert status["state"] == "complete"
+
+
+def test_kube_ops_without_a_namespace_means_default_and_is_refused(tenants: Tenants) -> None:
+    reference = {"apiVersion": "v1", "resource": "configmaps", "name": "db"}
+    status = tenants.run("mallory", {}, kube_ops(operation="delete", objectReference=reference))
+    assert status["error"]["reason"] == REASON
+    assert "default" in status["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "{apiVersion: v1, kind: Namespace, metadata: {name: new}}",
+        "{apiVersion: v1, kind: Namespace, metadata: {name: new, namespace: mallory}}",
+        "{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: new}}",
+        (
+            "{apiVersion: snapshot.storage.k8s.io/v1, kind: VolumeSnapshotContent, "
+            "metadata: {name: new}, spec: {volumeSnapshotRef: {namespace: victim, name: s}}}"
+        ),
+    ],
+)
+def test_cluster_scoped_objects_are_refused(tenants: Tenants, spec: str) -> None:
+    status = tenants.run("mallory", {}, kube_ops(operation="create", spec=spec))
+    assert status["state"] == "failed"
+    assert REASON in str(status)
+
+
+def test_an_actionset_cannot_make_a_pod_privileged(tenants: Tenants) -> None:
+    args = {"namespace": "mallory", "image": "i", "command": ["true"]}
+    action = {"podOverride": {"hostPID": True, "containers": [{"name": "container"}]}}
+    status = tenants.run("mallory", action, {"func": "KubeTask", "name": "task", "args": args})
+    assert status["error"]["reason"] == "PrivilegesRaised"
+    assert tenants.cluster.list(PODS, namespace="mallory", label_selector="createdBy").items == []
+
+
+def test_a_pod_without_a_namespace_goes_to_that_of_the_actionset(tenants: Tenants) -> None:
+    args = {"image": "i", "command": ["true"]}
+    tenants.run("mallory", {}, {"func": "KubeTask", "name": "task", "args": args})
+    created = [where for kind, where in tenants.requests.asked if kind == "Pod"]
+    assert created == ["mallory"]
+
+
+# The confined cluster itself
+
+
+@pytest.fixture
+def confined() -> Cluster:
+    clock = SystemClock()
+    cluster = MemoryCluster(clock=clock)
+    for obj in (*definitions(), *tenant("mallory"), *tenant("victim")):
+        cluster.create(obj)
+    return ConfinedCluster(cluster, "mallory", ReferenceGrants(cluster, clock)).as_cluster()
+
+
+SECRET = manifest("Secret", "victim", "db")
+REQUESTS: dict[str, Callable[[Cluster], Any]] = {
+    "get": lambda cluster: cluster.get(SECRETS, "db", namespace="victim"),
+    "list": lambda cluster: cluster.list(SECRETS, namespace="victim"),
+    "watch": lambda cluster: cluster.watch(SECRETS, namespace="victim"),
+    "create": lambda cluster: cluster.create(SECRET),
+    "replace": lambda cluster: cluster.replace(SECRET),
+    "replace_status": lambda cluster: cluster.replace_status(SECRET),
+    "apply": lambda cluster: cluster.apply(SECRET, field_manager="m"),
+    "patch": lambda cluster: cluster.patch(SECRETS, "db", {}, namespace="victim"),
+    "delete": lambda cluster: cluster.delete(SECRETS, "db", namespace="victim"),
+    "scale": lambda cluster: cluster.scale(SECRETS, "db", 0, namespace="victim"),
+    "read_log": lambda cluster: cluster.read_log("db-0", namespace="victim"),
+    "exec": lambda cluster: cluster.exec("db-0", ["true"], namespace="victim"),
+}
+
+
+def test_every_request_of_the_port_is_listed() -> None:
+    answers = {"resource_for", "describe", "schema_of", "runs_pods", "default_namespace"}
+    names = {name for name in vars(Cluster) if not name.startswith("_")}
+    assert names - answers == set(REQUESTS)
+
+
+@pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
+def test_every_request_to_another_namespace_is_refused(
+    confined: Cluster, request_: Callable[[Cluster], Any]
+) -> None:
+    with pytest.raises(ReferenceNotGranted) as refused:
+        request_(confined)
+    assert refused.value.target.namespace == "victim"
+
+
+def test_a_list_without_a_namespace_is_that_of_the_own_one(confined: Cluster) -> None:
+    found = confined.list(SECRETS)
+    assert {obj["metadata"]["namespace"] for obj in found} == {"mallory"}
+    assert {obj["metadata"]["namespace"] for obj in confined.list(PODS)} == {"mallory"}
+
+
+def test_an_object_without_a_namespace_lands_in_the_own_one(confined: Cluster) -> None:
+    created = confined.create({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "new"}})
+    assert created["metadata"]["namespace"] == "mallory"
+    assert confined.default_namespace == "mallory"
+
+
+MALLORY = [{"namespace": "mallory"}]
+A_SECRET = {"group": "", "kind": "Secret"}
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        pytest.param({"from": [{"namespace": "other"}], "to": [A_SECRET]}, id="other namespace"),
+        pytest.param({"from": MALLORY, "to": [{"group": "", "kind": "Pod"}]}, id="other kind"),
+        pytest.param({"from": MALLORY, "to": [{**A_SECRET, "name": "x"}]}, id="other name"),
+        pytest.param({"from": MALLORY, "to": [{**A_SECRET, "nmae": "x"}]}, id="unknown key"),
+        pytest.param(
+            {"from": [{"namespace": "*"}], "to": [{"group": "*", "kind": "*"}]}, id="wildcards"
+        ),
+        pytest.param({}, id="empty"),
+    ],
+)
+def test_a_grant_opens_what_it_names_and_nothing_else(spec: Mapping[str, Any]) -> None:
+    clock = SystemClock()
+    cluster = MemoryCluster(clock=clock)
+    for obj in tenant("victim"):
+        cluster.create(obj) if obj["kind"] != "Profile" else None
+
+    class Granting:
+        def list(self, resource: Any, **options: Any) -> Any:
+            listed = cluster.list(SECRETS, **options)
+            if resource != REFERENCE_GRANTS:
+                return listed
+            listed.items[:] = [{**grant(), "spec": spec}]
+            return listed
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(cluster, name)
+
+    granting = cast("Cluster", Granting())
+    confined = ConfinedCluster(granting, "mallory", ReferenceGrants(granting, clock))
+    with pytest.raises(ReferenceNotGranted):
+        confined.get(SECRETS, "db", namespace="victim")
+
+
+def test_a_grant_that_is_withdrawn_no_longer_counts() -> None:
+    class Clock:
+        time = 0.0
+
+        def monotonic(self) -> float:
+            return self.time
+
+    clock = Clock()
+    cluster = MemoryCluster(clock=SystemClock())
+    for obj in (*definitions(), *tenant("victim")):
+        cluster.create(obj)
+    cluster.create(grant(("", "Secret")))
+    grants = ReferenceGrants(cluster, cast("Any", clock))
+    confined = ConfinedCluster(cluster, "mallory", grants)
+    found: KubeObject = confined.get(SECRETS, "db", namespace="victim")
+    assert found["metadata"]["namespace"] == "victim"
+    cluster.delete(REFERENCE_GRANTS, "opened", namespace="victim")
+    clock.time = 10.0
+    with pytest.raises(KanisterError, match="mallory"):
+        confined.get(SECRETS, "db", namespace="victim")
