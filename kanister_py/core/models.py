@@ -22,7 +22,8 @@ alternative to the location of an error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import insort
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from types import NoneType, UnionType
@@ -188,61 +189,100 @@ def read_partly(model: type[ModelT], document: Document, path: Path = ()) -> Par
     """
     node = document.node_at(path)
     written = node.value if node else None
-    rest = {"": written}
+    rest = _Rest(written)
     problems: dict[Path, Problem] = {}
-    # A map is not to blame for lacking a part that was left out.
-    blameless: set[Path] = set()
     value: ModelT | None = None
     while value is None:
         try:
-            value = model.model_validate(rest[""], by_name=False)
+            value = model.model_validate(rest.data, by_name=False)
         except ValidationError as error:
-            if not problems:
-                rest = deepcopy(rest)
             wrong = error.errors(include_url=False)
+            explained = _Explained(problems)
             for details in wrong:
-                inside = _path_of(details)
-                if inside not in blameless:
+                inside = rest.written_path(_path_of(details))
+                if not explained.covers(inside):
                     message = _message_of(details, model)
                     problems[inside] = document.problem((*path, *inside), message)
-            for inside in problems:
-                blameless.update(inside[:length] for length in range(len(inside) + 1))
-            # From the end, so that places in lists stay the same.
-            for details in reversed(wrong):
-                inside = _existing(rest[""], _path_of(details))
-                if not inside and rest[""] in (None, {}):
-                    value = model.model_construct()
-                _leave_out(rest, ("", *inside), _SUBSTITUTES.get(details["type"]))
+            if not rest.leave_out(wrong):
+                value = model.model_construct()
     return Partial(value, problems, tuple(unknown_keys(model, written)))
 
 
-def _existing(data: Any, path: Path) -> Path:
-    """Return the longest part of a path that leads to something in `data`."""
-    for length, part in enumerate(path):
-        try:
-            data = data[part]
-        except (KeyError, IndexError, TypeError):
-            return path[:length]
-    return path
+class _Explained:
+    """Problems that need no further word: what they left out, and what lacks it now."""
+
+    def __init__(self, problems: Mapping[Path, Problem]) -> None:
+        self._below = frozenset(problems)
+        self._above = {path[:length] for path in problems for length in range(len(path))}
+
+    def covers(self, path: Path) -> bool:
+        return path in self._above or any(
+            path[:length] in self._below for length in range(len(path) + 1)
+        )
 
 
-# What is read in place of a refused value; null for all others.
+# What is read in place of a refused value. All others are removed.
 _SUBSTITUTES: Final[Mapping[str, Any]] = {"model_type": {}, "string_type": ""}
 
 
-def _leave_out(data: Any, path: Path, substitute: Any) -> None:
-    """Replace the value at `path`; if its substitute was refused as well, remove it."""
-    for part in path[:-1]:
-        data = data[part]
-    last: Any = path[-1]
-    if isinstance(data, list) and substitute == "":
-        substitute = None
-    if data[last] is not None and data[last] != substitute:
-        data[last] = substitute
-    elif data[last] is not None:
-        data[last] = None
-    else:
-        del data[last]
+class _Rest:
+    """A copy of a document's data, from which refused parts are removed."""
+
+    def __init__(self, written: Any) -> None:
+        self._root = {"": written}
+        self._is_copy = False
+        self._removed: dict[Path, list[int]] = {}
+        """Items that are removed from lists, by the list, in the document's numbers."""
+
+    @property
+    def data(self) -> Any:
+        return self._root.get("")
+
+    def written_path(self, path: Path) -> Path:
+        """Return the path in the document for a path in the rest of its data."""
+        written: Path = ()
+        for part in path:
+            place = part
+            if isinstance(place, int):
+                for removed in self._removed.get(written, ()):
+                    place += removed <= place
+            written = (*written, place)
+        return written
+
+    def leave_out(self, wrong: Sequence[ErrorDetails]) -> bool:
+        """Remove or replace the refused parts; return False if the whole was refused."""
+        if not self._is_copy:
+            self._root, self._is_copy = deepcopy(self._root), True
+        paths = {self._existing(_path_of(details)): details["type"] for details in wrong}
+        # From the end, so that places in lists stay the same.
+        for path, kind in reversed(paths.items()):
+            if not any(path[:length] in paths for length in range(len(path))):
+                self._leave_out(("", *path), _SUBSTITUTES.get(kind))
+        return "" in self._root
+
+    def _leave_out(self, path: Path, substitute: Any) -> None:
+        holder: Any = self._root
+        for part in path[:-1]:
+            holder = holder[part]
+        last: Any = path[-1]
+        is_item = isinstance(holder, list)
+        if substitute is None or holder[last] == substitute or (is_item and substitute == ""):
+            if is_item:
+                written = self.written_path(path[1:])
+                insort(self._removed.setdefault(written[:-1], []), int(written[-1]))
+            del holder[last]
+        else:
+            holder[last] = deepcopy(substitute)
+
+    def _existing(self, path: Path) -> Path:
+        """Return the longest part of a path that leads to something."""
+        data: Any = self.data
+        for length, part in enumerate(path):
+            try:
+                data = data[part]
+            except (KeyError, IndexError, TypeError):
+                return path[:length]
+        return path
 
 
 # Problems
@@ -290,6 +330,9 @@ def _message_of(details: ErrorDetails, model: type[BaseModel]) -> str:
         case "too_short" | "string_too_short":
             if context["min_length"] == 1:
                 return "Must not be empty"
+        case "too_long" | "string_too_long":
+            unit = "characters" if kind == "string_too_long" else "items"
+            return f"Must have no more than {context['max_length']} {unit}"
         case "extra_forbidden":
             return _unknown_key(details["loc"], model)
         case "value_error" | "assertion_error":

@@ -228,3 +228,27 @@ def test_problems_of_an_error_have_paths_for_any_document() -> None:
     assert problems_of(refused.value, Step) == [
         (("retry", "limit"), "Must be a whole number, found '1'")
     ]
+
+
+def test_problems_found_later_have_the_places_of_the_document() -> None:
+    document = parse_document(
+        "steps:\n"
+        "- {step: a, rules: [5, {match_labels: {}}, {kind: b, z: 1}]}\n"
+        "- {}\n"
+        "- {step: c, retry: {limit: -1}, rules: [{kind: ok}], isLast: true}\n"
+    )
+
+    partial = read_partly(Pipeline, document)
+
+    assert {path: problem.line for path, problem in partial.problems.items()} == {
+        ("steps", 0, "rules", 0): 2,
+        ("steps", 0, "rules", 1, "kind"): 2,
+        ("steps", 0, "rules", 1, "match_labels"): 2,
+        ("steps", 0, "rules", 2, "z"): 2,
+        ("steps", 1, "step"): 3,
+        ("steps", 2, "retry", "limit"): 4,
+        ("steps", 2, "rules"): 4,
+    }
+    assert partial.value == Pipeline(
+        steps=(Step(step="a", rules=(Rule(kind="b"),)), Step(step="c", retry=Retry(), is_last=True))
+    )

@@ -1,4 +1,4 @@
-"""Schedule manifests, read and checked."""
+"""Schedules: the model of the resource, and the times and rules that it describes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,28 @@ from collections.abc import Mapping
 from datetime import UTC, timedelta, tzinfo
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
-from kanister_py.core.blueprints.model import Found
-from kanister_py.core.errors import InvalidDocument, Problem
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
+
+from kanister_py.core.blueprints.model import Found, Metadata
+from kanister_py.core.errors import Problem
 from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
 from kanister_py.core.kube.names import MAX_LABEL
-from kanister_py.core.kube.reading import Reader
 from kanister_py.core.kube.resources import GroupVersionResource
-from kanister_py.core.models import UnknownKey
-from kanister_py.core.schedules.retention import COUNTS, Keep, parse_within
+from kanister_py.core.models import (
+    ApiModel,
+    Choice,
+    DurationText,
+    GivenText,
+    Items,
+    TextMap,
+    UnknownKey,
+    read_model,
+    read_partly,
+    refusal,
+)
+from kanister_py.core.schedules.retention import Keep
 from kanister_py.core.schedules.times import (
     Cron,
     InvalidTimetable,
@@ -25,14 +37,10 @@ from kanister_py.core.schedules.times import (
     parse_timetable,
     zone_of,
 )
-from kanister_py.core.yaml.documents import Document, Path
+from kanister_py.core.yaml.documents import Document, shown
 
 SCHEDULES: Final = GroupVersionResource("kanister-py.io", "v1alpha1", "schedules")
 KIND: Final = "Schedule"
-
-_DAY: Final = 86_400
-_MOST: Final = {"jitter": _DAY, "startingDeadline": 366 * _DAY, "duration": 31 * _DAY}
-"""No more seconds than these: what lasts for ever says nothing, and leaves the calendar."""
 
 
 class ConcurrencyPolicy(StrEnum):
@@ -46,19 +54,195 @@ class ConcurrencyPolicy(StrEnum):
     """It waits; of several that wait, the last one."""
 
 
-class HistoryLimits(NamedTuple):
-    """Numbers of runs that are kept: of those that ended well, and of the others."""
+class HistoryLimits(ApiModel):
+    """Numbers of ended ActionSets that are kept; those whose artifacts exist do not count."""
 
-    complete: int = 10
-    failed: int = 10
+    complete: int = Field(10, ge=0, description="Number of complete ActionSets that are kept.")
+    failed: int = Field(10, ge=0, description="Number of other ended ActionSets that are kept.")
+
+
+class _AtMost:
+    """Check of a duration: between zero and a limit. A longer one would leave the calendar."""
+
+    def __init__(self, hours: int) -> None:
+        self._hours = hours
+
+    def __call__(self, text: str) -> str:
+        try:
+            seconds = parse_seconds(text) if text else 0.0
+        except InvalidDuration:
+            seconds = -1.0
+        if seconds < 0:
+            raise refusal(f"Must be a duration such as 30s or 1h30m, found {shown(text)}")
+        if seconds > self._hours * 3600:
+            raise refusal(f"Must be no more than {self._hours}h")
+        return text
+
+
+def _check_zone(name: str) -> str:
+    try:
+        zone_of(name)
+    except InvalidTimetable as error:
+        raise refusal(error.message) from None
+    return name
+
+
+def _timetable(text: str, zone_name: str) -> Timetable:
+    try:
+        return parse_timetable(text, zone_of(zone_name))
+    except InvalidTimetable as error:
+        raise refusal(error.message) from None
+
+
+class WindowSpec(ApiModel):
+    """A time of day at which, for a while, nothing starts."""
+
+    schedule: GivenText = Field(
+        max_length=256, description="Start of the window, as five fields of cron."
+    )
+    duration: Annotated[GivenText, AfterValidator(_AtMost(31 * 24))] = Field(
+        max_length=32, description="Length of the window, such as 8h."
+    )
+
+    @field_validator("schedule")
+    @classmethod
+    def _check_line(cls, line: str) -> str:
+        if not isinstance(_timetable(line, ""), Cron):
+            raise refusal("Must be a cron line: a window has a time of day")
+        return line
+
+    def in_zone(self, zone_name: str) -> Window:
+        begins = _timetable(self.schedule, zone_name)
+        assert isinstance(begins, Cron)  # as the validator has made sure
+        return Window(begins, parse_seconds(self.duration))
+
+
+class TemplateMetadata(ApiModel):
+    """Metadata of the ActionSets that a Schedule creates."""
+
+    labels: TextMap = Field(default_factory=dict, description="Labels of the ActionSets.")
+    annotations: TextMap = Field(default_factory=dict, description="Annotations of the ActionSets.")
+
+
+class Template(ApiModel):
+    """The ActionSet that a Schedule creates each time."""
+
+    metadata: TemplateMetadata = Field(
+        TemplateMetadata(), description="Labels and annotations of the ActionSets."
+    )
+    spec: dict[str, Any] = Field(
+        default_factory=dict, validate_default=True, description="The spec of the ActionSets."
+    )
+
+    @field_validator("spec")
+    @classmethod
+    def _require_actions(cls, spec: dict[str, Any]) -> dict[str, Any]:
+        actions = spec.get("actions")
+        if actions is not None and not isinstance(actions, list):
+            raise refusal(f"Must be a list, found {shown(actions)}", ("actions",))
+        if not actions:
+            raise refusal("Must have an action: without one nothing runs", ("actions",))
+        return spec
+
+
+class ScheduleSpec(ApiModel):
+    """When ActionSets are created, and which of their backups stay."""
+
+    time_zone: Annotated[str, AfterValidator(_check_zone)] = Field(
+        "", max_length=64, description="Time zone of the schedule, such as Europe/Berlin."
+    )
+    schedule: GivenText = Field(
+        max_length=256,
+        description="Five fields of cron, @hourly, @daily, @weekly, @monthly, @yearly, or "
+        "@every 6h.",
+    )
+    jitter: Annotated[DurationText, AfterValidator(_AtMost(24))] = Field(
+        "",
+        max_length=32,
+        description="Longest delay of a run, such as 10m, to spread the load. A Schedule always "
+        "has the same delay.",
+    )
+    suspend: bool = Field(
+        False, description="While true, no run starts; skipped runs are not made up for."
+    )
+    concurrency_policy: Choice[ConcurrencyPolicy] = Field(
+        ConcurrencyPolicy.FORBID,
+        description="What happens at a time at which the last run has not ended: the time is "
+        "skipped (Forbid, the default), the run is cancelled and the next one starts (Replace), "
+        "or the next one waits for its end (Queue).",
+    )
+    starting_deadline: Annotated[DurationText, AfterValidator(_AtMost(366 * 24))] = Field(
+        "",
+        max_length=32,
+        description="Longest time that a run may start late, such as 1h; until the next time if "
+        "left out.",
+    )
+    windows: Items[WindowSpec] = Field(
+        (),
+        max_length=20,
+        description="Times in which no run starts; a run that is due then starts once at the end.",
+    )
+    history_limits: HistoryLimits = Field(
+        HistoryLimits(), description="Numbers of ended ActionSets that are kept."
+    )
+    keep: Keep | None = Field(
+        None,
+        description="Backups that are kept; the others are deleted by the action `delete` of "
+        "their Blueprint. The newest one of each object is always kept. If left out, all are.",
+    )
+    template: Template = Field(description="The ActionSet that is created each time.")
+
+    @field_validator("schedule")
+    @classmethod
+    def _check_line(cls, line: str, info: ValidationInfo) -> str:
+        _timetable(line, info.data.get("time_zone", ""))
+        return line
+
+    @field_validator("windows")
+    @classmethod
+    def _check_windows(
+        cls, windows: tuple[WindowSpec, ...], info: ValidationInfo
+    ) -> tuple[WindowSpec, ...]:
+        zone_name = info.data.get("time_zone", "")
+        try:
+            check_windows([window.in_zone(zone_name) for window in windows])
+        except InvalidTimetable as error:
+            raise refusal(error.message) from None
+        return windows
+
+    @field_validator("keep")
+    @classmethod
+    def _check_keep(cls, keep: Keep | None) -> Keep | None:
+        if keep is not None and not keep.says_anything:
+            raise refusal("Must say what stays, such as daily: 7")
+        return keep
+
+
+def _check_name(metadata: Metadata) -> Metadata:
+    if len(metadata.name) > MAX_LABEL:
+        why = "it is a label of the ActionSets that are created"
+        raise refusal(f"Must be no more than {MAX_LABEL} characters: {why}", ("name",))
+    return metadata
+
+
+class ScheduleObject(ApiModel):
+    """Creation of an ActionSet again and again."""
+
+    api_version: str = ""
+    kind: str = KIND
+    metadata: Annotated[Metadata, AfterValidator(_check_name)] = Metadata()
+    spec: ScheduleSpec = Field(
+        description="When ActionSets are created, and which of their backups stay."
+    )
+    status: Any = Field(None, description="Times of the last and next runs, and conditions.")
 
 
 class Schedule(NamedTuple):
-    """A template of ActionSets, and the times at which one is made of it."""
+    """A template of ActionSets, and the times at which one is created from it."""
 
     times: Timetable
     timing: str
-    """All that says when it comes due, as a text: another one counts anew."""
+    """All that decides when it is due, as a text: if that changes, it counts anew."""
     jitter_seconds: float = 0.0
     is_suspended: bool = False
     policy: ConcurrencyPolicy = ConcurrencyPolicy.FORBID
@@ -70,167 +254,29 @@ class Schedule(NamedTuple):
     template: Mapping[str, Any] = MappingProxyType({})
 
 
-_KEYS = ("apiVersion", "kind", "metadata", "spec", "status")
-_SPEC_KEYS = (
-    *("schedule", "timeZone", "jitter", "suspend", "concurrencyPolicy", "startingDeadline"),
-    *("windows", "historyLimits", "keep", "template"),
-)
-
-
 def parse_schedule(obj: Mapping[str, Any]) -> Schedule:
     """Read an object as a Schedule, or refuse it with every problem in it."""
-    reader = _Reader()
-    read = reader.schedule(obj)
-    if read is None or reader.problems:
-        raise InvalidDocument(reader.problems_in(Document.of(dict(obj))))
-    return read
+    spec = read_model(ScheduleObject, Document.of(dict(obj))).spec
+    jitter = parse_seconds(spec.jitter) if spec.jitter else 0.0
+    deadline = spec.starting_deadline
+    return Schedule(
+        times=_timetable(spec.schedule, spec.time_zone),
+        timing=" ".join([*spec.schedule.split(), spec.time_zone or "UTC", f"{jitter:g}"]),
+        jitter_seconds=jitter,
+        is_suspended=spec.suspend,
+        policy=spec.concurrency_policy,
+        deadline=timedelta(seconds=parse_seconds(deadline)) if deadline else None,
+        windows=tuple(window.in_zone(spec.time_zone) for window in spec.windows),
+        history=spec.history_limits,
+        keep=spec.keep or Keep(),
+        zone=zone_of(spec.time_zone),
+        template={
+            key: value for key, value in obj["spec"]["template"].items() if value is not None
+        },
+    )
 
 
 def read_what_can_be_read(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
-    """Read a found object as a Schedule: the keys that nothing reads, and what is none."""
-    reader = _Reader()
-    reader.schedule(found.value)
-    return reader.unknown, reader.problems_in(found.document, found.path)
-
-
-class _Reader(Reader):
-    """Reader of Schedules."""
-
-    def schedule(self, value: Any) -> Schedule | None:
-        data = self.mapping(value, (), _KEYS)
-        metadata = self.mapping(data.get("metadata"), ("metadata",))
-        name = self.text(metadata, "name", ("metadata",))
-        if len(name) > MAX_LABEL:
-            why = "it is a label of the ActionSets that are made"
-            self.note(("metadata", "name"), f"Must be no more than {MAX_LABEL} characters: {why}")
-        path = ("spec",)
-        spec = self.mapping(data.get("spec"), path, _SPEC_KEYS)
-        line = self.wanted(spec, "schedule", path)
-        zone_name = self.text(spec, "timeZone", path)
-        jitter = self._seconds(spec, "jitter", path) or 0.0
-        deadline = self._seconds(spec, "startingDeadline", path)
-        windows = self._windows(spec, path, zone_name)
-        template = self._template(spec, path)
-        times = self._times(line, zone_name, path)
-        policy, history = self._policy(spec, path), self._history(spec, path)
-        is_suspended = self.flag(spec, "suspend", path)
-        keep = self._keep(spec, path)
-        if times is None or self.problems:
-            return None
-        return Schedule(
-            times,
-            " ".join([*line.split(), zone_name or "UTC", f"{jitter:g}"]),
-            jitter,
-            is_suspended,
-            policy,
-            None if deadline is None else timedelta(seconds=deadline),
-            windows,
-            history,
-            keep,
-            zone_of(zone_name),
-            template,
-        )
-
-    def _times(self, line: str, zone_name: str, path: Path) -> Timetable | None:
-        try:
-            zone = zone_of(zone_name)
-        except InvalidTimetable as error:
-            self.note((*path, "timeZone"), error.message)
-            return None
-        if not line:
-            return None
-        try:
-            return parse_timetable(line, zone)
-        except InvalidTimetable as error:
-            self.note((*path, "schedule"), error.message)
-            return None
-
-    def _seconds(self, data: Mapping[str, Any], key: str, path: Path) -> float | None:
-        text = self.text(data, key, path)
-        if not text:
-            return None
-        try:
-            seconds = parse_seconds(text)
-        except InvalidDuration:
-            seconds = -1.0
-        if seconds < 0:
-            self.refuse((*path, key), "a duration such as 30s or 1h30m", text)
-            return None
-        if seconds > _MOST[key]:
-            self.note((*path, key), f"Must be no more than {_MOST[key] // 3600}h")
-            return None
-        return seconds
-
-    def _windows(self, spec: Mapping[str, Any], path: Path, zone_name: str) -> tuple[Window, ...]:
-        count, found = len(self.problems), []
-        for data, inside in self.members(spec, "windows", path, ("schedule", "duration")):
-            begins = self.wanted(data, "schedule", inside)
-            self.wanted(data, "duration", inside)
-            seconds = self._seconds(data, "duration", inside)
-            if not begins or not seconds:
-                continue
-            try:
-                times = parse_timetable(begins, zone_of(zone_name))
-            except InvalidTimetable as error:
-                self.note((*inside, "schedule"), error.message)
-                continue
-            if not isinstance(times, Cron):
-                self.note((*inside, "schedule"), "Must be a cron line: a window has a time of day")
-                continue
-            found.append(Window(times, seconds))
-        if len(self.problems) == count:
-            try:
-                check_windows(found)
-            except InvalidTimetable as error:
-                self.note((*path, "windows"), error.message)
-        return tuple(found)
-
-    def _policy(self, spec: Mapping[str, Any], path: Path) -> ConcurrencyPolicy:
-        value = spec.get("concurrencyPolicy", ConcurrencyPolicy.FORBID)
-        if value in tuple(ConcurrencyPolicy):
-            return ConcurrencyPolicy(value)
-        known = ", ".join(repr(str(each)) for each in ConcurrencyPolicy)
-        self.refuse((*path, "concurrencyPolicy"), f"one of {known}", value)
-        return ConcurrencyPolicy.FORBID
-
-    def _history(self, spec: Mapping[str, Any], path: Path) -> HistoryLimits:
-        inside = (*path, "historyLimits")
-        data = self.mapping(spec.get("historyLimits"), inside, HistoryLimits._fields)
-        return HistoryLimits(
-            *(
-                int(self.number(data, key, inside, default, least=0, whole=True))
-                for key, default in HistoryLimits._field_defaults.items()
-            )
-        )
-
-    def _keep(self, spec: Mapping[str, Any], path: Path) -> Keep:
-        inside = (*path, "keep")
-        if spec.get("keep") is None:
-            return Keep()
-        data = self.mapping(spec["keep"], inside, Keep._fields)
-        counts = [int(self.number(data, key, inside, 0, least=0, whole=True)) for key in COUNTS]
-        text, within = self.text(data, "within", inside), timedelta()
-        if text:
-            within = parse_within(text) or timedelta()
-            if not within:
-                self.refuse((*inside, "within"), "a time such as 30d, 2w or 12h", text)
-        keep = Keep(**dict(zip(COUNTS, counts, strict=True)), within=within)
-        if not keep.says_anything and not self.problems:
-            self.note(inside, "Must say what stays, such as daily: 7")
-        return keep
-
-    def _template(self, spec: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
-        inside = (*path, "template")
-        if spec.get("template") is None:
-            self.note(inside, "Must be given: the ActionSet that is made each time")
-            return {}
-        data = self.mapping(spec["template"], inside, ("metadata", "spec"))
-        metadata = self.mapping(
-            data.get("metadata"), (*inside, "metadata"), ("labels", "annotations")
-        )
-        self.texts(metadata, "labels", (*inside, "metadata"))
-        self.texts(metadata, "annotations", (*inside, "metadata"))
-        content = self.mapping(data.get("spec"), (*inside, "spec"))
-        if not self.items(content, "actions", (*inside, "spec")):
-            self.note((*inside, "spec", "actions"), "Must have an action: without one nothing runs")
-        return data
+    """Return the unknown keys and the problems of a Schedule."""
+    partial = read_partly(ScheduleObject, found.document, found.path)
+    return [*partial.unknown_keys], [*partial.problems.values()]

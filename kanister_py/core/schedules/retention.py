@@ -11,30 +11,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
+
+from pydantic import BeforeValidator, Field, WithJsonSchema
+
+from kanister_py.core.models import ApiModel, refusal
+from kanister_py.core.yaml.documents import shown
 
 _WITHIN: Final = re.compile(r"(?:(\d{1,5})w)?(?:(\d{1,6})d)?(?:(\d{1,7})h)?")
 
 _MOST_WITHIN: Final = timedelta(days=36_600)
-
-
-class Keep(NamedTuple):
-    """Numbers of backups that stay, by the spans that each is the newest of."""
-
-    last: int = 0
-    hourly: int = 0
-    daily: int = 0
-    weekly: int = 0
-    monthly: int = 0
-    yearly: int = 0
-    within: timedelta = timedelta()
-
-    @property
-    def says_anything(self) -> bool:
-        return any(self)
-
-
-COUNTS: Final = ("last", "hourly", "daily", "weekly", "monthly", "yearly")
 
 
 def parse_within(text: str) -> timedelta | None:
@@ -45,6 +31,45 @@ def parse_within(text: str) -> timedelta | None:
     weeks, days, hours = (int(each or 0) for each in found.groups())
     within = timedelta(weeks=weeks, days=days, hours=hours)
     return within if within <= _MOST_WITHIN else None
+
+
+def _within(value: Any) -> Any:
+    if value == "":
+        return timedelta()
+    if isinstance(value, timedelta):
+        return value
+    within = parse_within(value) if isinstance(value, str) else None
+    if not within:
+        raise refusal(f"Must be a time such as 30d, 2w or 12h, found {shown(value)}")
+    return within
+
+
+class Keep(ApiModel):
+    """Numbers of backups that stay, by the spans that each is the newest of."""
+
+    last: int = Field(0, ge=0, description="Number of newest backups.")
+    hourly: int = Field(0, ge=0, description="Number of hours whose newest backup is kept.")
+    daily: int = Field(0, ge=0, description="Number of days whose newest backup is kept.")
+    weekly: int = Field(0, ge=0, description="Number of weeks whose newest backup is kept.")
+    monthly: int = Field(0, ge=0, description="Number of months whose newest backup is kept.")
+    yearly: int = Field(0, ge=0, description="Number of years whose newest backup is kept.")
+    within: Annotated[
+        timedelta,
+        BeforeValidator(_within),
+        WithJsonSchema(
+            {"type": "string", "pattern": f"^{_WITHIN.pattern}$", "minLength": 2, "maxLength": 24}
+        ),
+    ] = Field(
+        timedelta(),
+        description="Time before the newest backup in which all backups are kept, such as 30d.",
+    )
+
+    @property
+    def says_anything(self) -> bool:
+        return any(getattr(self, field) for field in type(self).model_fields)
+
+
+COUNTS: Final = ("last", "hourly", "daily", "weekly", "monthly", "yearly")
 
 
 class Backup(NamedTuple):
@@ -92,7 +117,7 @@ def _judged(group: Sequence[Backup], keep: Keep, zone: tzinfo) -> list[Verdict]:
     ordered = sorted(group, key=_age, reverse=True)
     if not keep.says_anything:
         return [Verdict(each, ("no rule",)) for each in ordered]
-    left = keep._asdict()
+    left = keep.model_dump()
     seen: dict[str, Any] = {}
     verdicts = []
     for index, backup in enumerate(ordered):

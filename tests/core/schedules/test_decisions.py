@@ -245,7 +245,7 @@ WILD = st.one_of(
                 ),
                 max_size=3,
             ),
-            "keep": WILD | st.dictionaries(st.sampled_from(Keep._fields), WILD, max_size=3),
+            "keep": WILD | st.dictionaries(st.sampled_from([*Keep.model_fields]), WILD, max_size=3),
             "historyLimits": WILD,
             "template": WILD,
         },

@@ -157,7 +157,7 @@ def test_the_same_stays_as_with_restic(
     repository: tuple[list[str], list[datetime]], keep: Keep
 ) -> None:
     restic, times = repository
-    words = [f"--keep-{rule}={count}" for rule, count in keep._asdict().items()
+    words = [f"--keep-{rule}={count}" for rule, count in keep.model_dump().items()
              if count and rule != "within"]  # fmt: skip
     if keep.within:
         words.append(f"--keep-within={keep.within // timedelta(hours=1)}h")

@@ -53,7 +53,11 @@ def of_template(**action: Any) -> dict[str, Any]:
             "spec.windows[0].duration",
             "no more than 744h",
         ),
-        ({"concurrencyPolicy": "Allow"}, "spec.concurrencyPolicy", "'Forbid', 'Replace', 'Queue'"),
+        (
+            {"concurrencyPolicy": "Allow"},
+            "spec.concurrencyPolicy",
+            "'Forbid', 'Replace' or 'Queue'",
+        ),
         ({"historyLimits": {"complete": -1}}, "spec.historyLimits.complete", "at least 0"),
         ({"template": None}, "spec.template", "Must be given"),
         ({"template": {"spec": {}}}, "spec.template.spec.actions", "Must have an action"),
