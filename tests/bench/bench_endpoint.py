@@ -1,7 +1,4 @@
-"""What does the endpoint cost beyond a bare app that returns the same bytes?
-
-And a short request of ours, as an API server gets them, beside the same one over urllib3.
-"""
+"""What does the endpoint cost beyond a bare app that returns the same bytes?"""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ import multiprocessing
 import socket
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -118,41 +115,6 @@ async def _etag(port: int) -> str:
     return answer.partition("etag: ")[2].partition("\r\n")[0]
 
 
-def _processor_seconds(ask: Callable[[], object]) -> float:
-    """The processor time of one request in this process, in the quietest of several rounds."""
-    ask()  # this one connects
-    spent = []
-    for _ in range(ROUNDS):
-        start = time.process_time()
-        for _ in range(REQUESTS):
-            ask()
-        spent.append(time.process_time() - start)
-    return min(spent) / REQUESTS
-
-
-def _short_requests(port: int) -> list[Row]:
-    import urllib3
-
-    from kanister_py.adapters.cluster_kube.exchange import Exchange, Way
-
-    headers = {"Accept": "application/json", "User-Agent": "bench"}
-    exchange = Exchange(Way(f"http://127.0.0.1:{port}", None, "", ()), 1)
-    with urllib3.HTTPConnectionPool("127.0.0.1", port, retries=False) as pool:
-        theirs = _processor_seconds(lambda: pool.urlopen("GET", PATH, headers=headers).data)
-    patience = {"connect_seconds": 5.0, "answer_seconds": 5.0}
-    ours = _processor_seconds(lambda: exchange.ask("GET", PATH, headers, None, **patience))
-    exchange.close()
-    return [
-        Row("short request over urllib3, processor time", f"{theirs * 1e6:.0f} µs", "the peer"),
-        Row(
-            f"short request, ours / urllib3 ({ours * 1e6:.0f} µs)",
-            f"{ours / theirs:.2f}",
-            "<= 0.50",
-            ours <= theirs / 2,
-        ),
-    ]
-
-
 def rows() -> list[Row]:
     found: dict[str, list[tuple[float, float]]] = {"bare": [], "ours": [], "304": []}
     with _server("bare") as bare, _server("ours") as ours:
@@ -163,7 +125,6 @@ def rows() -> list[Row]:
             found["bare"].append(asyncio.run(_load(bare, "")))
             found["ours"].append(asyncio.run(_load(ours, "")))
             found["304"].append(asyncio.run(_load(ours, known)))
-        short = _short_requests(bare)
     rate = {name: statistics.median(each[0] for each in runs) for name, runs in found.items()}
     slow = {name: statistics.median(each[1] for each in runs) for name, runs in found.items()}
     share, wait, unchanged = (
@@ -177,5 +138,4 @@ def rows() -> list[Row]:
         Row("wait of the slowest hundredth, ours / bare", f"{wait:.2f}", "<= 2.00", wait <= 2),
         # Two medians of the same thing differ by a few hundredths.
         Row("throughput, 304 / 200", f"{unchanged:.2f}", ">= 1.00", unchanged >= 0.97),
-        *short,
     ]

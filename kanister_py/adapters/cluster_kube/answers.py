@@ -53,6 +53,10 @@ _MANAGER: Final = re.compile(r'conflict with "([^"]*)"')
 _STORE_LIMIT: Final = "etcdserver: request is too large"
 
 
+class NotConnected(Exception):
+    """No connection was made, so the server has not received the request."""
+
+
 class Asked(NamedTuple):
     """Subject of a request, in the words of error messages."""
 
@@ -117,3 +121,16 @@ def _is_unknown_resource(status: Mapping[str, Any], asked: Asked) -> bool:
     if asked.subresource:
         return False
     return not status or status.get("message") == _UNKNOWN_RESOURCE
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the innermost reason of an error in one line, without addresses in memory."""
+    inner: BaseException = error
+    while True:
+        nested = [arg for arg in inner.args if isinstance(arg, BaseException)]
+        deeper = nested[0] if nested else inner.__cause__
+        if deeper is None:
+            break
+        inner = deeper
+    text = " ".join(str(inner).split())
+    return text.rpartition(">: ")[2] or type(inner).__name__

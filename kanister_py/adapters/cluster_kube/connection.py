@@ -11,13 +11,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kanister_py.adapters.cluster_kube.exchange import Exchange, Way
 from kanister_py.adapters.cluster_kube.plugins import Given, run_plugin
 from kanister_py.core.errors import UsageError
 from kanister_py.ports.clock import Clock
 
 if TYPE_CHECKING:
-    import ssl
+    from kanister_py.adapters.cluster_kube.pool import ServerPool
 
 
 class ClusterConfigInvalid(UsageError, reason="ClusterConfigInvalid"):
@@ -79,10 +78,8 @@ class Connection:
         self._expires = found.expires
         # Held while new credentials are made: others go on with the old ones.
         self._renewing = threading.Lock()
-        self.pools = _pools_of(self._configuration)
-        """Pools of sockets, as urllib3 knows them."""
-        self._exchange: Exchange | None = None
-        self._is_closed = False
+        self.pool = _pool_of(self._configuration)
+        """Connections to the server, with the TLS identity of the configuration."""
         self._authorization = ""
         self._known_until: float | None = None
         self._renewed_at = float("-inf")
@@ -91,18 +88,6 @@ class Connection:
     def server(self) -> str:
         """Say under which address the API server is reached."""
         return str(self._configuration.host).rstrip("/")
-
-    @property
-    def exchange(self) -> Exchange | None:
-        """Give the short way for short requests; there is none through a proxy."""
-        if self._exchange is None and getattr(self.pools, "proxy", None) is None:
-            with self._lock:
-                if self._exchange is None:
-                    self._exchange = Exchange(_way_of(self._configuration), self._pool_size)
-                    if self._is_closed:
-                        # Another thread asks on: what it opens must not outlive the answer.
-                        self._exchange.close()
-        return self._exchange
 
     def headers(self) -> dict[str, str]:
         """Say who we are, in the headers of a request. Nobody else may see them."""
@@ -146,11 +131,8 @@ class Connection:
             self._known_until = self._clock.monotonic() + _CREDENTIALS_SECONDS
             is_another = _identity_of(before) != _identity_of(found.configuration)
             if is_another:
-                # Old sockets carry the old certificate; those in use end by themselves.
-                self.pools = _pools_of(found.configuration)
-                exchange, self._exchange = self._exchange, None
-                if exchange is not None:
-                    exchange.close()
+                # Connections carry the old certificate; those in use are closed after use.
+                self.pool = _pool_of(found.configuration)
         return is_another
 
     def renew(self, refused: Mapping[str, str]) -> bool:
@@ -175,12 +157,22 @@ class Connection:
             return is_another or self._authorization != refused.get("Authorization", "")
 
     def tls(self) -> dict[str, Any]:
-        """Give what a WebSocket needs to know for TLS, in the words of its library."""
+        """Return the TLS options of the WebSocket library."""
+        import ssl
+
         configuration = self._configuration
-        found: dict[str, Any] = {"context": _context_of(configuration)}
-        if configuration.tls_server_name:
-            found["server_hostname"] = configuration.tls_server_name
-        return found
+        options: dict[str, Any] = {"cert_reqs": ssl.CERT_NONE, "check_hostname": False}
+        if configuration.verify_ssl:
+            options = {"cert_reqs": ssl.CERT_REQUIRED}
+            if configuration.assert_hostname is not None:
+                options["check_hostname"] = configuration.assert_hostname
+        given = {
+            "ca_certs": configuration.ssl_ca_cert,
+            "certfile": configuration.cert_file,
+            "keyfile": configuration.key_file,
+            "server_hostname": configuration.tls_server_name,
+        }
+        return {**options, **{key: value for key, value in given.items() if value}}
 
     def proxy(self) -> dict[str, Any]:
         """Say through which proxy a WebSocket goes, in the words of its library."""
@@ -188,7 +180,7 @@ class Connection:
 
         from urllib3.connection import HTTPConnection
 
-        proxy = getattr(self.pools, "proxy", None)
+        proxy = self.pool.proxy
         if proxy is None:
             # Else the library looks for one in the environment by rules of its own.
             return {"http_no_proxy": ["*"]}
@@ -203,12 +195,7 @@ class Connection:
         return found
 
     def close(self) -> None:
-        self.pools.clear()
-        with self._lock:
-            self._is_closed = True
-            if self._exchange is not None:
-                # Who asks on must not need what it was made of: files may be gone by then.
-                self._exchange.close()
+        self.pool.close()
 
 
 class _Found(NamedTuple):
@@ -299,11 +286,13 @@ def _loaders() -> Any:
     return config
 
 
-def _pools_of(configuration: Any) -> Any:
+def _pool_of(configuration: Any) -> ServerPool:
     from kubernetes.client.rest import RESTClientObject
 
+    from kanister_py.adapters.cluster_kube.pool import ServerPool
+
     client: Any = RESTClientObject(configuration)
-    return client.pool_manager
+    return ServerPool(client.pool_manager, str(configuration.host).rstrip("/"))
 
 
 def _authorization_of(configuration: Any) -> str:
@@ -328,36 +317,6 @@ def _identity_of(configuration: Any) -> tuple[object, ...]:
         content(configuration.ssl_ca_cert),
         configuration.cert_file,
     )
-
-
-def _way_of(configuration: Any) -> Way:
-    url = str(configuration.host).rstrip("/")
-    context = None
-    if url.lower().startswith("https:"):
-        context = _context_of(configuration)
-        context.set_alpn_protocols(["http/1.1"])
-    name = str(configuration.tls_server_name or "")
-    return Way(url, context, name, tuple(configuration.socket_options))
-
-
-def _context_of(configuration: Any) -> ssl.SSLContext:
-    import ssl
-
-    from urllib3.util.ssl_ import create_urllib3_context
-
-    context = create_urllib3_context()
-    context.check_hostname = bool(configuration.verify_ssl) and (
-        configuration.assert_hostname is not False
-    )
-    context.verify_mode = ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE
-    data = getattr(configuration, "ca_cert_data", None)
-    if configuration.ssl_ca_cert or data:
-        context.load_verify_locations(cafile=configuration.ssl_ca_cert or None, cadata=data)
-    else:
-        context.load_default_certs()
-    if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file or None)
-    return context
 
 
 def _socket_options() -> list[tuple[int, int, int]]:

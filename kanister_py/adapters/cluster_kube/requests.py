@@ -8,17 +8,16 @@ import random
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from time import monotonic
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from kanister_py.adapters.cluster_kube.answers import Asked, error_of, status_in
-from kanister_py.adapters.cluster_kube.connection import Connection
-from kanister_py.adapters.cluster_kube.exchange import (
-    Exchange,
-    NotAnswered,
-    NotReached,
-    ServerAnswer,
+from kanister_py.adapters.cluster_kube.answers import (
+    Asked,
+    NotConnected,
+    error_of,
+    reason_of,
+    status_in,
 )
+from kanister_py.adapters.cluster_kube.connection import Connection
 from kanister_py.core.errors import (
     ApiError,
     ClusterUnavailable,
@@ -31,6 +30,9 @@ from kanister_py.core.kube.request_paths import check_headers, request_target
 from kanister_py.core.retries import NO_END, RetryRule
 from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Stream
+
+if TYPE_CHECKING:
+    from urllib3 import BaseHTTPResponse
 
 
 class ServerNotTrusted(ApiError, UsageError, reason="ServerNotTrusted", code=495):
@@ -144,15 +146,14 @@ class Requests:
         tries = _Tries(self, request)
         while True:
             headers = self.connection.headers()
-            exchange = None if is_stream else self.connection.exchange
             try:
-                if exchange is not None:
-                    response: Any = self._ask(exchange, request, headers)
-                else:
-                    response = self._send(request, headers)
+                response = self._send(request, headers)
                 self._was_answered = True
                 if 200 <= response.status < 300:
-                    return response if is_stream else self._object(response, request)
+                    if is_stream:
+                        self.connection.pool.allow_silence(response)
+                        return response
+                    return self._object(response, request)
                 error = self._error(response, request)
             except _Lost as lost:
                 tries.pause_after_loss(lost)
@@ -165,81 +166,53 @@ class Requests:
                 return {}
             tries.pause_after(error, response.status)
 
-    def _ask(
-        self, exchange: Exchange, request: Request, credentials: Mapping[str, str]
-    ) -> ServerAnswer:
-        """Put a request the short way."""
-        target, headers, body = _spelled(request, credentials)
+    def _send(self, request: Request, credentials: Mapping[str, str]) -> BaseHTTPResponse:
+        from urllib3.exceptions import HTTPError
+
+        target = request_target(request.path, request.query)
+        headers = {"Accept": "application/json", "User-Agent": _USER_AGENT, **credentials}
+        body = None
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+            body = json.dumps(request.body, separators=(",", ":")).encode()
+        check_headers(headers)
         try:
-            return exchange.ask(
+            return self.connection.pool.send(
                 request.method,
                 target,
                 headers,
                 body,
                 connect_seconds=self.timing.connect,
-                answer_seconds=self._silence(request),
+                read_seconds=self._silence(request),
             )
-        except NotReached as error:
-            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+        except NotConnected as error:
+            if "CERTIFICATE_VERIFY_FAILED" in str(error) or "doesn't match" in str(error):
                 message = f"{self._server} shows a certificate that is not trusted: {error}"
                 raise ServerNotTrusted(message) from error
             raise _Lost(str(error), was_heard=False) from error
-        except NotAnswered as error:
-            raise _Lost(str(error), was_heard=True) from error
-
-    def _send(self, request: Request, credentials: Mapping[str, str]) -> Any:
-        from urllib3 import Timeout
-        from urllib3.exceptions import (
-            ConnectTimeoutError,
-            HTTPError,
-            NewConnectionError,
-            ProxyError,
-            SSLError,
-        )
-
-        target, headers, body = _spelled(request, credentials)
-        try:
-            return self.connection.pools.urlopen(
-                request.method,
-                self._server + target,
-                body=body,
-                headers=headers,
-                timeout=Timeout(connect=self.timing.connect, read=self._silence(request)),
-                retries=False,
-                redirect=False,
-                preload_content=False,
-            )
-        except (NewConnectionError, ConnectTimeoutError, ProxyError) as error:
-            raise _Lost(_why(error), was_heard=False) from error
-        except SSLError as error:
-            if "CERTIFICATE_VERIFY_FAILED" in str(error) or "doesn't match" in str(error):
-                message = f"{self._server} shows a certificate that is not trusted: {_why(error)}"
-                raise ServerNotTrusted(message) from error
-            raise _Lost(_why(error), was_heard=True) from error
         except (HTTPError, OSError) as error:
-            raise _Lost(_why(error), was_heard=True) from error
+            raise _Lost(reason_of(error), was_heard=True) from error
 
     def _silence(self, request: Request) -> float:
         if request.silence is not None:
             return request.silence
         return self.timing.answer if request.is_repeatable else self.timing.only_answer
 
-    def _read(self, response: Any) -> bytes:
-        if isinstance(response, ServerAnswer):
-            if not response.is_whole:
-                raise _Lost("The answer broke off", was_heard=True)
-            return response.body
+    def _read(self, response: BaseHTTPResponse) -> bytes:
         from urllib3.exceptions import HTTPError
 
+        pieces = []
         try:
-            data = _whole_of(response, self.timing.answer)
+            # Piece by piece: a length that a server names is no reason to allocate it.
+            while piece := response.read1(_PIECE):
+                pieces.append(piece)
         except (HTTPError, OSError) as error:
             response.close()
-            raise _Lost(_why(error), was_heard=True) from error
+            raise _Lost(reason_of(error), was_heard=True) from error
         response.release_conn()
-        return data
+        return b"".join(pieces)
 
-    def _object(self, response: Any, request: Request) -> dict[str, Any]:
+    def _object(self, response: BaseHTTPResponse, request: Request) -> dict[str, Any]:
         """Read an answer. What does not look like one is none, whatever its code says."""
         body = self._read(response)
         try:
@@ -255,7 +228,7 @@ class Requests:
         answer: dict[str, Any] = found
         return answer
 
-    def _error(self, response: Any, request: Request) -> ApiError:
+    def _error(self, response: BaseHTTPResponse, request: Request) -> ApiError:
         # An answer that breaks off is an answer all the same, if its code is known.
         body = b""
         with suppress(_Lost):
@@ -421,19 +394,6 @@ class _Tries:
 _DELAYED: Final = (ClusterUnavailable, RequestTimeout)
 
 
-def _spelled(
-    request: Request, credentials: Mapping[str, str]
-) -> tuple[str, dict[str, str], bytes | None]:
-    """Give a request's target, headers and body as they go over the wire."""
-    target = request_target(request.path, request.query)
-    headers = {"Accept": "application/json", "User-Agent": _USER_AGENT, **credentials}
-    check_headers(headers)
-    if request.body is None:
-        return target, headers, None
-    headers["Content-Type"] = request.content_type
-    return target, headers, json.dumps(request.body, separators=(",", ":")).encode()
-
-
 def _why_no_answer(found: Any, request: Request) -> str:
     if not isinstance(found, dict):
         return "no object"
@@ -446,34 +406,8 @@ def _why_no_answer(found: Any, request: Request) -> str:
     return ""
 
 
-def _whole_of(response: Any, seconds: float) -> bytes:
-    """Read the answer of a proxied request, all of it within a time, as the short way does."""
-    until = monotonic() + seconds
-    pieces: list[bytes] = []
-    while piece := response.read1(1 << 16):
-        pieces.append(piece)
-        until += len(piece) / (1 << 16)
-        if monotonic() > until:
-            raise TimeoutError("The answer did not come to its end in time")
-    return b"".join(pieces)
-
-
 def _retry_after(headers: Mapping[str, str]) -> float:
     try:
         return max(0.0, float(headers.get("retry-after") or 0))
     except ValueError:
         return 0.0
-
-
-def _why(error: BaseException) -> str:
-    """Say in one line what broke, without what the library says of itself."""
-    inner: BaseException = error
-    while True:
-        args = [each for each in inner.args if isinstance(each, BaseException)]
-        deeper = args[0] if args else inner.__cause__
-        if deeper is None:
-            break
-        inner = deeper
-    text = " ".join(str(inner).split())
-    # Pools tell their own address in memory, which differs every time.
-    return text.rpartition(">: ")[2] or type(inner).__name__
