@@ -43,6 +43,11 @@ def add_composition_arguments(group: Any) -> None:
         "--disable-extra-resources",
         help="give functions no resources of the cluster but those they compose",
     )
+    switch(
+        group,
+        "--restrict-extra-resources",
+        help="give functions of a namespaced composite resource only resources of its namespace",
+    )
     group.add_argument(
         "--keep-composition-revisions",
         type=whole(0, 999_999),
@@ -124,6 +129,7 @@ def composition_parts(
         uses_revisions=args.enable_composition_revisions,
         runs_functions=args.enable_function_revisions,
         gives_resources=not args.disable_extra_resources,
+        restricts_resources=args.restrict_extra_resources,
         keeps_revisions=args.keep_composition_revisions,
         poll_seconds=args.poll_interval,
         workers=args.compose_workers,

@@ -8,7 +8,7 @@ from typing import Any
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.compositions.messages import Data
-from kanister_py.core.compositions.requirements import labels_wanted
+from kanister_py.core.compositions.requirements import labels_wanted, text_of_selector
 from kanister_py.core.errors import NoMatch, UsageError
 from kanister_py.core.kube.parts import spec_of
 from kanister_py.core.kube.resources import (
@@ -18,6 +18,7 @@ from kanister_py.core.kube.resources import (
     group_version_of,
 )
 from kanister_py.ports.cluster import Cluster, find
+from kanister_py.ports.requirement_source import RequirementSource
 
 
 class ClusterSource:
@@ -75,3 +76,35 @@ class ClusterSource:
     def fetch_secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
         found = find(self._cluster, SECRETS, name, namespace)
         return None if found is None else found.get("data") or {}
+
+
+class OwnNamespaceSource:
+    """What a namespaced composite resource may require: resources of its own namespace.
+
+    Schemas hold no data, and credentials and inputs are named by the Composition: these are
+    given as ever.
+    """
+
+    def __init__(self, source: RequirementSource, cluster: Cluster, namespace: str) -> None:
+        self._source = source
+        self._cluster = cluster
+        self._namespace = namespace
+        self.fetch_schema = source.fetch_schema
+        self.fetch_config_map = source.fetch_config_map
+        self.fetch_secret = source.fetch_secret
+
+    def fetch_resources(self, selector: Mapping[str, Any]) -> Sequence[Data]:
+        api_version, kind = str(selector.get("apiVersion")), str(selector.get("kind"))
+        try:
+            is_namespaced = self._cluster.resource_for(api_version, kind).is_namespaced
+        except NoMatch:
+            return ()
+        if not is_namespaced or selector.get("namespace") != self._namespace:
+            raise UsageError(
+                f"A function asks for {text_of_selector(selector)}, and this controller gives "
+                f"composite resources of namespace {self._namespace} resources of that namespace "
+                "only; name it in the requirement, or start the controller without "
+                "--restrict-extra-resources",
+                reason="RequirementRefused",
+            )
+        return self._source.fetch_resources(selector)

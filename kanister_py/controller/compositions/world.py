@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from threading import RLock
 from typing import Final
 
-from kanister_py.controller.compositions.requirements import ClusterSource
+from kanister_py.controller.compositions.requirements import ClusterSource, OwnNamespaceSource
 from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.functions.pull_secrets import logins_of
@@ -21,7 +21,7 @@ from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition, parse_composition
 from kanister_py.core.compositions.pipeline import Observed, StepOutcome
 from kanister_py.core.errors import NoMatch, NotFound
-from kanister_py.core.kube.parts import labels_of, name_of, spec_of, status_of
+from kanister_py.core.kube.parts import labels_of, name_of, namespace_of, spec_of, status_of
 from kanister_py.core.registry.entries import (
     FunctionRevision,
     Registry,
@@ -48,6 +48,7 @@ from kanister_py.executor.response_cache import ResponseCache
 from kanister_py.executor.run_pipeline import Engine, compose
 from kanister_py.executor.step_artifacts import StepArtifacts
 from kanister_py.ports.cluster import KubeObject
+from kanister_py.ports.requirement_source import RequirementSource
 
 _SERVICE_NAME: Final = "kubernetes.io/service-name"
 
@@ -184,10 +185,14 @@ class World:
         kind: Kind,
         remembered: Mapping[str, Data] | None,
     ) -> Composed:
+        namespace = namespace_of(observed.composite)
+        source: RequirementSource = self._source
+        if namespace and self._settings.restricts_resources:
+            source = OwnNamespaceSource(source, self._part.cluster, namespace)
         engine = Engine(
             self._tools.runner,
             self.functions(),
-            self._source,
+            source,
             self._part.clock,
             self._cache,
             self._tools.metrics,

@@ -27,6 +27,8 @@ class CompositionSettings(NamedTuple):
     uses_revisions: bool = False
     runs_functions: bool = False
     gives_resources: bool = True
+    restricts_resources: bool = False
+    """Whether namespaced composite resources require resources of their own namespace only."""
     keeps_revisions: int = 0
     poll_seconds: float = 0.0
     workers: int = 32

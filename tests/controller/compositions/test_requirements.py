@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.controller.compositions.requirements import ClusterSource
+from kanister_py.controller.compositions.requirements import ClusterSource, OwnNamespaceSource
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.core.errors import Invalid
@@ -175,6 +175,35 @@ def test_nothing_is_given_out_where_that_is_switched_off(
     assert "ConfigMap" in refused.value.message
     # What a kind looks like is no secret.
     assert source.fetch_schema("example.org/v1", "Widget") is not None
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "namespace"),
+    [
+        pytest.param("v1", "ConfigMap", "other", id="other namespace"),
+        pytest.param("v1", "ConfigMap", "", id="all namespaces"),
+        pytest.param("v1", "Namespace", "", id="cluster-scoped"),
+        pytest.param("v1", "Namespace", "default", id="cluster-scoped with a namespace"),
+    ],
+)
+def test_resources_of_other_namespaces_are_refused_where_they_are_restricted(
+    cluster: MemoryCluster, source: ClusterSource, api_version: str, kind: str, namespace: str
+) -> None:
+    restricted = OwnNamespaceSource(source, cluster, "default")
+    selector = {"apiVersion": api_version, "kind": kind, "matchLabels": {"labels": {"a": "b"}}}
+    with refused_as("RequirementRefused"):
+        restricted.fetch_resources({**selector, "namespace": namespace})
+
+
+def test_resources_of_the_own_namespace_are_given_where_they_are_restricted(
+    cluster: MemoryCluster, source: ClusterSource
+) -> None:
+    made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "own", "namespace": "ns"}}
+    cluster.create(made)
+    selector = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": "own", "namespace": "ns"}
+    restricted = OwnNamespaceSource(source, cluster, "ns")
+    assert [found["metadata"]["name"] for found in restricted.fetch_resources(selector)] == ["own"]
+    assert restricted.fetch_schema("example.org/v1", "Widget") is not None
 
 
 def test_secrets_are_as_they_are_now(cluster: MemoryCluster, source: ClusterSource) -> None:
