@@ -222,6 +222,17 @@ def test_actionsets_and_compositions_are_two_deployments_with_rights_of_their_ow
                 assert not any(selector.items() <= other.items() for other in others)
 
 
+def test_a_release_with_a_partition_leaves_what_is_cluster_scoped_to_another(chart: Helm) -> None:
+    composing = {"compositions": {"enabled": True}}
+    kinds = ("CustomResourceDefinition", "ValidatingWebhookConfiguration")
+    plain, red = (chart.objects({**composing, "partition": value}) for value in ("", "red"))
+    for objects, has_some in ((plain, True), (red, False)):
+        assert [bool(of_kind(objects, kind)) for kind in kinds] == [has_some, has_some]
+        for each in of_kind(objects, "Deployment").values():
+            (container,) = each["spec"]["template"]["spec"]["containers"]
+            assert ("--partition=red" in container["args"]) is not has_some
+
+
 @pytest.mark.parametrize(
     ("drain", "seconds"), [("20s", 40), ("1m30s", 110), ("0s", 20), ("1.5h", 5420), ("100ms", 21)]
 )

@@ -9,6 +9,11 @@ runs in, or the one of the kubeconfig's context. Kanister's own controller must 
 a namespace that this one watches; a second kanister-py is refused too, unless it is to
 stand by (--leader-elect) and take over when the first one is gone.
 
+With --partition VALUE it acts only on objects that have the label kanister-py.io/partition with
+this value, so that several controllers divide the work. Two that would act on the same objects
+are refused. Compositions, Functions, definitions, claims and all that is cluster-scoped belong
+to the controller without --partition.
+
 SIGTERM and Ctrl-C let phases end that nobody could take up, for as long as --drain says;
 everything else is left as it is, and the next controller goes on with it.
 
@@ -52,6 +57,7 @@ from kanister_py.cli.parser import (
     add_tracing_argument,
     namespace,
     network,
+    partition,
     port,
     repeated,
     seconds_from,
@@ -107,6 +113,14 @@ def _add_where(where: Any) -> None:
         help="watch this namespace; may be given several times",
     )
     switch(where, "--all-namespaces", help="watch all namespaces")
+    where.add_argument(
+        "--partition",
+        type=partition,
+        default="",
+        metavar="VALUE",
+        help="act on objects whose label kanister-py.io/partition is VALUE; without it on those "
+        "that have no such label, and on everything cluster-scoped",
+    )
     switch(
         where,
         "--allow-cross-namespace-blueprints",
@@ -409,6 +423,7 @@ def settings_of(
         namespaces=() if args.all_namespaces else namespaces,
         home=args.home or own,
         identity=identity,
+        partition=args.partition,
         allows_other_namespaces=args.allow_cross_namespace_blueprints,
         confinement=Confinement(
             "",

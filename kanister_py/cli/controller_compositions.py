@@ -137,6 +137,7 @@ def composition_parts(
         is_strict=args.strict_versions,
         certificate_life=timedelta(seconds=args.certificate_life),
         is_paused=args.paused,
+        partition=args.partition,
     )
     access = FunctionAccess(
         _path(args.package_cache),

@@ -8,13 +8,15 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"", "0", "false", "no", "off"})
+
+_LONGEST_PARTITION: Final = 30
 
 
 class CommandLineError(Exception):
@@ -280,6 +282,18 @@ def namespace(text: str) -> str:
     raise argparse.ArgumentTypeError(
         "must be the name of a namespace: lower case letters, digits and '-', the first and the "
         f"last no '-', at most 63 in all, found {text!r}{many}"
+    )
+
+
+def partition(text: str) -> str:
+    """Read the value of the label that names a partition; empty for none."""
+    from kanister_py.core.kube.names import why_not_a_dns_label
+
+    if not text or (not why_not_a_dns_label(text) and len(text) <= _LONGEST_PARTITION):
+        return text
+    raise argparse.ArgumentTypeError(
+        f"must be lower case letters, digits and '-', the first and the last no '-', at most "
+        f"{_LONGEST_PARTITION} in all, found {text!r}"
     )
 
 

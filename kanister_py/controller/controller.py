@@ -28,19 +28,21 @@ from kanister_py.controller.actionsets.part import ActionSets
 from kanister_py.controller.machine.cluster_clock import ClusterClock
 from kanister_py.controller.machine.events import EventPoster
 from kanister_py.controller.machine.fencing import FencedCluster
-from kanister_py.controller.machine.handover import ACTS_ON, await_composer
+from kanister_py.controller.machine.handover import await_composer
 from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.lease import (
     COMPOSING_LEASE_NAME,
     LEASE_NAME,
     Candidate,
     Leadership,
+    lease_name,
 )
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.neighbours import refuse_neighbours
 from kanister_py.controller.machine.part import Part, PartMaker, PartTools
+from kanister_py.controller.machine.partitions import OverlapCheck
 from kanister_py.controller.schedules.part import Schedules
 from kanister_py.controller.settings import ControllerSettings as ControllerSettings  # noqa: PLC0414 # who embeds it finds it here
 from kanister_py.core.errors import KanisterError, LeadershipLost, TransientError
@@ -111,8 +113,11 @@ class Controller:
                 self.settings.terms,
                 shared.note,
             ),
-            LEASE_NAME if self.settings.runs_actionsets else COMPOSING_LEASE_NAME,
-            {ACTS_ON: _acts_on(self.settings)},
+            lease_name(
+                LEASE_NAME if self.settings.runs_actionsets else COMPOSING_LEASE_NAME,
+                self.settings.partition,
+            ),
+            self.settings.scope.annotations,
         )
         self._cluster = FencedCluster(cluster, self._leadership.check).as_cluster()
         self._changed = Condition()
@@ -173,7 +178,8 @@ class Controller:
 
         def wait_for_composer(lease: str) -> None:
             stopped = (self._changed, lambda: self._is_stopping)
-            await_composer(self._outer, self._clock, settings.home, lease, *stopped)
+            name = lease_name(lease, settings.partition)
+            await_composer(self._outer, self._clock, settings.home, name, *stopped)
 
         if settings.refuses_neighbours and settings.runs_actionsets:
             self._patiently(self._refuse_neighbours)
@@ -185,8 +191,9 @@ class Controller:
         self._leadership.keep(self._lose)
         if settings.composes and not settings.runs_actionsets:
             wait_for_composer(LEASE_NAME)
-            if self._is_stopping:
-                return
+        self._refuse_overlap()
+        if self._is_stopping:
+            return
         if settings.is_paused:
             _LOG.warning("Is paused: nothing new begins until it is started without --paused")
         parts = self._parts = self._made_parts()
@@ -220,7 +227,7 @@ class Controller:
         own: tuple[Part, ...] = ()
         if actionsets is not None:
             # Who makes ActionSets at their times is who runs them.
-            own = (actionsets, Schedules(tools, settings.namespaces))
+            own = (actionsets, Schedules(tools, settings.namespaces, settings.partition))
         return _Parts(alarms, events, actionsets, (*own, *others))
 
     def _made_actionsets(self, tools: PartTools) -> ActionSets:
@@ -231,6 +238,13 @@ class Controller:
         return ActionSets(
             *(tools, self._functions, self._effects, settings, self.lines, self._stores, notices)
         )
+
+    def _refuse_overlap(self) -> None:
+        settings = self.settings
+        bases = (LEASE_NAME, COMPOSING_LEASE_NAME)
+        own = tuple(lease_name(base, settings.partition) for base in bases)
+        check = OverlapCheck(self._outer, self._clock, settings.scope, settings.home, own)
+        check.refuse_overlap(self._changed, lambda: self._is_stopping)
 
     def _refuse_neighbours(self) -> None:
         self._sees_neighbours = refuse_neighbours(self._outer, self.settings.namespaces or ("",))
@@ -368,11 +382,6 @@ class Controller:
             is_there = self._leadership.stands_by
             return self._leadership.why_never or ("" if is_there else "has not begun yet")
         return next(filter(None, (each.trouble for each in parts.all)), "")
-
-
-def _acts_on(settings: ControllerSettings) -> str:
-    kinds = (("actionsets", settings.runs_actionsets), ("compositions", settings.composes))
-    return ",".join(kind for kind, is_on in kinds if is_on)
 
 
 def _warn_of_missing_namespaces(cluster: Cluster, namespaces: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from kanister_py.controller.actionsets.concurrency import Limit
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.controller.machine.memory import MemoryGate
+from kanister_py.core.actionsets.partitions import ACTION_SETS, COMPOSITIONS, Scope
 from kanister_py.ports.confinement import Confinement
 from kanister_py.ports.notice_receivers import NoticeReceivers
 
@@ -23,6 +24,8 @@ class ControllerSettings(NamedTuple):
     namespaces: tuple[str, ...] = ()
     home: str = "default"
     identity: str = "kanister-py"
+    partition: str = ""
+    """Act on objects whose label `kanister-py.io/partition` has this value; empty for no label."""
     allows_other_namespaces: bool = False
     confinement: Confinement = Confinement("")
     """Restrictions on ActionSets outside of `home`; each gets its own namespace in it."""
@@ -50,3 +53,9 @@ class ControllerSettings(NamedTuple):
     """Where notices of failures may go; without it nobody gets any."""
     memory: MemoryGate | None = None
     """What says whether there is memory for new work; without it there always is."""
+
+    @property
+    def scope(self) -> Scope:
+        """The objects that this controller acts on."""
+        kinds = ((ACTION_SETS, self.runs_actionsets), (COMPOSITIONS, self.composes))
+        return Scope(self.partition, self.namespaces, [kind for kind, is_on in kinds if is_on])

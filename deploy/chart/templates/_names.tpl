@@ -53,7 +53,7 @@ Whatever stops one of them, the other goes on. The first serves the webhook.
 {{- end -}}
 {{- range $index, $each := $found -}}
 {{- $_ := set $each "namespace" $.Release.Namespace -}}
-{{- $_ := set $each "webhook" (and $.Values.webhook.enabled (eq $index 0)) -}}
+{{- $_ := set $each "webhook" (and $.Values.webhook.enabled (not $.Values.partition) (eq $index 0)) -}}
 {{- $_ := set $each "selector" (dict
       "app.kubernetes.io/name" "kanister-py"
       "app.kubernetes.io/instance" $.Release.Name

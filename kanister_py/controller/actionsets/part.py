@@ -22,6 +22,7 @@ from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import WorkLoop
 from kanister_py.controller.settings import ControllerSettings
+from kanister_py.core.actionsets.partitions import partition_of
 from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.executor.confinement import ReferenceGrants, confined
 from kanister_py.executor.phase_context import Surroundings
@@ -93,7 +94,9 @@ class ActionSets:
             )
         self._passes = WorkLoop[ObjectKey]("ActionSet", tools, threads=settings.passes)
         self._chores = WorkLoop[ObjectKey]("Chore", tools)
-        self.tidying = Tidying(tools, has_subresource, self.store, self._chores.queue)
+        self.tidying = Tidying(
+            tools, has_subresource, self.store, self._chores.queue, settings.partition
+        )
         self.reconciler = ActionSetReconciler(
             Equipment(
                 *(tools, settings, has_subresource, self.store, self._passes.queue, self.tidying),
@@ -118,6 +121,9 @@ class ActionSets:
         self._show_gauges()
 
     def _keep(self, obj: KubeObject) -> Kept | None:
+        """Keep the ActionSets of this partition."""
+        if partition_of(obj) != self._settings.partition:
+            return None
         kept = keep(obj, self._tools.clock)
         if isinstance(kept, Ended):
             had_failed = note_end(obj, kept, self._tools.metrics)
@@ -189,6 +195,9 @@ class ActionSets:
             self.tidying.delete(key, kept[key].uid)
 
     def _on_blueprint(self, key: ObjectKey, old: Subject | None, new: Subject | None) -> None:
+        if self._settings.partition:
+            # Every partition watches all Blueprints; the one without a name reports them.
+            return
         if old is None and new is not None and self._blueprints.has_synced:
             self._tools.tell(new, NORMAL, "Added", f"Added blueprint {key.name}")
 

@@ -6,8 +6,9 @@ import json
 from collections.abc import Iterator
 from typing import Final
 
-from kanister_py.controller.machine.lease import LEASE_NAME
+from kanister_py.controller.machine.lease import LEASE_NAME, lease_name
 from kanister_py.controller.machine.logs import PHASE_LOGGER
+from kanister_py.core.actionsets.partitions import partition_of
 from kanister_py.core.actionsets.status import sort_key_of_time
 from kanister_py.core.errors import ApiError, Forbidden, UsageError
 from kanister_py.core.kube.parts import status_of
@@ -29,7 +30,7 @@ class LinesOfPods:
 
     def new_lines(self, actionset: KubeObject) -> Iterator[PrintedLine]:
         lines: list[PrintedLine] = []
-        pods = self._pods()
+        pods = self._pods(partition_of(actionset))
         for pod in pods:
             statuses = status_of(pod).get("containerStatuses") or ()
             has_former = any(each.get("restartCount") for each in statuses)
@@ -39,8 +40,8 @@ class LinesOfPods:
         # Replicas lead one after the other: their times tell the order.
         yield from sorted(lines, key=lambda line: sort_key_of_time(line.time))
 
-    def _pods(self) -> list[KubeObject]:
-        where = self._namespace or self._home()
+    def _pods(self, partition: str) -> list[KubeObject]:
+        where = self._namespace or self._home(partition)
         found = self._cluster.list(PODS, namespace=where, label_selector=POD_SELECTOR).items
         if not found:
             raise UsageError(
@@ -50,9 +51,10 @@ class LinesOfPods:
             )
         return found
 
-    def _home(self) -> str:
+    def _home(self, partition: str) -> str:
+        name = lease_name(LEASE_NAME, partition)
         try:
-            found = self._cluster.list(LEASES, field_selector=f"metadata.name={LEASE_NAME}").items
+            found = self._cluster.list(LEASES, field_selector=f"metadata.name={name}").items
         except Forbidden as error:
             raise UsageError(
                 f"You may not look for the controller ({error.message}); "

@@ -452,6 +452,7 @@ def _writer(equipment: Equipment, key: ObjectKey, obj: KubeObject) -> StatusWrit
         equipment.has_subresource,
         obj,
         check=equipment.tools.check_leadership,
+        partition=equipment.settings.partition,
         when_late=lambda seconds: equipment.queue.add_later(key, seconds),
     )
 

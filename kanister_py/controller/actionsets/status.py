@@ -19,7 +19,8 @@ from threading import Condition, RLock
 from typing import Any, Final
 
 from kanister_py.core.actionsets.outcomes import Begun, Launched, Outcome, PhaseProgressed
-from kanister_py.core.actionsets.status import FINAL, Status, parse_status
+from kanister_py.core.actionsets.partitions import partition_of
+from kanister_py.core.actionsets.status import FINAL, State, Status, parse_status
 from kanister_py.core.actionsets.stored_status import (
     STATUS_ANNOTATION,
     annotation_of,
@@ -56,7 +57,8 @@ class StatusWriter:
     Every write is made over exactly the version that the last one gave. Where
     another client has changed something else meanwhile, it is made over that; where
     one has changed the status, two are at work, and this one stops. An object
-    that is gone is not brought back: then there is nobody left to tell.
+    that is gone is not brought back: then there is nobody left to tell. Every status but
+    a pending one records the partition, which makes the first write of a run the claim to it.
     """
 
     def __init__(
@@ -67,12 +69,14 @@ class StatusWriter:
         obj: KubeObject,
         *,
         check: Callable[[], None],
+        partition: str = "",
         when_late: Callable[[float], None] = lambda _: None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._has_subresource = has_subresource
         self._check = check
+        self._partition = partition
         self.needs_finalizer: Callable[[Begun], bool] = lambda _: False
         self._when_late = when_late
         self._lock = RLock()
@@ -157,6 +161,8 @@ class StatusWriter:
             return
         # Without a subresource every write of ours is a generation of its own.
         generation = self._metadata.get("generation") if self._has_subresource else 0
+        if status.state is not State.PENDING:
+            status = status._replace(partition=self._partition)
         data = status_as_dict(status, int(generation or 0))
         if self._wants_finalizer and not status.is_final and self._has_subresource:
             self._insist(partial(self._write_finalizers, has_ours=True), None)
@@ -234,6 +240,11 @@ class StatusWriter:
             # It had been taken, only the answer was lost.
             self._keep(found, data)
             return True
+        if partition_of(found) != self._partition:
+            raise JournalUnwritable(
+                f"the status of {self.name}",
+                f"ActionSet {self.name} belongs to another partition now",
+            ) from error
         if stands != known_status(self._left):
             raise JournalUnwritable(
                 f"the status of {self.name}",

@@ -36,12 +36,14 @@ class Tidying:
         has_subresource: bool,
         store: Store[Kept],
         chores: WorkQueue[ObjectKey],
+        partition: str = "",
     ) -> None:
         self._cluster, self._clock = tools.cluster, tools.clock
         self._check_leadership = tools.check_leadership
         self._has_subresource = has_subresource
         self._store = store
         self._chores = chores
+        self._partition = partition
         self.is_active: Callable[[ObjectKey], bool] = lambda _key: False
         """Whether a run of an ActionSet is under way in this process."""
 
@@ -89,6 +91,7 @@ class Tidying:
         writer = StatusWriter(
             *(self._cluster, self._clock, self._has_subresource, obj),
             check=self._check_leadership,
+            partition=self._partition,
         )
         writer.remove_finalizer()
 

@@ -86,7 +86,7 @@ class Looks:
         served = self._kinds.of(task.resource)
         xr = self._seen.known(task.resource, task.key)
         if served is None or xr is None:
-            self._forget(task)
+            self.forget(task)
             return DONE
         changes = self._changes
         is_unheard = False
@@ -105,7 +105,7 @@ class Looks:
             is_kind_ending=self._kinds.is_ending(task.resource),
         )
         if outcome.is_gone:
-            self._forget(task)
+            self.forget(task)
             return DONE
         if not outcome.is_failed:
             self._failing.pop(task, None)
@@ -143,7 +143,8 @@ class Looks:
         waits = (outcome.again_seconds, self._gate.calm_after(task))
         return Look(min(filter(None, waits), default=None))
 
-    def _forget(self, task: Task) -> None:
+    def forget(self, task: Task) -> None:
+        """Forget what is known of a resource that is gone, or of another partition."""
         self._tracker.forget(task)
         self._gate.forget(task)
         self._remembered.pop(task, None)

@@ -32,6 +32,7 @@ from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.controller.machine.rewrites import RewriteGuard
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import DONE, FAILED, Look, WorkLoop, WorkQueue
+from kanister_py.core.actionsets.partitions import labelled_partition
 from kanister_py.core.kube.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
@@ -68,6 +69,7 @@ class Compositions:
         self._part = part
         self._settings = settings
         self._replaces_crossplane = replaces_crossplane
+        self._partition = settings.partition
         self._sees = False
         self._loop: WorkLoop[Task] = WorkLoop(
             "compositions",
@@ -130,7 +132,7 @@ class Compositions:
             )
         if self._certificate is not None:
             self._certificate.start(at_once=True)
-        if self._settings.uses_revisions and self._settings.keeps_revisions:
+        if self._settings.uses_revisions and self._settings.keeps_revisions and not self._partition:
             self._collection.start()
         for resource, namespace in self._always.items():
             self.seen.watch(resource, namespace)
@@ -186,12 +188,29 @@ class Compositions:
                 self._readiness.note_look(task.key.name)
 
     def _look(self, task: Task) -> Look:
+        if not self._owns(task):
+            if task.role is Role.DEFINITION:
+                return Look(self._kinds.observe(task.key.name))
+            self._looks.forget(task)
+            return DONE
         if task.role is Role.COMPOSITE:
             # Who has not seen every function would say that some are missing.
             return self._looks.look(task) if self._has_seen_all else Look(_SYNC_SECONDS)
         if task.role is Role.COMPOSITION_REVISION:
             return self._look_at_composition_revision(task.key)
         return Look(self._look_at_machinery(task))
+
+    def _owns(self, task: Task) -> bool:
+        """Return whether an object belongs to this partition.
+
+        Claims and everything that is cluster-scoped belong to the partition without a name.
+        """
+        if task.role is not Role.COMPOSITE:
+            return not self._partition
+        xr = self.seen.known(task.resource, task.key)
+        if xr is None:
+            return True
+        return (labelled_partition(xr) if task.key.namespace else "") == self._partition
 
     @property
     def _has_seen_all(self) -> bool:

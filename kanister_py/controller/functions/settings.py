@@ -40,6 +40,8 @@ class CompositionSettings(NamedTuple):
     """How long a revision of a function that is no longer active still answers."""
     certificate_life: timedelta = timedelta(days=90)
     is_paused: bool = False
+    partition: str = ""
+    """Compose namespaced resources whose label `kanister-py.io/partition` has this value."""
 
     @property
     def looks_every_seconds(self) -> float:

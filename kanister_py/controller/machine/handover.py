@@ -12,6 +12,7 @@ from threading import Condition
 from typing import Final
 
 from kanister_py.controller.machine.lease import LeaseTerms, Sighting
+from kanister_py.core.actionsets.partitions import ACTS_ON, COMPOSITIONS
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.kube.parts import annotations_of, name_of, spec_of
 from kanister_py.core.kube.resources import LEASES
@@ -20,8 +21,6 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 
 _LOG: Final = logging.getLogger(__name__)
 
-ACTS_ON: Final = "kanister-py.io/acts-on"
-COMPOSITIONS: Final = "compositions"
 _LOOK_SECONDS: Final = 1.5
 
 

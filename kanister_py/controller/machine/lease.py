@@ -23,7 +23,7 @@ from kanister_py.core.errors import (
     NotFound,
     TransientError,
 )
-from kanister_py.core.kube.parts import annotations_of, spec_of
+from kanister_py.core.kube.parts import annotations_of, labels_of, spec_of
 from kanister_py.core.kube.resources import LEASES
 from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Cluster, KubeObject, find
@@ -33,6 +33,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 LEASE_NAME: Final = "kanister-py-controller"
 COMPOSING_LEASE_NAME: Final = "kanister-py-compositions"
+LEASE_LABELS: Final = {"app.kubernetes.io/name": "kanister-py"}
 _GRACE_SECONDS: Final = 30.0
 """For how long a right to Leases may be missing before this process says that it can never lead."""
 
@@ -59,6 +60,11 @@ class Candidate(NamedTuple):
     terms: LeaseTerms = LeaseTerms()
     on_time: Callable[[datetime], None] = lambda _: None
     """Hears at each renewal what time it is at the API server."""
+
+
+def lease_name(base: str, partition: str) -> str:
+    """Return the name of the Lease of a partition; without a partition it is `base`."""
+    return f"{base}-{partition}" if partition else base
 
 
 class Sighting:
@@ -106,6 +112,7 @@ class Leadership:
         self._is_closed = False
         self._sighting = Sighting(who.clock, who.terms.term_seconds)
         self._notes = dict(notes or {})
+        self._notes_of_holder: Mapping[str, str] = {}
         self._trouble = ""
         self._refused_since: float | None = None
 
@@ -183,14 +190,27 @@ class Leadership:
                 first_seen = seen
                 if first_seen is not None:
                     _LOG.info("Stands by as %s, %s leads", self._identity, first_seen[0])
+                    self._warn_of_other_notes(first_seen[0])
             elif not is_patient and seen is not None and seen != first_seen:
                 raise another_controller(
                     f"Another kanister-py controller ({seen[0]})",
                     "stop it, or start this one with --leader-elect to stand by; "
-                    "one for other namespaces needs a --home of its own",
+                    "one for other objects needs a --partition or a --home of its own",
                 )
             self._sleep(self._terms.renews_every_seconds)
         return False
+
+    def _warn_of_other_notes(self, holder: str) -> None:
+        """Warn if the active replica acts on other objects than this one would."""
+        theirs = self._notes_of_holder
+        differing = [key for key, text in self._notes.items() if theirs.get(key, text) != text]
+        if differing:
+            _LOG.warning(
+                "%s acts on other objects than this replica would (%s), which begins only when "
+                "that one ends; a second controller needs a --partition or a --home of its own",
+                holder,
+                "; ".join(f"{key}: {theirs[key]}, here {self._notes[key]}" for key in differing),
+            )
 
     def _note_refusal(self, error: KanisterError) -> None:
         self._trouble = error.message
@@ -205,6 +225,7 @@ class Leadership:
         found = find(self._cluster, LEASES, self._name, self._namespace)
         holder = "" if found is None else self._sighting.note(spec_of(found))
         if holder not in ("", self._identity):
+            self._notes_of_holder = annotations_of(found or {})
             return False
         if self._is_closed:
             # It may be free for the reason alone that it was given back.
@@ -319,7 +340,11 @@ class Leadership:
         return {
             "apiVersion": LEASES.api_version,
             "kind": "Lease",
-            "metadata": {**metadata, "annotations": {**annotations_of(found or {}), **self._notes}},
+            "metadata": {
+                **metadata,
+                "labels": {**labels_of(found or {}), **LEASE_LABELS},
+                "annotations": {**annotations_of(found or {}), **self._notes},
+            },
             "spec": spec,
         }
 

@@ -19,6 +19,7 @@ from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import Look, WorkLoop
 from kanister_py.controller.schedules.reconcile import ScheduleReconciler
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
+from kanister_py.core.actionsets.partitions import labelled_partition
 from kanister_py.core.errors import Forbidden, InvalidDocument, NotFound
 from kanister_py.core.kube.parts import status_of
 from kanister_py.core.kube.resources import ACTION_SETS
@@ -74,10 +75,11 @@ class Schedules:
     A cluster that has no such kind, or does not let us see it, is asked again every minute.
     """
 
-    def __init__(self, tools: PartTools, namespaces: Sequence[str]) -> None:
+    def __init__(self, tools: PartTools, namespaces: Sequence[str], partition: str = "") -> None:
         cluster, clock = tools.cluster, tools.clock
         self._cluster = cluster
         self._clock = clock
+        self._partition = partition
         watched = tuple(namespaces) or ("",)
         self._namespaces = watched
         self._lock = Lock()
@@ -168,6 +170,8 @@ class Schedules:
 
     def _keep(self, obj: KubeObject) -> Rest | None:
         """Keep of a schedule when to look at it; what it says is forgotten again."""
+        if labelled_partition(obj) != self._partition:
+            return None
         metadata, status = obj["metadata"], status_of(obj)
         uid, generation = metadata["uid"], metadata.get("generation", 0)
         if status.get("observedGeneration") != generation:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+from kanister_py.core.actionsets.partitions import partition_label_of
 from kanister_py.core.actionsets.status import Status
 from kanister_py.core.actionsets.steps import current_phase
 from kanister_py.core.blueprints.model import ObjectReference
@@ -96,8 +97,9 @@ def new_actionset(
         },
         "spec": {"actions": actions},
     }
-    if order.labels:
-        data["metadata"]["labels"] = dict(order.labels)
+    labels = {**(partition_label_of(parent) if parent is not None else {}), **order.labels}
+    if labels:
+        data["metadata"]["labels"] = labels
     if parent is not None:
         data["metadata"]["annotations"] = {PARENT: parent["metadata"]["name"]}
     if order.execution_mode:

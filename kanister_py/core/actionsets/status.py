@@ -331,6 +331,8 @@ class Status(NamedTuple):
     warnings: tuple[Warned, ...] = ()
     conditions: tuple[Condition, ...] = ()
     totals: Totals = Totals()
+    partition: str = ""
+    """The partition of the controller that began the run."""
 
     @property
     def is_final(self) -> bool:
@@ -385,6 +387,8 @@ class Status(NamedTuple):
             "error": self.error.as_dict() if self.error is not None else {"message": ""},
             "progress": progress,
         }
+        if self.partition:
+            data["partition"] = self.partition
         if self.actions:
             data["actions"] = [action.as_dict() for action in self.actions]
         if self.warnings:
@@ -422,6 +426,7 @@ def parse_status(data: Mapping[str, Any]) -> Status:
             )
             for each in data.get("conditions") or ()
         ),
+        partition=str(data.get("partition") or ""),
     )
     return with_totals(status)
 

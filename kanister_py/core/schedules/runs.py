@@ -8,6 +8,7 @@ from sys import intern
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.creation import API_VERSION, PARENT, SCHEDULE_LABEL
+from kanister_py.core.actionsets.partitions import PARTITION_LABEL, partition_label_of
 from kanister_py.core.actionsets.status import LONG_AGO, parse_time, text_of_time
 from kanister_py.core.actionsets.stored_status import ended_at, holds_artifacts, read_status_data
 from kanister_py.core.errors import UsageError
@@ -46,10 +47,12 @@ def run_of(schedule: Mapping[str, Any], name: str, time: datetime | None = None)
     annotations = {**annotations_of(template)}
     if time is not None:
         annotations[TIME_ANNOTATION] = text_of_time(time)
+    labels = {**labels_of(template), SCHEDULE_LABEL: metadata["name"]}
+    labels.pop(PARTITION_LABEL, None)
     made: dict[str, Any] = {
         "name": name,
         "namespace": metadata["namespace"],
-        "labels": {**labels_of(template), SCHEDULE_LABEL: metadata["name"]},
+        "labels": labels | partition_label_of(schedule),
     }
     if annotations:
         made["annotations"] = annotations

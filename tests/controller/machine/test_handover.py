@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from kanister_py.controller.controller import Controller, ControllerSettings
-from kanister_py.controller.machine.handover import ACTS_ON, await_composer
+from kanister_py.controller.machine.handover import await_composer
 from kanister_py.controller.machine.lease import COMPOSING_LEASE_NAME, LEASE_NAME, LeaseTerms
 from kanister_py.controller.machine.part import Part, PartTools
+from kanister_py.core.actionsets.partitions import ACTS_ON
 from kanister_py.core.kube.resources import LEASES
 from kanister_py.executor.loading import load_function
 from kanister_py.executor.run.actions import FunctionSource
@@ -39,11 +40,6 @@ class Composes:
 
     def close(self) -> None:
         pass
-
-    take_up = forget = close
-
-    def put_down(self) -> bool:
-        return True
 
 
 def composing(world: World, name: str, *, alone: bool) -> tuple[Controller, Composes]:

@@ -198,7 +198,7 @@ def test_who_does_not_stand_by_is_refused_by_one_that_renews(
     (refusal,) = second.refused
     assert refusal.startswith("AnotherController: Another kanister-py controller (first) acts on ")
     assert "--leader-elect" in refusal
-    assert "one for other namespaces needs a --home of its own" in refusal
+    assert "one for other objects needs a --partition or a --home of its own" in refusal
 
 
 def test_who_does_not_stand_by_still_follows_one_that_is_dead(

@@ -1,0 +1,248 @@
+"""Partitions: several controllers divide the objects, and never share one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from kanister_py.controller.controller import Controller
+from kanister_py.controller.functions.settings import CompositionSettings
+from kanister_py.controller.machine.lease import LEASE_NAME, LeaseTerms
+from kanister_py.core.actionsets.partitions import PARTITION_LABEL
+from kanister_py.core.errors import UsageError
+from kanister_py.core.kube.resources import ACTION_SETS, LEASES
+from kanister_py.core.schedules.model import SCHEDULES
+from kanister_py.ports.cluster import Cluster
+from tests.controller.compositions import test_kinds as kinds
+from tests.controller.conftest import (
+    LASTING,
+    Counted,
+    World,
+    actionset,
+    blueprint,
+    phase,
+    until,
+)
+
+QUICK = LeaseTerms(term_seconds=600, acts_for_seconds=500, renews_every_seconds=0.05)
+
+
+def labelled(partition: str) -> dict[str, Any]:
+    return {"labels": {PARTITION_LABEL: partition}}
+
+
+def relabel(world: World, name: str, partition: str | None) -> None:
+    patch = {"metadata": {"labels": {PARTITION_LABEL: partition}}}
+    world.cluster.patch(ACTION_SETS, name, patch, namespace="default")
+
+
+def test_each_partition_runs_the_objects_with_its_label(world: World) -> None:
+    world.create(blueprint(phase("Counted")))
+    red, plain = world.controller(partition="red"), world.controller()
+    until(lambda: red.is_settled and plain.is_settled)
+    for name, metadata in (("of-red", labelled("red")), ("of-none", {})):
+        world.create(actionset(name, metadata=metadata))
+        world.until_state("complete", name)
+    assert len(Counted.calls) == 2
+    assert world.status("of-red")["partition"] == "red"
+    assert "partition" not in world.status("of-none")
+    names = {each["metadata"]["name"] for each in world.cluster.list(LEASES)}
+    assert names == {LEASE_NAME, f"{LEASE_NAME}-red"}
+
+
+def test_an_object_of_a_partition_without_a_controller_waits_for_one(world: World) -> None:
+    world.create(blueprint(phase("Counted")))
+    plain = world.controller()
+    world.create(actionset("of-red", metadata=labelled("red")), actionset("of-none"))
+    world.until_state("complete", "of-none")
+    until(lambda: plain.is_settled)
+    assert "status" not in world.get("of-red")
+    world.controller(partition="red")
+    world.until_state("complete", "of-red")
+
+
+@pytest.mark.parametrize("label", ["blue", None], ids=["another partition", "no partition"])
+def test_a_run_whose_label_changes_is_ended_by_the_partition_it_began_in(
+    world: World, label: str | None
+) -> None:
+    world.create(blueprint(phase("Gate"), phase("Counted")))
+    red = world.controller(partition="red")
+    others = [world.controller(partition="blue"), world.controller()]
+    world.create(actionset(metadata=labelled("red")))
+    world.until_state("running")
+    relabel(world, "one", label)
+    # The others have seen the change once they have run something that came after it.
+    world.create(blueprint(phase("Echo"), name="quick"))
+    for name, metadata in (("of-blue", labelled("blue")), ("of-none", {})):
+        world.create(actionset(name, metadata=metadata, blueprint="quick"))
+        world.until_state("complete", name)
+    assert red.active_runs == 1
+    until(lambda: all(each.active_runs == 0 for each in others))
+    world.open_gate()
+    world.until_state("complete")
+    assert len(Counted.calls) == 1
+    assert world.status()["partition"] == "red"
+
+
+def test_a_label_that_changes_before_the_first_write_moves_the_run(world: World) -> None:
+    world.create(blueprint(phase("Counted")))
+
+    class Relabelling:
+        """A cluster on which the label changes just before the first status is written."""
+
+        def __init__(self, cluster: Cluster) -> None:
+            self._cluster = cluster
+            self.has_changed = False
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._cluster, name)
+
+        def replace_status(self, obj: Any, **options: Any) -> Any:
+            if not self.has_changed:
+                self.has_changed = True
+                relabel(world, "one", "blue")
+            return self._cluster.replace_status(obj, **options)
+
+    relabelling = Relabelling(world.cluster)
+    red = world.controller(relabelling, partition="red")
+    world.create(actionset(metadata=labelled("red")))
+    until(lambda: relabelling.has_changed and red.active_runs == 0)
+    assert Counted.calls == []
+    world.controller(partition="blue")
+    assert world.until_state("complete")["partition"] == "blue"
+    assert len(Counted.calls) == 1
+
+
+def test_a_schedule_passes_its_partition_on(world: World) -> None:
+    world.create(blueprint(phase("Counted")))
+    red, plain = world.controller(partition="red"), world.controller()
+    until(lambda: red.is_settled and plain.is_settled)
+    template = {
+        "metadata": labelled("green"),
+        "spec": {
+            "actions": [
+                {
+                    "name": "act",
+                    "blueprint": "made-up",
+                    "object": {"kind": "Namespace", "name": "default", "namespace": "default"},
+                }
+            ]
+        },
+    }
+    world.create(
+        {
+            "apiVersion": SCHEDULES.api_version,
+            "kind": "Schedule",
+            "metadata": {"name": "often", "namespace": "default", **labelled("red")},
+            "spec": {"schedule": "@every 1s", "template": template},
+        }
+    )
+    until(lambda: len(Counted.calls) > 0)
+    for made in world.cluster.list(ACTION_SETS):
+        assert made["metadata"]["labels"][PARTITION_LABEL] == "red"
+
+
+def refusal(controller: Controller) -> str:
+    try:
+        controller.run()
+    except UsageError as error:
+        return error.message
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "want"),
+    [
+        pytest.param(
+            {"partition": "red"},
+            {"partition": "red", "home": "other"},
+            "ActionSets of partition red in all namespaces",
+            id="the same value",
+        ),
+        pytest.param(
+            {"namespaces": ("a", "b")},
+            {"namespaces": ("b", "c"), "home": "other"},
+            "ActionSets in namespace b",
+            id="a namespace of both",
+        ),
+    ],
+)
+def test_a_controller_that_overlaps_a_live_one_refuses_to_start(
+    world: World, first: dict[str, Any], second: dict[str, Any], want: str
+) -> None:
+    one = world.controller(terms=QUICK, **first)
+    until(lambda: one.is_settled)
+    message = refusal(world.controller(starts=False, terms=QUICK, **second))
+    assert message.startswith("replica-1 (Lease default/")
+    assert want in message
+    assert "--partition" in message
+    assert one.is_leader
+
+
+def test_a_controller_that_overlaps_one_that_has_ended_starts(world: World) -> None:
+    first = world.controller(partition="red")
+    until(lambda: first.is_settled)
+    first.stop()
+    second = world.controller(partition="red", home="other")
+    until(lambda: second.is_settled)
+
+
+def test_controllers_of_other_namespaces_and_partitions_start_side_by_side(world: World) -> None:
+    settings: list[dict[str, Any]] = [
+        {"namespaces": ("a",)},
+        {"namespaces": ("b",), "home": "other"},
+        {"namespaces": ("a", "b"), "partition": "red"},
+        {"partition": "blue"},
+    ]
+    controllers = [world.controller(**each) for each in settings]
+    until(lambda: all(each.is_settled for each in controllers))
+
+
+def test_a_standby_of_other_namespaces_is_warned_about(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    one = world.controller(namespaces=("a",), terms=LASTING)
+    until(lambda: one.is_leader)
+    world.controller(namespaces=("b",), stands_by=True)
+    until(lambda: "kanister-py.io/namespaces: a, here b" in caplog.text)
+
+
+# Compositions
+
+
+@pytest.fixture
+def composing() -> Iterator[tuple[kinds.World, kinds.World]]:
+    """Two controllers that compose on one cluster: of no partition, and of partition red."""
+    with ExitStack() as stack:
+        settings = CompositionSettings("default", uses_revisions=True)
+        plain = kinds.World(settings)
+        red = kinds.World(settings._replace(partition="red"), plain.cluster)
+        for each in (plain, red):
+            stack.callback(each.close)
+            each.start()
+        yield plain, red
+
+
+def test_composite_resources_are_composed_by_the_partition_of_their_label(
+    composing: tuple[kinds.World, kinds.World],
+) -> None:
+    plain, red = composing
+    plain.define(kinds.definition())
+    plain.say(kinds.composition("green"))
+    plain.say(kinds.bucket("of-none"))
+    of_red = kinds.bucket("of-red")
+    of_red["metadata"]["labels"] = {PARTITION_LABEL: "red"}
+    plain.say(of_red)
+    for name in ("of-none", "of-red"):
+        plain.until(lambda: plain.is_ready(name))  # noqa: B023 # called at once
+    red.close()
+    plain.say(kinds.composition("blue"))
+    plain.until(lambda: plain.colours("of-none") == {"blue"})
+    plain.until_rest()
+    assert plain.colours("of-red") == {"green"}
+    patch = {"metadata": {"labels": {PARTITION_LABEL: None}}}
+    plain.cluster.patch(kinds.BUCKETS, "of-red", patch, namespace="default")
+    plain.until(lambda: plain.colours("of-red") == {"blue"})
