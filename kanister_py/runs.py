@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kanister_py.core.blueprints.model import LocatedBlueprint
     from kanister_py.core.versions.semver import Version
     from kanister_py.executor.plan_action import Plan
-    from kanister_py.executor.run.handle import Run
+    from kanister_py.executor.run.background import Run
     from kanister_py.ports.cluster import Cluster
 
 __all__ = [

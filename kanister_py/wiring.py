@@ -26,7 +26,12 @@ from kanister_py.core.registry.entries import (
 )
 from kanister_py.core.versions.catalogue import Catalogue
 from kanister_py.core.versions.semver import Version
-from kanister_py.executor.loading import PluginBroken, load_function, loadable
+from kanister_py.executor.loading import (
+    FunctionSource,
+    PluginBroken,
+    load_function,
+    loadable,
+)
 from kanister_py.functions.builtin import (
     BUILTIN_FUNCTIONS,
     DISTRIBUTION,
@@ -53,7 +58,7 @@ if TYPE_CHECKING:
     from kanister_py.embedded.pods.runner import ProcessPodRunner
     from kanister_py.embedded.pods.standing import StandingPods
     from kanister_py.executor.response_cache import ResponseCache
-    from kanister_py.executor.run.handle import Run
+    from kanister_py.executor.run.background import Run
     from kanister_py.executor.run.header import Header
     from kanister_py.executor.run.settings import RunSettings
     from kanister_py.executor.step_artifacts import StepArtifacts
@@ -318,9 +323,9 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
         cluster, own, pods = cluster_of(settings, clock, stack, folder, runner)
         # These take a while to load; the first process of pods starts meanwhile.
         from kanister_py.executor.phase_context import Surroundings
-        from kanister_py.executor.run import handle
-        from kanister_py.executor.run.actions import FunctionSource
-        from kanister_py.executor.run.header import Header
+        from kanister_py.executor.run.background import Run
+        from kanister_py.executor.run.header import Header, replayed
+        from kanister_py.executor.run.run import ActionSetRun
         from kanister_py.executor.watching import SharedWatches
         from kanister_py.executor.working import Workers
 
@@ -352,13 +357,19 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
             checks_access=settings.checks_access,
             stores=object_stores(settings.locations),
         )
-        run = handle.Run(
-            header,
-            recorded.outcomes if recorded is not None else (),
+        course, status = replayed(header, recorded.outcomes if recorded is not None else ())
+        work = ActionSetRun(
+            course,
             FunctionSource(registry, load_function, settings.is_strict),
             around,
             journal=journal,
+            status=status,
             onlooker=settings.onlooker,
+        )
+        run = Run(
+            header.name,
+            work,
+            clock,
             before=pods.wait_until_workloads_stand if pods is not None else None,
             close=partial(_close_run, stack.pop_all(), runner),
         )

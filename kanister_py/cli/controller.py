@@ -381,8 +381,7 @@ def _controller(
 ) -> Controller:
     from kanister_py.controller.controller import Controller
     from kanister_py.controller.machine.memory import MemoryGate
-    from kanister_py.executor.loading import load_function
-    from kanister_py.executor.run.actions import FunctionSource
+    from kanister_py.executor.loading import FunctionSource, load_function
     from kanister_py.wiring import notice_receivers, object_stores, process_memory, system_effects
 
     source = FunctionSource(functions.registry, load_function, args.strict_versions)

@@ -56,8 +56,8 @@ from kanister_py.cli.view import View, view_on
 if TYPE_CHECKING:
     from kanister_py.cli.run_page import RunPage
     from kanister_py.core.errors import KanisterError
-    from kanister_py.executor.run.handle import Run
-    from kanister_py.executor.run.memory import Onlooker
+    from kanister_py.executor.run.background import Run
+    from kanister_py.executor.run.state import Onlooker
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
     from kanister_py.runs import RunSettings

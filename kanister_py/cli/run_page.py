@@ -14,8 +14,8 @@ from kanister_py.ports.overview import CompositeKind, Listeners, Runs
 if TYPE_CHECKING:
     from kanister_py.core.actionsets.outcomes import Outcome
     from kanister_py.core.actionsets.status import Status
-    from kanister_py.executor.run.handle import Run
-    from kanister_py.executor.run.memory import Onlooker
+    from kanister_py.executor.run.background import Run
+    from kanister_py.executor.run.state import Onlooker
     from kanister_py.ports.clock import Clock
 
 _HOST = "127.0.0.1"

@@ -73,6 +73,10 @@ class Surroundings(NamedTuple):
     """The cluster as it may be seen before a run, a moment late; None if that is no other."""
     confinement: Confinement | None = None
     """Restrictions on a run outside of the controller's home namespace."""
+    owner: Mapping[str, Any] | None = None
+    """Owner reference, with its namespace, of the objects that functions create."""
+    grace_seconds: float = 30.0
+    """How long a function that was told to stop may take before the run goes on without it."""
 
 
 class StopSignal:
@@ -135,7 +139,6 @@ class RunningPhase:
         learn: Callable[[Iterable[Mapping[str, Any]]], Masker],
         on_progress: Callable[[int, Moved], None],
         on_log: Callable[[str], None] | None = None,
-        owner: Mapping[str, Any] | None = None,
     ) -> None:
         self.run: Final = run
         self._traced = TracedCluster(surroundings.cluster)
@@ -148,7 +151,7 @@ class RunningPhase:
         self._learn = learn
         self._on_progress = on_progress
         self._on_log = on_log
-        self._owner = owner
+        self._owner = surroundings.owner
         self._last_lines: deque[str] = deque(maxlen=_TAIL_LINES)
         self._cleanups: list[Callable[[], None]] = []
         # These parts of a context are made by others.

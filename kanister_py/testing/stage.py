@@ -24,7 +24,7 @@ from kanister_py.core.kube.resources import (
 )
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.yaml.documents import parse_documents
-from kanister_py.executor.run.handle import Run
+from kanister_py.executor.run.background import Run
 from kanister_py.ports.cluster import KubeObject, Watch
 from kanister_py.ports.pods import PodRunner
 from kanister_py.runs import RunSettings, run_blueprint

@@ -27,10 +27,10 @@ from kanister_py.core.yaml.documents import parse_document, parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.fetch_facts import fetch_facts
 from kanister_py.executor.foresee import foresee
-from kanister_py.executor.loading import load_function
+from kanister_py.executor.loading import FunctionSource, load_function
 from kanister_py.executor.phase_context import Surroundings
-from kanister_py.executor.run.actions import FunctionSource
-from kanister_py.executor.run.run import ActionSetRun, WaitingHost
+from kanister_py.executor.run.background import WaitingHost
+from kanister_py.executor.run.run import ActionSetRun
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
 from kanister_py.runs import RunSettings, run_blueprint

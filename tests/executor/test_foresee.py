@@ -16,7 +16,7 @@ from kanister_py.core.registry.entries import FunctionEntry, RegistryBuilder, So
 from kanister_py.core.versions.deprecation import Listing, Read
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.executor.run.handle import Run
+from kanister_py.executor.run.background import Run
 from kanister_py.runs import RunSettings, run_actionset, run_blueprint
 from kanister_py.wiring import registry_of
 

@@ -29,11 +29,10 @@ from kanister_py.core.errors import (
 from kanister_py.core.kube.resources import CONFIG_MAPS, PODS
 from kanister_py.core.yaml.documents import parse_document
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.executor.loading import load_function
+from kanister_py.executor.loading import FunctionSource, load_function
 from kanister_py.executor.phase_context import Surroundings
-from kanister_py.executor.run.actions import FunctionSource
-from kanister_py.executor.run.handle import Run
-from kanister_py.executor.run.run import ActionSetRun, WaitingHost
+from kanister_py.executor.run.background import Run, WaitingHost
+from kanister_py.executor.run.run import ActionSetRun
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
 from kanister_py.ports.clock import Clock
@@ -346,7 +345,7 @@ class Deaf(Func):
         return {"too": "late"}
 
 
-def run_of(made: dict[str, Any], clock: Clock, **rest: Any) -> ActionSetRun:
+def run_of(made: dict[str, Any], clock: Clock, **surroundings: Any) -> ActionSetRun:
     """Make a run of a blueprint that nobody keeps going yet."""
     (found,) = blueprints_in([parse_document(json.dumps(made))])
     target = {"kind": "Namespace", "name": "default", "namespace": "default"}
@@ -356,8 +355,7 @@ def run_of(made: dict[str, Any], clock: Clock, **rest: Any) -> ActionSetRun:
     return ActionSetRun(
         course_of(actionset, {"made-up": found.blueprint}),
         FunctionSource(registry_of(Deaf, Echo, Flaky), load_function),
-        Surroundings(cluster, clock, Workers(1), SharedWatches(cluster, clock)),
-        **rest,
+        Surroundings(cluster, clock, Workers(1), SharedWatches(cluster, clock), **surroundings),
     )
 
 

@@ -25,8 +25,8 @@ from kanister_py.controller.settings import ControllerSettings
 from kanister_py.core.actionsets.partitions import partition_of
 from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.executor.confinement import ReferenceGrants, confined
+from kanister_py.executor.loading import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
-from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
 from kanister_py.gotemplate.effects import Effects

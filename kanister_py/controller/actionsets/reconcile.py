@@ -57,8 +57,8 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.kube.parts import annotations_of
 from kanister_py.core.kube.resources import ACTION_SETS
+from kanister_py.executor.loading import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
-from kanister_py.executor.run.actions import FunctionSource
 from kanister_py.executor.run.run import ActionSetRun, AtWork
 from kanister_py.ports.cluster import KubeObject, find
 
@@ -385,11 +385,10 @@ class ActionSetReconciler:
         run = ActionSetRun(
             course,
             equipment.functions,
-            equipment.surroundings(key.namespace),
+            equipment.surroundings(key.namespace)._replace(owner=_owner_of(obj)),
             journal=writer,
             status=status,
             onlooker=teller,
-            owner=_owner_of(obj),
         )
         spec_now = course.actionset.spec
         active = ActiveRun(

@@ -1,29 +1,34 @@
-"""A run of an ActionSet: carries it from wherever it stands to its end."""
+"""A run of an ActionSet: carries it from any status to its end."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from threading import Condition
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 from kanister_py.core.actionsets.course import Course, first_status
-from kanister_py.core.actionsets.outcomes import Abandoned, CancelAsked, Outcome, Resumed, Suspended
-from kanister_py.core.actionsets.status import FINAL, Status
+from kanister_py.core.actionsets.outcomes import (
+    Abandoned,
+    Begun,
+    CancelAsked,
+    Outcome,
+    Resumed,
+    Suspended,
+)
+from kanister_py.core.actionsets.status import FINAL, State, Status, Warned
+from kanister_py.core.actionsets.steps import next_steps
 from kanister_py.core.errors import KanisterError, RunCancelled
+from kanister_py.executor.loading import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
-from kanister_py.executor.run.actions import Actions, FunctionSource
-from kanister_py.executor.run.attempts import GRACE_SECONDS
-from kanister_py.executor.run.memory import Memory, Onlooker
-from kanister_py.executor.run.stepper import Host, Stepper
+from kanister_py.executor.run.action_worker import ActionWorker
+from kanister_py.executor.run.prepared_action import PreparedActions
+from kanister_py.executor.run.state import Host, Onlooker, RunState
 from kanister_py.executor.run_phase import phase_error_of
-from kanister_py.ports.clock import Clock
 from kanister_py.ports.journal import Journal
 from kanister_py.ports.tracing import begin_span, trace_id_of
 
 
 class AtWork(NamedTuple):
-    """Count of the phases at work, and of those that no other process could take up."""
+    """Count of the phases at work, and of those that no other process could continue."""
 
     phases: int = 0
     untouchable: int = 0
@@ -32,9 +37,9 @@ class AtWork(NamedTuple):
 class ActionSetRun:
     """One ActionSet under way in this process.
 
-    The table decides, threads carry out, and every outcome is written to the
-    journal before it is acted on. A host keeps it going: it calls `ring` when the
-    run asked for it. Anything may be asked of it from any thread.
+    `next_steps` decides, the workers of the actions carry out, and every outcome is written to
+    the journal before it is acted on. A host keeps the run going: it calls `ring` when the run
+    asked for it. Every method may be called from any thread.
     """
 
     def __init__(
@@ -46,197 +51,186 @@ class ActionSetRun:
         journal: Journal | None = None,
         status: Status | None = None,
         onlooker: Onlooker | None = None,
-        owner: Mapping[str, Any] | None = None,
-        grace_seconds: float = GRACE_SECONDS,
     ) -> None:
         status = status if status is not None else first_status(course)
-        self._steps = Stepper(
-            course,
-            surroundings,
-            Memory(course.rules, status, journal, onlooker),
-            Actions(course, functions, surroundings),
-            grace_seconds,
-            owner,
-        )
+        self._course = course
+        self._actions = PreparedActions(course, functions, surroundings)
+        self._state = RunState(course, status, surroundings.clock, journal, onlooker)
+        self._workers = [
+            ActionWorker(index, self._actions, self._state, surroundings, self._advance)
+            for index in range(len(course.actions))
+        ]
 
     @property
     def status(self) -> Status:
-        return self._steps.memory.status
+        return self._state.status
 
     def mask(self, data: Any) -> Any:
-        """Give plain data without any secret that the run has come to know."""
-        return self._steps.actions.mask(data)
+        """Mask every secret that the run has read in plain data."""
+        return self._actions.mask(data)
 
     @property
     def trace_id(self) -> str:
         """The ID of its trace, as W3C Trace Context writes it; empty without one."""
-        return trace_id_of(self._steps.span.traceparent)
+        return trace_id_of(self._state.span.traceparent)
 
     @property
     def error(self) -> KanisterError | None:
         """The error that keeps the run from going on, if any."""
-        return self._steps.error
+        return self._state.error
 
     @property
     def is_wanted(self) -> bool:
-        """Whether no early end has been asked for."""
-        return self._steps.is_wanted
+        """Whether the run goes on, and no early end was requested."""
+        return self._state.is_wanted
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing of it is left to be done here. The answer comes at once."""
-        return self._steps.is_over and not self._steps.is_tidying
+        """Whether this process has nothing left to do for it. Does not wait for the lock."""
+        return self._state.is_over and not self._state.is_cleaning_up
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a function runs for it in this process, whatever has become of the run."""
-        return len(self._steps.attempts) > 0
+        """Whether a function runs for it in this process, even if the run is over."""
+        return self._state.attempts > 0
 
     @property
     def at_work(self) -> AtWork:
-        """Say how much is at work at this moment."""
-        steps = self._steps
-        with steps.lock:
-            places = () if steps.is_over else tuple(each.place for each in steps.attempts)
-            return AtWork(len(places), sum(map(steps.actions.is_untouchable, places)))
+        """The number of phases at work at this moment."""
+        with self._state.lock:
+            if self._state.is_over:
+                return AtWork()
+            return AtWork(
+                sum(worker.is_at_work for worker in self._workers),
+                sum(worker.is_untouchable for worker in self._workers),
+            )
 
-    @contextmanager
-    def at_rest(self, patience_seconds: float) -> Iterator[bool]:
-        """Keep others from changing the run for a block, and say whether that could be had.
+    def at_rest(self, timeout_seconds: float) -> AbstractContextManager[bool]:
+        """Keep others from changing the run for a block; yields False if that was not possible.
 
-        While the cluster takes no writes it cannot: then do something else first.
+        While the cluster takes no writes it is not: then do something else first.
         """
-        is_ours = self._steps.lock.acquire(timeout=patience_seconds)
-        try:
-            yield is_ours
-        finally:
-            if is_ours:
-                self._steps.lock.release()
+        return self._state.try_lock(timeout_seconds)
 
     # Its host
 
     def begin(self, host: Host) -> None:
-        """Set out, and come back: from here on the host is woken when there is something to do.
+        """Begin, and return: from here on the host is woken when there is something to do.
 
-        What makes that impossible is found in `error`.
+        If the run cannot begin, `error` says why.
         """
-        with self._steps.lock:
-            self._steps.host = host
-            metadata = self._steps.course.actionset.metadata
-            self._steps.span = begin_span(
+        state = self._state
+        with state.lock:
+            metadata = self._course.actionset.metadata
+            span = begin_span(
                 f"run {metadata.name}",
                 actionset=metadata.name,
                 namespace=metadata.namespace,
                 uid=metadata.uid,
             )
+            state.begin(host, span)
             try:
-                self._steps.follow_spec()
-                self._steps.advance()
-                if self._steps.memory.status.state in FINAL:
-                    self._steps.notify()
+                self._follow_spec()
+                self._advance()
+                if state.status.state in FINAL:
+                    state.notify()
             except KanisterError as error:
-                self._steps.break_off(error)
+                state.break_off(error)
+
+    def _follow_spec(self) -> None:
+        """Record a cancellation or suspension that the ActionSet itself asks for."""
+        state, spec = self._state, self._course.actionset.spec
+        if state.status.state in FINAL:
+            return
+        if spec.cancel:
+            state.record(CancelAsked(state.now()))
+        if spec.suspend:
+            state.record(Suspended(state.now()))
+        elif state.status.conditions:
+            state.record(Resumed(state.now()))
 
     def ring(self) -> None:
         """Do what is due by now."""
-        steps = self._steps
-        with steps.lock:
+        state = self._state
+        with state.lock:
             try:
-                steps.timers.act(lambda: not steps.is_over)
+                state.timers.act(lambda: not state.is_over)
             except KanisterError as error:
-                steps.break_off(error)
+                state.break_off(error)
 
-    # What may be asked of it
+    # Steps
+
+    def _advance(self) -> None:
+        """Take every step that the status allows."""
+        self._begin_actions()
+        for worker in self._workers:
+            worker.advance()
+
+    def _begin_actions(self) -> None:
+        """Choose the versions of all actions, if the run has not begun."""
+        state = self._state
+        if state.is_over or state.status.state is not State.PENDING:
+            return
+        if not next_steps(self._course.rules, state.status, state.now()):
+            # It is suspended.
+            return
+        versions: list[tuple[str, ...]] = []
+        warnings: list[Warned] = []
+        for action, worker in zip(self._actions, self._workers, strict=True):
+            chosen = action.choose_versions()
+            if len(chosen.versions) < len(chosen.choices):
+                # Its thread finds out what else is wrong with it.
+                worker.start_thread()
+                return
+            versions.append(chosen.versions)
+            warnings += chosen.warnings
+        begun = Begun(state.now(), tuple(versions), tuple(warnings))
+        # Nothing may act under other versions after a loss of power.
+        state.record(begun, must_last=True)
+
+    # Requests
 
     def cancel(self, reason: str = RunCancelled.reason, message: str = "") -> None:
-        """Ask for an early end: phases at work are to stop, deferred phases still run."""
-        self._ask(CancelAsked(self._steps.now(), reason, message))
+        """Ask for an early end: phases at work are stopped, deferred phases still run."""
+        self._ask(CancelAsked(self._state.now(), reason, message))
 
     def suspend(self) -> None:
         """Start no new phase until `resume`."""
-        self._ask(Suspended(self._steps.now()))
+        self._ask(Suspended(self._state.now()))
 
     def resume(self) -> None:
         """Start phases again."""
-        self._ask(Resumed(self._steps.now()))
+        self._ask(Resumed(self._state.now()))
 
     def _ask(self, outcome: Outcome) -> None:
-        steps = self._steps
-        with steps.lock:
-            if steps.is_over:
+        state = self._state
+        with state.lock:
+            if state.is_over:
                 return
-            steps.record(outcome)
-            steps.advance()
-            # A thread that waits for another try looks whether that is wanted still.
-            steps.changed.notify_all()
+            state.record(outcome)
+            self._advance()
+            # A thread that waits before a retry checks whether it is still wanted.
+            state.changed.notify_all()
 
     def abort(self) -> None:
-        """Come back at once and leave everything as it is, to be taken up later."""
-        with self._steps.lock:
-            self._steps.is_aborted = True
-            self._steps.notify()
+        """End at once, and leave everything for a later process."""
+        with self._state.lock:
+            self._state.abort()
 
     def drain(self) -> None:
-        """Begin nothing new. Once nothing is at work, the run is left as if aborted."""
-        with self._steps.lock:
-            self._steps.is_draining = True
-            self._steps.leave_if_drained()
+        """Begin nothing new. Once no function is at work, the run is aborted."""
+        with self._state.lock:
+            self._state.is_draining = True
+            self._state.abort_if_drained()
 
     def abandon(self, why: KanisterError) -> bool:
-        """End now: what is at work is left as it is and has failed; nothing is tidied up.
+        """End now: phases at work have failed, nothing is stopped or tidied up.
 
-        The status is final then, even where it cannot be written down any more; says
-        whether it could.
+        The status is final then, even where it cannot be written any more; returns whether it
+        was written.
         """
-        steps = self._steps
-        with steps.lock:
-            if steps.memory.status.is_final:
+        state = self._state
+        with state.lock:
+            if state.status.is_final:
                 return True
-            is_kept = steps.memory.record_end(Abandoned(steps.now(), phase_error_of(why)))
-            steps.notify()
-            return is_kept
-
-
-class WaitingHost:
-    """A host that keeps one run going in the thread that waits for its end."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._changed = Condition()
-        self._due: float | None = None
-        self._is_over = False
-
-    def wake_in(self, seconds: float) -> None:
-        due = self._clock.monotonic() + seconds
-        with self._changed:
-            self._due = due if self._due is None else min(self._due, due)
-            self._changed.notify_all()
-
-    def on_over(self) -> None:
-        with self._changed:
-            self._is_over = True
-            self._changed.notify_all()
-
-    def carry_out(self, run: ActionSetRun) -> Status:
-        """Carry on until the ActionSet is at its end, and say how it stands then.
-
-        Comes back before the end only when aborted. Raises what keeps the run from
-        going on; what is at work then is left as it is.
-        """
-        run.begin(self)
-        while self._waits_for_work():
-            run.ring()
-        if run.error is not None:
-            raise run.error
-        return run.status
-
-    def _waits_for_work(self) -> bool:
-        """Sleep until there is something to do; False when the run is over."""
-        with self._changed:
-            while not self._is_over:
-                left = None if self._due is None else self._due - self._clock.monotonic()
-                if left is not None and left <= 0:
-                    self._due = None
-                    return True
-                self._clock.wait(self._changed, left)
-            return False
+            return state.record_end(Abandoned(state.now(), phase_error_of(why)))

@@ -11,7 +11,7 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 
 if TYPE_CHECKING:
-    from kanister_py.executor.run.memory import Onlooker
+    from kanister_py.executor.run.state import Onlooker
 
 
 class RunSettings(NamedTuple):

@@ -11,7 +11,7 @@ import pytest
 from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.status import Status
 from kanister_py.core.kube.resources import PODS
-from kanister_py.executor.run.handle import Run
+from kanister_py.executor.run.background import Run
 from kanister_py.ports.cluster import Cluster, EventType
 from kanister_py.runs import RunSettings, resume_run, run_actionset
 from tests.contracts.pods import exec_in

@@ -1,48 +1,82 @@
-"""A run in the background of this process: waiting for it, ending it, and its results."""
+"""A run in the background of this process, for commands and scripts: waiting, ending, results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from threading import Thread
+from collections.abc import Callable, Sequence
+from threading import Condition, Thread
 from typing import Any
 
-from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.status import State, Status, Warned, warned_of
 from kanister_py.core.errors import Fault, KanisterError, RunStopped
 from kanister_py.core.notices import Notice
-from kanister_py.executor.phase_context import Surroundings
-from kanister_py.executor.run.actions import FunctionSource
-from kanister_py.executor.run.header import Header, replayed
-from kanister_py.executor.run.memory import Onlooker
-from kanister_py.executor.run.run import ActionSetRun, WaitingHost
-from kanister_py.ports.journal import Journal
+from kanister_py.executor.run.run import ActionSetRun
+from kanister_py.ports.clock import Clock
+
+
+class WaitingHost:
+    """A host that keeps one run going in the thread that waits for its end."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changed = Condition()
+        self._due: float | None = None
+        self._is_over = False
+
+    def wake_in(self, seconds: float) -> None:
+        due = self._clock.monotonic() + seconds
+        with self._changed:
+            self._due = due if self._due is None else min(self._due, due)
+            self._changed.notify_all()
+
+    def on_over(self) -> None:
+        with self._changed:
+            self._is_over = True
+            self._changed.notify_all()
+
+    def carry_out(self, run: ActionSetRun) -> Status:
+        """Carry the run to its end, and return its status.
+
+        Returns before the end only if the run is aborted. Raises the error that keeps it from
+        going on; phases at work are then left as they are.
+        """
+        run.begin(self)
+        while self._waits_for_work():
+            run.ring()
+        if run.error is not None:
+            raise run.error
+        return run.status
+
+    def _waits_for_work(self) -> bool:
+        """Sleep until something is due; returns False when the run is over."""
+        with self._changed:
+            while not self._is_over:
+                left = None if self._due is None else self._due - self._clock.monotonic()
+                if left is not None and left <= 0:
+                    self._due = None
+                    return True
+                self._clock.wait(self._changed, left)
+            return False
 
 
 class Run:
-    """An ActionSet that runs in the background of this process, after what `outcomes` say.
+    """An ActionSet that runs in the background of this process.
 
-    `before` is done first, for as long as what it is given answers true. `close`
-    comes last, whatever happened. Both say what should be heard about them.
+    `before` is called first, with a function that tells whether the run is still wanted;
+    `close` is called last, however the run ended. Both return notices for the user.
     """
 
     def __init__(
         self,
-        header: Header,
-        outcomes: Iterable[Outcome],
-        source: FunctionSource,
-        around: Surroundings,
+        name: str,
+        work: ActionSetRun,
+        clock: Clock,
         *,
-        close: Callable[[], Sequence[Notice]],
-        journal: Journal | None,
-        onlooker: Onlooker | None,
         before: Callable[[Callable[[], bool]], Sequence[Notice]] | None,
+        close: Callable[[], Sequence[Notice]],
     ) -> None:
-        course, status = replayed(header, outcomes)
-        self.name = header.name
-        self._work = ActionSetRun(
-            course, source, around, journal=journal, status=status, onlooker=onlooker
-        )
-        self._host = WaitingHost(around.clock)
+        self.name = name
+        self._work = work
+        self._host = WaitingHost(clock)
         self._close = close
         self._before = before
         self._early_notices: tuple[Warned, ...] = ()

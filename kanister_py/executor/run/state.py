@@ -1,0 +1,241 @@
+"""State that the threads of a run share: its status and journal, its lock, and its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from heapq import heappop, heappush
+from itertools import count
+from threading import Condition, RLock
+from typing import Final, Protocol, TypeAlias
+
+from kanister_py.core.actionsets.course import Course
+from kanister_py.core.actionsets.outcomes import Outcome
+from kanister_py.core.actionsets.status import CANCEL_ASKED, FINAL, Status
+from kanister_py.core.actionsets.transitions import record
+from kanister_py.core.errors import JournalUnwritable, KanisterError, RunCancelled, RunTimedOut
+from kanister_py.ports.clock import Clock
+from kanister_py.ports.journal import Journal
+from kanister_py.ports.tracing import NO_SPAN, Span
+
+
+class Onlooker(Protocol):
+    """Observer of a run. Called from any thread, one call at a time."""
+
+    def on_outcome(self, outcome: Outcome, status: Status) -> None: ...
+
+    def on_log(self, action: str, phase: str, line: str) -> None: ...
+
+
+class Host(Protocol):
+    """Owner of the thread in which a run's timers act. Calls must be quick."""
+
+    def wake_in(self, seconds: float) -> None:
+        """Have the run's `ring` called after this time, in addition to earlier requests."""
+
+    def on_over(self) -> None:
+        """Called once, when the run has ended or cannot go on."""
+
+
+class RunState:
+    """State of one run in this process.
+
+    `lock` guards it, and everything that workers and attempts change. Methods expect the
+    caller to hold it, except `try_lock`; attributes may be read without it.
+    """
+
+    def __init__(
+        self,
+        course: Course,
+        status: Status,
+        clock: Clock,
+        journal: Journal | None,
+        onlooker: Onlooker | None,
+    ) -> None:
+        self.course: Final = course
+        self.status = status
+        self.onlooker: Final = onlooker
+        self.now: Final = clock.now
+        self.lock: Final = RLock()
+        self.changed: Final = Condition(self.lock)
+        self.timers: Final = Timers(clock, self._wake_in)
+        self.span: Span = NO_SPAN
+        self.error: KanisterError | None = None
+        self.is_aborted = False
+        self.is_draining = False
+        self.attempts = 0
+        """Calls of functions that the run waits for."""
+        self._journal = journal
+        self._host: Host | None = None
+        self._cleanups = 0
+        """Attempts whose outcome is recorded, and which are still cleaning up."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no step is taken any more, by the status or in this process."""
+        return self.status.state in FINAL or self.is_aborted or self.error is not None
+
+    @property
+    def is_cleaning_up(self) -> bool:
+        return self._cleanups > 0 and not self.is_aborted and self.error is None
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self.status.condition(CANCEL_ASKED) is not None
+
+    @property
+    def why_cancelled(self) -> KanisterError:
+        """The error of phases that are stopped because the run was cancelled."""
+        condition = self.status.condition(CANCEL_ASKED)
+        is_late = condition is not None and condition.reason == RunTimedOut.reason
+        return RunTimedOut() if is_late else RunCancelled()
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the run goes on, and no early end was requested."""
+        return not self.is_over and not self.is_cancelled
+
+    @contextmanager
+    def try_lock(self, timeout_seconds: float) -> Iterator[bool]:
+        """Hold the lock for a block; yields False if it could not be had in time."""
+        is_locked = self.lock.acquire(timeout=timeout_seconds)
+        try:
+            yield is_locked
+        finally:
+            if is_locked:
+                self.lock.release()
+
+    # Its end
+
+    def begin(self, host: Host, span: Span) -> None:
+        self._host, self.span = host, span
+
+    def notify(self) -> None:
+        """Wake the threads that wait for a change, and the host once the run is over."""
+        self.changed.notify_all()
+        if self._host is not None and self.is_over and not self.is_cleaning_up:
+            host, self._host = self._host, None
+            self._end_span()
+            host.on_over()
+
+    def _end_span(self) -> None:
+        self.span.note(state=str(self.status.state))
+        failure = self.error or self.status.error
+        if failure is not None:
+            self.span.fail(failure.reason, failure.message)
+        self.span.end()
+
+    def break_off(self, error: KanisterError) -> None:
+        """End here with an error, and leave the rest as it is. The first error counts."""
+        self.error = self.error or error
+        self.notify()
+
+    def abort(self) -> None:
+        """End here without an error, and leave everything for a later process."""
+        self.is_aborted = True
+        self.notify()
+
+    def abort_if_drained(self) -> None:
+        """Abort a run that is to begin nothing new, once no function is at work."""
+        if not self.is_draining or self.attempts or self.is_over:
+            return
+        try:
+            if self._journal is not None:
+                self._journal.catch_up()
+        except KanisterError as error:
+            self.break_off(error)
+        self.abort()
+
+    def begin_cleanup(self) -> None:
+        self._cleanups += 1
+
+    def end_cleanup(self) -> None:
+        self._cleanups -= 1
+        self.notify()
+
+    def _wake_in(self, seconds: float) -> None:
+        if self._host is not None:
+            self._host.wake_in(seconds)
+
+    # Status
+
+    def record(
+        self,
+        outcome: Outcome,
+        *,
+        must_last: bool = False,
+        is_followed: Callable[[Status], bool] | None = None,
+    ) -> bool:
+        """Write an outcome to the journal, then apply it; returns whether the status changed.
+
+        With `must_last` the entry outlives a loss of power. `is_followed` tells from the new
+        status whether another entry follows at once. If the journal cannot be written, the run
+        is broken off and the error raised.
+        """
+        status = record(self.course.rules, self.status, outcome)
+        if status is self.status:
+            return False
+        if self._journal is not None:
+            try:
+                self._journal.write(
+                    outcome,
+                    status,
+                    must_last=must_last or status.state in FINAL,
+                    is_followed=is_followed is not None and is_followed(status),
+                )
+            except JournalUnwritable as error:
+                self.break_off(error)
+                raise
+        self._apply(outcome, status)
+        if status.state in FINAL:
+            self.notify()
+        return True
+
+    def record_end(self, outcome: Outcome) -> bool:
+        """Apply the last outcome even if it cannot be written; returns whether it was."""
+        status = record(self.course.rules, self.status, outcome)
+        is_written = True
+        if self._journal is not None:
+            try:
+                self._journal.write(outcome, status, must_last=True)
+            except JournalUnwritable:
+                is_written = False
+        self._apply(outcome, status)
+        self.notify()
+        return is_written
+
+    def _apply(self, outcome: Outcome, status: Status) -> None:
+        self.status = status
+        if self.onlooker is not None:
+            self.onlooker.on_outcome(outcome, status)
+
+
+_Timer: TypeAlias = tuple[float, int, Callable[[], None]]
+
+
+class Timers:
+    """Calls that are due at a time. The caller holds the lock of the run.
+
+    Time is the clock's monotonic time: the date may be set. Nothing sleeps here: `wake_in`
+    has `act` called after so many seconds.
+    """
+
+    def __init__(self, clock: Clock, wake_in: Callable[[float], None]) -> None:
+        self._clock: Final = clock
+        self._wake_in = wake_in
+        self._waiting: list[_Timer] = []
+        self._numbers = count()
+
+    def set(self, seconds: float, act: Callable[[], None], *, since: float | None = None) -> float:
+        """Call `act` this many seconds after `since`, or after now; returns the time it is due."""
+        due = (self._clock.monotonic() if since is None else since) + seconds
+        heappush(self._waiting, (due, next(self._numbers), act))
+        self._wake_in(max(0.0, due - self._clock.monotonic()))
+        return due
+
+    def act(self, goes_on: Callable[[], bool]) -> None:
+        """Make the calls that are due while `goes_on`, and ask to be woken for the next one."""
+        while goes_on() and self._waiting and self._waiting[0][0] <= self._clock.monotonic():
+            heappop(self._waiting)[2]()
+        if goes_on() and self._waiting:
+            self._wake_in(max(0.0, self._waiting[0][0] - self._clock.monotonic()))
