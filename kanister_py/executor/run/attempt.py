@@ -147,8 +147,13 @@ class Attempt:
         target = course.actions[place.action].spec.object.namespace
         namespaces = sorted({metadata.namespace, target or metadata.namespace})
         owner = f"{metadata.namespace}/{metadata.name}"
-        cluster = self._surroundings.cluster
-        delete_pods_of_attempts(cluster, [self.identity.key()], namespaces, owner)
+        delete_pods_of_attempts(
+            self._surroundings.cluster,
+            [self.identity.key()],
+            namespaces,
+            owner,
+            is_confined=self._surroundings.confinement is not None,
+        )
 
     def take_cleanups(self) -> list[Callable[[], None]]:
         """Return the calls that clean up after it, once its outcome is recorded."""

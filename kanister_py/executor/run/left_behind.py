@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.status import Place, Status
-from kanister_py.core.errors import ApiError, Conflict, Forbidden, KanisterError, NotFound
+from kanister_py.core.errors import Conflict, Forbidden, KanisterError, NotFound
 from kanister_py.core.kube.names import run_key
 from kanister_py.core.kube.parts import labels_of, status_of
 from kanister_py.core.kube.resources import PODS
@@ -33,34 +33,42 @@ def run_keys(uid: str, status: Status) -> Iterator[str]:
 
 
 def delete_pods_of_attempts(
-    cluster: Cluster, keys: Sequence[str], namespaces: Iterable[str], owner: str
+    cluster: Cluster,
+    keys: Sequence[str],
+    namespaces: Sequence[str],
+    owner: str,
+    *,
+    is_confined: bool = False,
 ) -> None:
     """Delete every pod that carries one of these run keys.
 
-    Pods are searched in the whole cluster or, where that is forbidden, in `namespaces`.
-    A pod that cannot be deleted is logged under the name of `owner`.
+    Pods are searched in the whole cluster or, for a confined run or where that is forbidden,
+    in `namespaces`. A pod that cannot be deleted is logged under the name of `owner`.
     """
     for at in range(0, len(keys), _MOST_KEYS_IN_SELECTOR):
         some = ",".join(keys[at : at + _MOST_KEYS_IN_SELECTOR])
         for label in (RUN_LABEL, ATTEMPT_LABEL):
             selector = f"createdBy=kanister,{label} in ({some})"
-            for pod in _pods_matching(cluster, selector, namespaces):
+            for pod in _pods_matching(cluster, selector, namespaces, is_confined=is_confined):
                 _delete_pod(cluster, pod, owner)
 
 
 def _pods_matching(
-    cluster: Cluster, selector: str, namespaces: Iterable[str]
+    cluster: Cluster, selector: str, namespaces: Iterable[str], *, is_confined: bool
 ) -> Iterator[KubeObject]:
-    try:
-        yield from cluster.list(PODS, label_selector=selector).items
-    except Forbidden:
-        for namespace in namespaces:
-            try:
-                yield from cluster.list(PODS, namespace=namespace, label_selector=selector).items
-            except ApiError as error:
-                _LOG.warning("Cannot list pods in %s: %s", namespace, error.message)
-    except NotFound:
-        return
+    if not is_confined:
+        try:
+            yield from cluster.list(PODS, label_selector=selector).items
+            return
+        except Forbidden:
+            pass
+        except NotFound:
+            return
+    for namespace in namespaces:
+        try:
+            yield from cluster.list(PODS, namespace=namespace, label_selector=selector).items
+        except KanisterError as error:
+            _LOG.warning("Cannot list pods in %s: %s", namespace, error.message)
 
 
 def _delete_pod(cluster: Cluster, pod: KubeObject, owner: str) -> None:
@@ -72,7 +80,7 @@ def _delete_pod(cluster: Cluster, pod: KubeObject, owner: str) -> None:
         cluster.delete(PODS, name, namespace=namespace, uid=metadata["uid"], grace_period_seconds=0)
     except (NotFound, Conflict):
         return
-    except ApiError as error:
+    except KanisterError as error:
         _LOG.warning(
             "Pod %s/%s of ActionSet %s is left behind, delete it by hand: %s",
             namespace,
