@@ -94,6 +94,14 @@ class ClosedModel(ApiModel):
 
     model_config = ConfigDict(extra="forbid")
 
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_out_nulls(cls, data: Any) -> Any:
+        if not isinstance(data, dict):
+            return {} if data is None else data
+        known = _fields_by_key(cls)
+        return {key: value for key, value in data.items() if value is not None or key not in known}
+
 
 def without_nulls(data: Any) -> Any:
     """Return a map without the keys that are null; anything else stays as it is."""
@@ -123,7 +131,9 @@ def _with_unit(value: Any) -> Any:
     return value
 
 
-GivenText = Annotated[str, BeforeValidator(_given)]
+GIVEN: Final = BeforeValidator(_given)
+
+GivenText = Annotated[str, GIVEN]
 """Text that must not be empty."""
 
 DurationText = Annotated[str, BeforeValidator(_with_unit)]
@@ -196,7 +206,7 @@ def read_partly(model: type[ModelT], document: Document, path: Path = ()) -> Par
         try:
             value = model.model_validate(rest.data, by_name=False)
         except ValidationError as error:
-            wrong = error.errors(include_url=False)
+            wrong = _details_of(error)
             explained = _Explained(problems)
             for details in wrong:
                 inside = rest.written_path(_path_of(details))
@@ -293,9 +303,15 @@ def problems_of(error: ValidationError, model: type[BaseModel]) -> list[tuple[Pa
 
     `InvalidDocument([document.problem(path, message) for path, message in …])` adds the places.
     """
+    return [(_path_of(details), _message_of(details, model)) for details in _details_of(error)]
+
+
+def _details_of(error: ValidationError) -> list[ErrorDetails]:
+    # A list with wrong items counts as too short, although it is long enough.
     return [
-        (_path_of(details), _message_of(details, model))
+        details
         for details in error.errors(include_url=False)
+        if details["type"] != "too_short" or len(details["input"]) < details["ctx"]["min_length"]
     ]
 
 
@@ -348,13 +364,18 @@ def _unknown_key(path: Path, model: type[BaseModel]) -> str:
     *way, key = path
     annotation: Any = model
     for part in way:
-        annotation = _annotation_below(annotation, part)
+        annotation = _bare(_annotation_below(annotation, part))
     known = tuple(_fields_by_key(annotation)) if _is_model(annotation) else ()
     hint = UnknownKey(path, known).meant or f"; known here: {', '.join(sorted(known))}"
     return f"Unknown key {key!r}{hint}"
 
 
 # Annotations
+
+
+def keys_of(model: type[BaseModel]) -> tuple[str, ...]:
+    """Return the keys that the fields of a model have in documents."""
+    return tuple(_fields_by_key(model))
 
 
 def unknown_keys(model: type[BaseModel], data: Any) -> Iterator[UnknownKey]:
@@ -371,7 +392,7 @@ def _unknown_keys(annotation: Any, data: Any, path: Path) -> Iterator[UnknownKey
     others = getattr(annotation, "other_keys", ())
     for part, value in data.items() if isinstance(data, dict) else enumerate(data):
         if ignores and part not in known and part not in others:
-            yield UnknownKey((*path, part), known)
+            yield UnknownKey((*path, part), (*known, *others))
         else:
             yield from _unknown_keys(_annotation_below(annotation, part), value, (*path, part))
 

@@ -102,7 +102,7 @@ def test_a_pipeline_does_not_read_what_the_old_mode_had_fields_for() -> None:
         pytest.param({"timeout": "soon"}, "timeout", id="no duration"),
         pytest.param({"ttl": "-1s"}, "ttl", id="negative"),
         pytest.param({"retry": {"limit": -1}}, "retry.limit", id="retries"),
-        pytest.param({"credentials": [{"name": "c"}]}, "secretRef.name", id="no secret"),
+        pytest.param({"credentials": [{"name": "c"}]}, "secretRef", id="no secret"),
         pytest.param(
             {"allowedExtraResources": [{"apiVersion": "v1", "kind": "Pod", "matchName": "("}]},
             "allowedExtraResources[0]",

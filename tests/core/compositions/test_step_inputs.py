@@ -119,7 +119,7 @@ def test_an_input_in_a_registry_is_named_by_its_digest() -> None:
             "input and inputRef exclude each other",
             id="both",
         ),
-        pytest.param({"inputRef": {}}, "configMapRef.name: Must be given", id="nothing named"),
+        pytest.param({"inputRef": {}}, "configMapRef: Must be given", id="nothing named"),
     ],
 )
 def test_a_reference_that_is_none_is_refused(step: dict[str, Any], message: str) -> None:

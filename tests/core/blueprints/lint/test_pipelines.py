@@ -330,7 +330,7 @@ def lint_text(context: Context, text: str) -> list[Finding]:
             "functionRef: {name: function-paint}\n    timeout",
             "functionRf: {name: function-paint}\n    timeout",
             [
-                (8, "composition-invalid", f"{AT}.functionRef.name", "Must be given"),
+                (8, "composition-invalid", f"{AT}.functionRef", "Must be given"),
                 (9, "unknown-key", f"{AT}.functionRf", "did you mean functionRef"),
             ],
             id="a misspelt key of a step",
@@ -350,7 +350,7 @@ def lint_text(context: Context, text: str) -> list[Finding]:
         pytest.param(
             "timeout: 5s",
             'when: "1 + 1"',
-            [(10, "composition-invalid", f"{AT}.when", "says true or false, found '1 + 1'")],
+            [(10, "composition-invalid", f"{AT}.when", "is true or false, found '1 + 1'")],
             id="a condition that is a number",
         ),
         pytest.param(
@@ -388,8 +388,7 @@ def lint_text(context: Context, text: str) -> list[Finding]:
             "  compositeTypeRef: {apiVersion: example.org/v1, kind: App}\n",
             "",
             [
-                (4, "composition-invalid", "spec.compositeTypeRef.apiVersion", "Must be given"),
-                (4, "composition-invalid", "spec.compositeTypeRef.kind", "Must be given"),
+                (4, "composition-invalid", "spec.compositeTypeRef", "Must be given"),
             ],
             id="no composite type",
         ),
