@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from kanister_py.adapters.cluster_kube.cluster import KubeCluster
-    from kanister_py.adapters.controller_http import HttpPages, LinesOverHttp
+    from kanister_py.adapters.controller_http import LinesOverHttp
     from kanister_py.adapters.journal_files import StateFolder
     from kanister_py.controller.compositions.part import Compositions
     from kanister_py.controller.functions.settings import CompositionSettings
@@ -114,12 +114,6 @@ def notice_receivers(origins: Sequence[str]) -> NoticeReceivers:
     from kanister_py.adapters.notices_http import HttpNotices
 
     return HttpNotices(origins)
-
-
-def pages_elsewhere(url: str) -> HttpPages:
-    from kanister_py.adapters.controller_http import HttpPages
-
-    return HttpPages(url)
 
 
 def object_stores(locations: Path | None = None) -> ObjectStores:

@@ -1,4 +1,4 @@
-"""Controllers over HTTP: the lines of phases, and pages of another one."""
+"""Log lines of phases, from a controller over HTTP."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ from urllib.parse import quote
 
 import urllib3
 
-from kanister_py.core.errors import TransientError, UsageError
-from kanister_py.ports.overview import OtherPage
+from kanister_py.core.errors import UsageError
 from kanister_py.ports.phase_lines import PrintedLine
 
 _SECONDS: Final = 30.0
-_PAGE_CONNECT_SECONDS: Final = 3.0
-_PAGE_SECONDS: Final = 15.0
-_MOST_BYTES: Final = 8 * 1024 * 1024
 
 
 class LinesOverHttp:
@@ -70,28 +66,3 @@ def _detail(body: bytes) -> str:
         return str(json.loads(body).get("detail", ""))
     except (ValueError, AttributeError):
         return ""
-
-
-class HttpPages:
-    """Pages of another controller: their reader's token goes along, and decides there."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url.rstrip("/")
-        timeout = urllib3.Timeout(connect=_PAGE_CONNECT_SECONDS, read=_PAGE_SECONDS)
-        self._pools = urllib3.PoolManager(retries=False, timeout=timeout)
-
-    def get(self, address: str, token: str) -> OtherPage:
-        headers = {"Accept": "text/html", "Authorization": f"Bearer {token}"}
-        try:
-            with self._pools.request(
-                *("GET", self._url + address),
-                headers=headers,
-                redirect=False,
-                preload_content=False,
-            ) as answer:
-                body = answer.read(_MOST_BYTES)
-                return OtherPage(answer.status, body)
-        except urllib3.exceptions.HTTPError as error:
-            raise TransientError(
-                f"The controller that composes does not answer: {error}", reason="PageUnavailable"
-            ) from error

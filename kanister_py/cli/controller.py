@@ -272,13 +272,6 @@ def _add_reports(reports: Any) -> None:
     reports.add_argument(
         "--port", type=port, default=_PORT, help="its port, 0 for any; default: %(default)s"
     )
-    reports.add_argument(
-        "--resources-page",
-        default="",
-        metavar="URL",
-        help="where the controller that composes has its endpoint, if it is another one: its "
-        "pages of composite resources are shown on this page, too",
-    )
     switch(
         reports,
         "--open-endpoint",
@@ -334,7 +327,6 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
             asks_for_tokens=not (args.open_endpoint and is_loopback(taken[0])),
             is_local=is_loopback(taken[0]),
             overview=followed(controller, cluster, clock, stack),
-            elsewhere=args.resources_page,
         )
         for socket_, app in zip(taken, apps, strict=True):
             stack.enter_context(served(app, socket_))
@@ -511,7 +503,6 @@ def apps_of(
     asks_for_tokens: bool = False,
     is_local: bool = False,
     overview: Overview | None = None,
-    elsewhere: str = "",
 ) -> Apps:
     """Build what is served: functions and runs for those who may see them, health apart."""
     from kanister_py.cli.installed import publication_of
@@ -519,7 +510,7 @@ def apps_of(
     from kanister_py.http_api.app import build_app, build_health_app
     from kanister_py.http_api.live.routes import Pages, live_routes
     from kanister_py.http_api.metrics import Metrics
-    from kanister_py.wiring import pages_elsewhere, system_clock
+    from kanister_py.wiring import system_clock
 
     metrics = Metrics(controller.metrics.registry)
     checks = checks or controller.checks()
@@ -529,8 +520,7 @@ def apps_of(
     def live(metrics: Metrics) -> Sequence[BaseRoute]:
         if overview is None:
             return ()
-        others = pages_elsewhere(elsewhere) if elsewhere else None
-        pages = Pages(overview, system_clock().now, review if asks_for_tokens else None, others)
+        pages = Pages(overview, system_clock().now, review if asks_for_tokens else None)
         return live_routes(pages, overview, metrics)
 
     routes = build_app(
@@ -570,11 +560,13 @@ def lines_of(lines: PhaseLines) -> LinesOf:
 
 def followed(
     controller: Controller, cluster: Cluster, clock: Clock, stack: ExitStack
-) -> ClusterOverview:
-    """Follow all runs for the page, whether this replica leads or stands by.
+) -> ClusterOverview | None:
+    """Follow all runs for the page, on the active replica and on standby replicas.
 
-    Who only composes has no right to see them, and does not look.
+    Returns None for a controller that only composes: it has no right to see runs.
     """
+    if not controller.settings.runs_actionsets:
+        return None
     from kanister_py.controller.overview import ClusterOverview
 
     settings = controller.settings
@@ -582,8 +574,6 @@ def followed(
         *(cluster, clock, controller.lines),
         home=settings.home,
         namespaces=settings.namespaces,
-        passes=controller.passes,
-        has_runs=settings.runs_actionsets,
     )
     stack.callback(overview.close)
     return overview

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from kanister_py.core.actionsets.overview import RunRow, row_of
 from kanister_py.core.actionsets.status import text_of_moment
-from kanister_py.ports.overview import CompositeKind, Listeners, Runs
+from kanister_py.ports.overview import Listeners, Runs
 
 if TYPE_CHECKING:
     from kanister_py.core.actionsets.outcomes import Outcome
@@ -24,8 +24,6 @@ _MOST_LINES = 20_000
 
 class RunPage:
     """Onlooker of a run that hands everything on to the view, and overview for the page."""
-
-    has_runs = True
 
     def __init__(self, view: Onlooker, clock: Clock, namespace: str) -> None:
         self._view = view
@@ -102,15 +100,6 @@ class RunPage:
 
     def schedule(self, namespace: str, name: str) -> Mapping[str, Any] | None:  # noqa: ARG002 # see above
         return None
-
-    def composite_kinds(self) -> Sequence[CompositeKind]:
-        return ()
-
-    def composites(self, kind: CompositeKind, namespace: str) -> Sequence[Mapping[str, Any]]:  # noqa: ARG002 # see above
-        return ()
-
-    def composite(self, kind: CompositeKind, namespace: str, name: str) -> None:
-        """There is none."""
 
     def ask(self, verb: str, namespace: str, name: str) -> str:  # noqa: ARG002 # there is one run
         from kanister_py.executor.actionset_requests import ActionSetState

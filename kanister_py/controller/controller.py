@@ -29,7 +29,6 @@ from kanister_py.controller.machine.cluster_clock import ClusterClock
 from kanister_py.controller.machine.events import EventPoster
 from kanister_py.controller.machine.fencing import FencedCluster
 from kanister_py.controller.machine.handover import await_composer
-from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.lease import (
     COMPOSING_LEASE_NAME,
     LEASE_NAME,
@@ -95,7 +94,6 @@ class Controller:
         self.settings = settings or ControllerSettings()
         self.metrics = ControllerMetrics()
         self.lines = PhaseLines(clock)
-        self.passes = LastPasses(clock)
         self._outer = cluster
         self._functions = functions
         # What is written is read by other replicas: their clocks need not agree.
@@ -220,7 +218,7 @@ class Controller:
 
         tools = PartTools(
             *(self._cluster, clock, alarms, events.post, count_error, metrics),
-            *(self._memory, self._leadership.check, self.passes),
+            *(self._memory, self._leadership.check),
         )
         actionsets = self._made_actionsets(tools) if settings.runs_actionsets else None
         others = [make(tools) for make in self._part_makers]

@@ -8,36 +8,21 @@ from threading import Condition, Lock
 from typing import Any, Final
 
 from kanister_py.controller.actionsets.pod_logs import LinesOfPods
-from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.actionsets.overview import RunRow, row_of
-from kanister_py.core.compositions.definitions import is_legacy, target_version
 from kanister_py.core.errors import Forbidden, NotFound, UsageError
-from kanister_py.core.kube.parts import namespace_of, spec_of
-from kanister_py.core.kube.resources import ACTION_SETS, GroupVersionResource
-from kanister_py.core.revisions.kinds import DEFINITIONS
+from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.executor.actionset_requests import cancel_actionset, write_retry
 from kanister_py.executor.schedule_requests import suspend_schedule, write_run_now
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, find
-from kanister_py.ports.overview import CompositeKind, Listeners, Runs
+from kanister_py.ports.overview import Listeners, Runs
 
 _LOOK_AT_PODS_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.05
 _FIRST_LOOK_SECONDS: Final = 5.0
-_MOST_COMPOSITES: Final = 500
-
-
-def kind_of_definition(definition: Mapping[str, Any]) -> CompositeKind:
-    """Say which kind a CompositeResourceDefinition makes."""
-    spec = spec_of(definition)
-    names = spec.get("names") or {}
-    resource = GroupVersionResource(
-        str(spec.get("group")), target_version(definition), str(names.get("plural"))
-    )
-    return CompositeKind(resource, str(names.get("kind")), is_legacy(definition))
 
 
 class ClusterOverview:
@@ -56,16 +41,12 @@ class ClusterOverview:
         *,
         home: str,
         namespaces: Sequence[str] = (),
-        passes: LastPasses | None = None,
-        has_runs: bool = True,
     ) -> None:
-        self.has_runs = has_runs
         self._cluster = cluster
         self._clock = clock
         self._lines = lines
         self._home = home
         self._namespaces = tuple(namespaces) or ("",)
-        self._passes = passes
         self._lock = Lock()
         self._reading = Lock()
         self._seen = Condition()
@@ -90,8 +71,6 @@ class ClusterOverview:
 
     def _follow(self, seconds: float | None) -> None:
         """Begin to follow the runs with the first look, which waits for them so long."""
-        if not self.has_runs:
-            return
         with self._lock:
             is_first, self.is_followed = not self.is_followed, True
         if not is_first:
@@ -182,27 +161,6 @@ class ClusterOverview:
 
     def schedule(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         return find(self._cluster, SCHEDULES, name, namespace)
-
-    def composite_kinds(self) -> Sequence[CompositeKind]:
-        try:
-            found = self._cluster.list(DEFINITIONS).items
-        except NotFound:
-            return ()
-        return [kind_of_definition(each) for each in found if target_version(each)]
-
-    def composites(self, kind: CompositeKind, namespace: str) -> Sequence[Mapping[str, Any]]:
-        listed = self._cluster.list(kind.resource, namespace=namespace, limit=_MOST_COMPOSITES)
-        return [each for each in listed.items if not namespace or namespace_of(each) == namespace]
-
-    def composite(
-        self, kind: CompositeKind, namespace: str, name: str
-    ) -> tuple[Mapping[str, Any], Mapping[str, Any] | None] | None:
-        found = find(self._cluster, kind.resource, name, namespace)
-        if found is None or (namespace and namespace_of(found) != namespace):
-            # A right in a namespace is none to what is in none, where a cluster passes over it.
-            return None
-        last = self._passes.get(found) if self._passes is not None else None
-        return found, last.as_dict() if last is not None else None
 
     def ask(self, verb: str, namespace: str, name: str) -> str:
         cluster = self._cluster

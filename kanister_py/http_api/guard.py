@@ -20,9 +20,6 @@ from kanister_py.http_api.live.routes import (
     ACTS,
     EVENTS,
     OPEN,
-    RESOURCE,
-    RESOURCES,
-    RESOURCES_OF,
     RUN,
     RUN_NOW,
     RUNS,
@@ -48,7 +45,6 @@ _RIGHTS: Final[Mapping[str, tuple[str, str, str]]] = {
     **dict.fromkeys((LINES_PATH, RUN, RUN_NOW, EVENTS), (*_ACTION_SETS, "get")),
     **dict.fromkeys((RUNS, RUNS_NOW, RUNS_EVENTS), (*_ACTION_SETS, "list")),
     **{path: (*_ACTION_SETS, ACTION_VERBS[verb]) for verb, path in ACTS.items()},
-    RESOURCES: ("apiextensions.crossplane.io", "compositeresourcedefinitions", "list"),
     SCHEDULES: (*_SCHEDULES, "list"),
     SCHEDULE: (*_SCHEDULES, "get"),
     **{
@@ -80,8 +76,6 @@ Review = Callable[[str, Mapping[str, Any]], Access]
 def asked_of(route: str, parts: Mapping[str, str], path: str, query: bytes = b"") -> dict[str, Any]:
     """Give the right that a route takes: on the objects that it shows, else on its path."""
     right = _RIGHTS.get(route)
-    if route in (RESOURCES_OF, RESOURCE):
-        right = (parts["group"], parts["resource"], "list" if route == RESOURCES_OF else "get")
     if right is None:
         return {"nonResourceAttributes": {"path": path, "verb": "get"}}
     group, resource, verb = right
@@ -90,10 +84,9 @@ def asked_of(route: str, parts: Mapping[str, str], path: str, query: bytes = b""
         asked["namespace"] = parts["namespace"]
         if verb != "create":
             asked["name"] = parts["name"]
-    elif route != RESOURCES:
+    else:
         found = dict(parse_qsl(query.decode("latin-1"))).get("namespace", "")
         asked |= {"namespace": found} if found else {}
-        asked |= {"name": parts["name"]} if "name" in parts else {}
     return {"resourceAttributes": asked}
 
 

@@ -6,20 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from kanister_py.core.actionsets.overview import RunRow
-from kanister_py.core.kube.resources import GroupVersionResource
 
 ACTION_VERBS: Final[Mapping[str, str]] = {"cancel": "patch", "retry": "create"}
 """Verbs for a run, each with the right on ActionSets that it takes."""
 SCHEDULE_VERBS: Final[Mapping[str, str]] = {"suspend": "patch", "resume": "patch", "run-now": ""}
 """Verbs for a Schedule, with the right on Schedules; a run takes one on runs."""
-
-
-class CompositeKind(NamedTuple):
-    """A kind of composite resources."""
-
-    resource: GroupVersionResource
-    kind: str
-    is_legacy: bool
 
 
 class Runs(NamedTuple):
@@ -54,26 +45,8 @@ class Listeners:
             call(namespace, name)
 
 
-class OtherPage(NamedTuple):
-    """A page of another controller."""
-
-    status: int
-    body: bytes
-
-
-class OtherPages(Protocol):
-    """Pages of another controller."""
-
-    def get(self, address: str, token: str) -> OtherPage:
-        """Give a page as the owner of this token may see it."""
-
-
 class Overview(Protocol):
     """Contents of the pages, and the actions that they offer."""
-
-    @property
-    def has_runs(self) -> bool:
-        """Whether runs are seen at all."""
 
     def runs(self) -> Runs:
         """Give all runs that are seen."""
@@ -98,17 +71,6 @@ class Overview(Protocol):
 
     def schedule(self, namespace: str, name: str) -> Mapping[str, Any] | None:
         """Give one Schedule as it is; None if there is none."""
-
-    def composite_kinds(self) -> Sequence[CompositeKind]:
-        """Say of which kinds there may be composite resources."""
-
-    def composites(self, kind: CompositeKind, namespace: str) -> Sequence[Mapping[str, Any]]:
-        """Give the first resources of a kind, in a namespace or all."""
-
-    def composite(
-        self, kind: CompositeKind, namespace: str, name: str
-    ) -> tuple[Mapping[str, Any], Mapping[str, Any] | None] | None:
-        """Give one resource, and how its pipeline went last, as far as this process knows."""
 
     def ask(self, verb: str, namespace: str, name: str) -> str:
         """Have something done to a run or a Schedule, and name the run to look at then, if any."""

@@ -6,7 +6,6 @@ from typing import Any
 
 from kanister_py.controller.functions.settings import FunctionTools
 from kanister_py.controller.machine.events import Tell
-from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.part import PartTools
@@ -21,7 +20,6 @@ def part_tools(cluster: Cluster, clock: Clock, tell: Tell = lambda *_event: None
         *(cluster, clock, Alarms(clock), tell, lambda _error: None, ControllerMetrics()),
         MemoryGate(clock),
         lambda: None,
-        LastPasses(clock),
     )
 
 

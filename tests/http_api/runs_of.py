@@ -11,11 +11,9 @@ from typing import Any, NamedTuple
 from starlette.applications import Starlette
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.logs import PhaseLines, PhasePlace
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.overview import ClusterOverview
-from kanister_py.core.compositions.definitions import crd_of
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
@@ -41,13 +39,12 @@ class RunsOf(NamedTuple):
     cluster: MemoryCluster
     lines: PhaseLines
     overview: ClusterOverview
-    passes: LastPasses
 
-    def app(self, review: Any = None, others: Any = None) -> Starlette:
+    def app(self, review: Any = None) -> Starlette:
         publication = published(registered(source="nobody", release="1.0.0"))
 
         def live(metrics: Metrics) -> Any:
-            pages = Pages(self.overview, lambda: BEGAN + timedelta(minutes=2), review, others)
+            pages = Pages(self.overview, lambda: BEGAN + timedelta(minutes=2), review)
             return live_routes(pages, self.overview, metrics)
 
         return build_app(publication, live=live)
@@ -103,34 +100,6 @@ def status_of(state: str, *phases: Any, **more: Any) -> dict[str, Any]:
 ENDED = {"type": "Complete", "status": "True", "reason": "Complete", "message": ""}
 
 
-DEFINITION: dict[str, Any] = {
-    "apiVersion": "apiextensions.crossplane.io/v2",
-    "kind": "CompositeResourceDefinition",
-    "metadata": {"name": "databases.example.org"},
-    "spec": {
-        "scope": "Namespaced",
-        "group": "example.org",
-        "names": {"kind": "Database", "plural": "databases"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "referenceable": True,
-                "schema": {"openAPIV3Schema": {"type": "object", "properties": {}}},
-            }
-        ],
-    },
-}
-DATABASE: dict[str, Any] = {
-    "apiVersion": "example.org/v1",
-    "kind": "Database",
-    "metadata": {"name": "orders", "namespace": "shop"},
-    "spec": {"crossplane": {"compositionRevisionRef": {"name": "databases-1a2b3c4"}}},
-}
-CONDITIONS = [
-    {"type": "Synced", "status": "False", "reason": "ReconcileError", "message": HOSTILE},
-    {"type": "Ready", "status": "Unknown", "reason": "Creating"},
-]
 NIGHTLY: dict[str, Any] = {
     "apiVersion": "kanister-py.io/v1alpha1",
     "kind": "Schedule",
@@ -148,14 +117,13 @@ def runs_of_a_cluster(kind: type[MemoryCluster] = MemoryCluster) -> Iterator[Run
     """Make a cluster with one run of each state."""
     clock = Standing()
     cluster = kind(clock=clock)
-    for file in ("actionsets", "schedules", "compositeresourcedefinitions"):
+    for file in ("actionsets", "schedules"):
         text = files("kanister_py.crds").joinpath(f"{file}.yaml").read_text("utf-8")
         for each in parse_documents(text):
             cluster.create(each.value)
     lines = PhaseLines(clock)
-    passes = LastPasses(clock)
-    overview = ClusterOverview(cluster, clock, lines, home="default", passes=passes)
-    made = RunsOf(cluster, lines, overview, passes)
+    overview = ClusterOverview(cluster, clock, lines, home="default")
+    made = RunsOf(cluster, lines, overview)
     made.add(
         "done",
         status_of(
@@ -196,17 +164,6 @@ def runs_of_a_cluster(kind: type[MemoryCluster] = MemoryCluster) -> Iterator[Run
     made.add("waiting", {})
     made.add("held", {}, suspend=True, namespace="other")
     cluster.create(NIGHTLY)
-    cluster.create(crd_of(cluster.create(DEFINITION)))
-    database = cluster.create(DATABASE)
-    cluster.replace(
-        {
-            **database,
-            "status": {
-                "conditions": [{**each, "lastTransitionTime": at(0)} for each in CONDITIONS]
-            },
-        },
-        subresource="status",
-    )
     try:
         yield made
     finally:

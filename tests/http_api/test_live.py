@@ -18,14 +18,8 @@ from urllib.request import urlopen
 import httpx
 import pytest
 
-from kanister_py.adapters.controller_http import HttpPages
-from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.overview import ClusterOverview
-from kanister_py.core.compositions.definitions import crd_of
-from kanister_py.core.compositions.desired import Composed
-from kanister_py.core.compositions.pipeline import StepOutcome
-from kanister_py.core.compositions.results import Event
 from kanister_py.core.errors import ClusterUnavailable, Forbidden
 from kanister_py.core.kube.resources import ACTION_SETS, PODS
 from kanister_py.core.schedules.model import SCHEDULES
@@ -36,11 +30,8 @@ from kanister_py.http_api.guard import Guard, OwnHosts
 from kanister_py.http_api.live import session
 from kanister_py.http_api.live.routes import Ask, Pages
 from kanister_py.http_api.live.stream import Happening
-from kanister_py.ports.overview import OtherPage
 from tests.http_api.runs_of import (
     BEGAN,
-    DATABASE,
-    DEFINITION,
     HOSTILE,
     NIGHTLY,
     RunsOf,
@@ -49,7 +40,6 @@ from tests.http_api.runs_of import (
     status_of,
 )
 from tests.http_api.serving import served
-from tests.ports import free_port
 
 HTML = {"accept": "text/html"}
 PATIENCE_SECONDS = 180.0
@@ -165,10 +155,10 @@ class Hasty(Standing):
 
 def test_runs_that_cannot_be_seen_are_not_taken_for_none() -> None:
     clock = Hasty()
-    lines, passes = PhaseLines(clock), LastPasses(clock)
+    lines = PhaseLines(clock)
     cluster = Away(clock=clock)
     overview = ClusterOverview(cluster, clock, lines, home="")
-    app = RunsOf(MemoryCluster(clock=clock), lines, overview, passes).app()
+    app = RunsOf(MemoryCluster(clock=clock), lines, overview).app()
     try:
         for path in ("/runs", "/runs-now"):
             text = send(app, "GET", path).text
@@ -189,7 +179,7 @@ def test_runs_are_followed_from_the_first_look_on() -> None:
     clock = Standing()
     cluster = MemoryCluster(clock=clock)
     overview = ClusterOverview(cluster, clock, PhaseLines(clock), home="")
-    app = RunsOf(cluster, PhaseLines(clock), overview, LastPasses(clock)).app()
+    app = RunsOf(cluster, PhaseLines(clock), overview).app()
     assert send(app, "GET", "/schedules").status_code == 200
     assert not overview.is_followed
     try:
@@ -273,13 +263,6 @@ def test_a_run_that_is_not_there_is_said(shown: RunsOf) -> None:
         pytest.param("/runs/other/held", "shop", 403, id="one of others"),
         pytest.param("/runs/other/held/events", "shop", 403, id="its lines"),
         pytest.param("/runs/shop/done", "nobody", 403, id="one, without any right"),
-        pytest.param("/resources", "shop", 403, id="all kinds"),
-        pytest.param("/resources?namespace=shop", "shop", 403, id="all kinds, as of a namespace"),
-        pytest.param("/resources/example.org/databases", "shop", 403, id="all of a kind"),
-        pytest.param(
-            "/resources/example.org/databases/orders?namespace=shop", "shop", 200, id="theirs"
-        ),
-        pytest.param("/resources/example.org/databases/orders", "shop", 403, id="without a place"),
         pytest.param("/schedules", "shop", 403, id="all Schedules"),
         pytest.param("/schedules/shop/nightly", "shop", 200, id="a Schedule of theirs"),
         pytest.param("/runs", "away", 503, id="while nobody can say"),
@@ -482,7 +465,7 @@ def test_a_controller_of_some_namespaces_lists_the_schedules_of_these() -> None:
     overview = ClusterOverview(
         cluster, clock, PhaseLines(clock), home="", namespaces=("other", "shop")
     )
-    app = RunsOf(cluster, PhaseLines(clock), overview, LastPasses(clock)).app()
+    app = RunsOf(cluster, PhaseLines(clock), overview).app()
     assert '<a href="/schedules/shop/nightly">' in send(app, "GET", "/schedules").text
 
 
@@ -527,108 +510,6 @@ def test_a_schedule_runs_now_for_a_user_who_may_make_runs(runs: RunsOf) -> None:
     again = send(guarded(runs), "POST", path, **form_of("all"))
     assert again.status_code == 409
     assert "forbids a second run" in again.text
-
-
-# Composite resources
-
-DATABASES = "/resources/example.org/databases"
-
-
-def test_composite_resources_are_found_by_their_kind(shown: RunsOf) -> None:
-    app = shown.app()
-    assert f'<a href="{DATABASES}">Database</a>' in send(app, "GET", "/resources").text
-    text = send(app, "GET", DATABASES).text
-    assert f'<a href="{DATABASES}/orders?namespace=shop">orders</a>' in text
-    assert "databases-1a2b3c4" in text
-    assert "Synced: no" in text
-    assert "Ready: unknown" in text
-    assert "<img" not in text
-
-
-def test_a_composite_resource_shows_how_its_pipeline_went(runs: RunsOf) -> None:
-    path = f"{DATABASES}/orders?namespace=shop"
-    assert "This process has not composed it" in send(runs.app(), "GET", path).text
-    outcomes = (
-        StepOutcome("base", "f", "f-123", 0.5, 2),
-        StepOutcome("more", "g", skipped="when: is false"),
-    )
-    runs.passes.note(DATABASE, Composed(outcomes=outcomes, events=(Event("", "", "it said"),)))
-    text = send(runs.app(), "GET", path).text
-    for part in ("base", "f-123", "0.5s, 2 calls", "when: is false", "it said"):
-        assert part in text
-
-
-def test_a_pipeline_is_told_of_its_own_kind_alone(runs: RunsOf) -> None:
-    other = {**DATABASE, "apiVersion": "elsewhere.org/v1"}
-    runs.passes.note(other, Composed(events=(Event("", "", "of another group"),)))
-    text = send(runs.app(), "GET", f"{DATABASES}/orders?namespace=shop").text
-    assert "of another group" not in text
-    runs.passes.note({**DATABASE, "apiVersion": "example.org/v2"}, Composed())
-    assert runs.passes.get(DATABASE) is not None
-
-
-@pytest.mark.parametrize(
-    "path", ["/resources/example.org/nothing", f"{DATABASES}/nothing", f"{DATABASES}/orders"]
-)
-def test_a_resource_that_is_not_there_is_said(shown: RunsOf, path: str) -> None:
-    assert send(shown.app(), "GET", path).status_code == 404
-
-
-def test_what_is_in_no_namespace_is_not_shown_as_if_it_were_in_one(runs: RunsOf) -> None:
-    names = {"kind": "Network", "plural": "networks"}
-    spec = {**DEFINITION["spec"], "scope": "Cluster", "names": names}
-    metadata = {"name": "networks.example.org"}
-    definition = runs.cluster.create({**DEFINITION, "metadata": metadata, "spec": spec})
-    runs.cluster.create(crd_of(definition))
-    runs.cluster.create({**DATABASE, "kind": "Network", "metadata": {"name": "backbone"}})
-    address = "/resources/example.org/networks"
-    for path in (address, f"{address}/backbone"):
-        assert "backbone" in send(guarded(runs), "GET", path, headers=signed_in("all")).text
-        # A right in one namespace, to all that is there, is none to it.
-        asked = f"{path}?namespace=shop"
-        answer = send(guarded(runs), "GET", asked, headers=signed_in("shop"))
-        assert "All Network" not in answer.text
-        assert ">backbone<" not in answer.text
-
-
-class Elsewhere:
-    """Another controller, which composes."""
-
-    def __init__(self, runs: RunsOf) -> None:
-        self._app = guarded(runs)
-
-    def get(self, address: str, token: str) -> OtherPage:
-        headers = {"authorization": f"Bearer {token}", **HTML}
-        answer = send(self._app, "GET", address, headers=headers)
-        return OtherPage(answer.status_code, answer.content)
-
-
-def test_one_address_shows_the_resources_of_another_controller(runs: RunsOf) -> None:
-    here = Guard(runs.app(review, Elsewhere(runs)), review)
-    path = f"{DATABASES}/orders?namespace=shop"
-    assert "databases-1a2b3c4" in send(here, "GET", path, headers=signed_in("all")).text
-    # Who may not is told so there, by the same token.
-    assert send(here, "GET", "/resources", headers=signed_in("shop")).status_code == 403
-
-
-def test_who_asks_for_a_token_where_there_is_none_is_said(runs: RunsOf) -> None:
-    answer = send(runs.app(None, Elsewhere(runs)), "GET", "/resources")
-    assert answer.status_code == 503
-    assert "asks for a token" in answer.text
-
-
-def test_who_cannot_be_asked_is_said(runs: RunsOf) -> None:
-    app = runs.app(None, HttpPages(f"http://127.0.0.1:{free_port()}"))
-    answer = send(app, "GET", "/resources")
-    assert answer.status_code == 503
-    assert "The controller that composes does not answer" in answer.text
-
-
-def test_pages_of_another_controller_are_fetched_with_the_token_of_who_looks(runs: RunsOf) -> None:
-    with served(guarded(runs)) as url:
-        pages = HttpPages(f"{url}/")
-        assert b"orders" in pages.get(DATABASES, "all").body
-        assert pages.get(DATABASES, "nobody").status == 403
 
 
 # As it comes

@@ -8,7 +8,6 @@ from typing import Any, Final
 from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.machine.events import NORMAL, WARNING, subject_of
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.rewrites import RewrittenInTurn
 from kanister_py.controller.machine.writing import (
     FIELD_MANAGER,
     delete_as_seen,
@@ -59,12 +58,8 @@ class ClaimReconciler:
             self._write_status(claim, None, message)
             return
         claim = hold(self._cluster, claim, FINALIZER)
-        try:
-            composite = self._make(claim, composite)
-            claim = self._take_over(claim, composite)
-        except RewrittenInTurn as error:
-            self._write_status(claim, composite, error.message)
-            raise
+        composite = self._make(claim, composite)
+        claim = self._take_over(claim, composite)
         why = self._hand_on_secret(claim, composite)
         if why:
             self._tell(subject_of(claim), WARNING, "PropagateConnectionSecret", why)

@@ -29,7 +29,6 @@ from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.neighbours import CROSSPLANE, another_controller, find_neighbour
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.repeating import Repeating
-from kanister_py.controller.machine.rewrites import RewriteGuard
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import DONE, FAILED, Look, WorkLoop, WorkQueue
 from kanister_py.core.actionsets.partitions import labelled_partition
@@ -63,8 +62,6 @@ class Compositions:
         *,
         replaces_crossplane: bool = False,
     ) -> None:
-        self._rewrites = RewriteGuard(part.cluster, part.clock, part.tell, part.metrics)
-        part = part._replace(cluster=self._rewrites.as_cluster())
         cluster, clock = part.cluster, part.clock
         self._part = part
         self._settings = settings
@@ -181,8 +178,7 @@ class Compositions:
         try:
             if self._settings.is_paused:
                 return DONE
-            with self._rewrites.acting(task.role):
-                return self._look(task)
+            return self._look(task)
         finally:
             if task.role is Role.DEFINITION:
                 self._readiness.note_look(task.key.name)

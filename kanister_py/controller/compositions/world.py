@@ -199,9 +199,7 @@ class World:
             rules=ComposedRules(kind.is_legacy, self._is_namespaced),
             artifacts=self._artifacts,
         )
-        composed = compose(composition, observed, engine, remembered=remembered)
-        self._part.passes.note(observed.composite, composed)
-        return composed
+        return compose(composition, observed, engine, remembered=remembered)
 
     def _is_namespaced(self, api_version: str, kind: str) -> bool:
         try:

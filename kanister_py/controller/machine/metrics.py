@@ -90,7 +90,6 @@ class ControllerMetrics:
         self.deprecated_uses = self._counter(
             "kanister_py_deprecated_function_uses", *of_function, "removed_in"
         )
-        self.rewrites_stopped = self._counter("kanister_py_rewrites_stopped", "kind", "loop")
         self.passes = self._counter("kanister_py_reconcile_passes", "kind", "outcome")
         self.pass_seconds = self._histogram(
             "kanister_py_reconcile_duration_seconds", _PASS_SECONDS, "kind"
@@ -199,8 +198,6 @@ _COUNTED: Final = {
     "kanister_py_phase_duration_seconds": "Time from the start of an attempt at a phase to its end",
     "kanister_py_deprecated_function_uses": "Phases and composite resources with a version of a "
     "function that is on its way out",
-    "kanister_py_rewrites_stopped": "Objects that two of our loops rewrote in turn, by the one "
-    "that was stopped",
     "kanister_py_reconcile_passes": "Looks at an object, by how they ended",
     "kanister_py_reconcile_duration_seconds": "How long a look at an object took",
     "kanister_py_api_errors": "Answers of the API server that were no answers",

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from kanister_py.controller.machine.events import Tell
-from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.core.errors import KanisterError
@@ -43,7 +42,6 @@ class PartTools(NamedTuple):
     memory: MemoryGate
     check_leadership: Callable[[], None]
     """Raises `LeadershipLost` once this process may not act any more."""
-    passes: LastPasses
 
 
 PartMaker = Callable[[PartTools], Part]

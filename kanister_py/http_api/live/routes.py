@@ -5,11 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from threading import Lock
 from time import perf_counter
 from typing import Final, NamedTuple
-from urllib.parse import parse_qsl, quote
+from urllib.parse import parse_qsl
 
 from starlette.concurrency import run_in_threadpool
 from starlette.routing import BaseRoute, Route
@@ -39,8 +38,6 @@ from kanister_py.http_api.live.views import (
     choices_of,
     page,
     page_headers,
-    resource_content,
-    resources_content,
     run_content,
     runs_content,
     schedule_content,
@@ -50,8 +47,6 @@ from kanister_py.http_api.metrics import Metrics
 from kanister_py.ports.overview import (
     ACTION_VERBS,
     SCHEDULE_VERBS,
-    CompositeKind,
-    OtherPages,
     Overview,
 )
 
@@ -67,15 +62,11 @@ ACTS: Final = {verb: f"{RUN}/{verb}" for verb in ACTION_VERBS}
 SCHEDULES: Final = "/schedules"
 SCHEDULE: Final = "/schedules/{namespace}/{name}"
 SCHEDULE_ACTS: Final = {verb: f"{SCHEDULE}/{verb}" for verb in SCHEDULE_VERBS}
-RESOURCES: Final = "/resources"
-RESOURCES_OF: Final = "/resources/{group}/{resource}"
-RESOURCE: Final = f"{RESOURCES_OF}/{{name}}"
 SIGN_OUT: Final = "/signout"
 ASSETS: Final = {"/page.css": "page.css", "/live.css": "live.css", "/live.js": "live.js"}
 OPEN: Final = (session.SIGN_IN, SIGN_OUT, *ASSETS)
 
 _HTML: Final = "text/html; charset=utf-8"
-_ELSEWHERE: Final = range(300, 400)
 _LAST_LINES: Final = 500
 _MOST_KEPT: Final = 100
 _LONGEST_FORM: Final = 16_384
@@ -102,9 +93,7 @@ class Pages:
         overview: Overview,
         now: Callable[[], datetime],
         review: Review | None,
-        others: OtherPages | None = None,
     ) -> None:
-        self._others = others
         self._overview = overview
         self._now = now
         self._review = review
@@ -115,8 +104,6 @@ class Pages:
     # The list
 
     def runs(self, ask: Ask) -> Answer:
-        if not self._overview.has_runs:
-            return see(RESOURCES)
         seen = self._overview.runs()
         listed = runs_content(seen, ask.query, self._now())
         choices = choices_of(seen, ask.query.get("namespace", ""))
@@ -199,46 +186,6 @@ class Pages:
         content = schedule_content(found, self._overview.runs(), self._now())
         key = session.form_key(ask.scope)
         return html("schedule.html.j2", {**content, "form_key": key}, ask.scope)
-
-    # Composite resources
-
-    def composed(self, answer: Callable[[Ask], Answer]) -> Callable[[Ask], Answer]:
-        """Have a page answered by the controller that composes, if that is another one."""
-        return answer if self._others is None else partial(self._elsewhere, self._others)
-
-    def _elsewhere(self, others: OtherPages, ask: Ask) -> Answer:
-        query = ask.scope.get("query_string", b"").decode("latin-1")
-        address = quote(ask.scope["path"]) + (f"?{query}" if query else "")
-        found = others.get(address, session.token_in(ask.scope))
-        if found.status in _ELSEWHERE:
-            why = "The controller that composes asks for a token that it knows; this page has none"
-            return message_page(503, why, ask.scope)
-        return answer_of(found.status, _HTML, found.body, page_headers())
-
-    def kinds(self, ask: Ask) -> Answer:
-        return html("kinds.html.j2", {"kinds": self._overview.composite_kinds()}, ask.scope)
-
-    def resources(self, ask: Ask) -> Answer:
-        kind = self._kind(ask)
-        if kind is None:
-            return message_page(404, "There is no such kind of composite resources", ask.scope)
-        found = self._overview.composites(kind, ask.query.get("namespace", ""))
-        return html("resources.html.j2", resources_content(kind, found), ask.scope)
-
-    def resource(self, ask: Ask) -> Answer:
-        kind, name = self._kind(ask), ask.parts["name"]
-        namespace = ask.query.get("namespace", "")
-        found = self._overview.composite(kind, namespace, name) if kind is not None else None
-        if kind is None or found is None:
-            return message_page(404, f"There is no such composite resource {name}", ask.scope)
-        return html("resource.html.j2", resource_content(kind, *found), ask.scope)
-
-    def _kind(self, ask: Ask) -> CompositeKind | None:
-        wanted = (ask.parts["group"], ask.parts["resource"])
-        for each in self._overview.composite_kinds():
-            if (each.resource.group, each.resource.resource) == wanted:
-                return each
-        return None
 
     # Signing in
 
@@ -353,9 +300,6 @@ def live_routes(pages: Pages, overview: Overview, metrics: Metrics) -> list[Base
         route(SCHEDULES, pages.schedules),
         *(route(path, pages.act(verb), "POST") for verb, path in SCHEDULE_ACTS.items()),
         route(SCHEDULE, pages.schedule),
-        route(RESOURCES, pages.composed(pages.kinds)),
-        route(RESOURCES_OF, pages.composed(pages.resources)),
-        route(RESOURCE, pages.composed(pages.resource)),
         route(session.SIGN_IN, pages.sign_in),
         route(session.SIGN_IN, pages.take_token, "POST"),
         route(SIGN_OUT, pages.sign_out, "POST"),

@@ -1,4 +1,4 @@
-"""Contents of the live pages: runs, Schedules and composite resources as data for templates."""
+"""Contents of the live pages: runs and Schedules as data for templates."""
 
 from __future__ import annotations
 
@@ -21,13 +21,9 @@ from kanister_py.core.actionsets.overview import (
     choose_rows,
 )
 from kanister_py.core.actionsets.status import FINAL, parse_time
-from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.kube.durations import exact_seconds
 from kanister_py.core.kube.parts import (
-    conditions_of,
-    mapping_of,
-    metadata_of,
     name_of,
     namespace_of,
     spec_of,
@@ -38,7 +34,7 @@ from kanister_py.core.schedules.calendar import Day, calendar_of, planned_starts
 from kanister_py.core.schedules.status import trouble_of
 from kanister_py.http_api import page as page_package
 from kanister_py.http_api.page import security_headers
-from kanister_py.ports.overview import CompositeKind, Runs
+from kanister_py.ports.overview import Runs
 
 AGES: Final[Mapping[str, tuple[str, float]]] = {
     "1h": ("the last hour", 3600.0),
@@ -50,7 +46,6 @@ AGES: Final[Mapping[str, tuple[str, float]]] = {
 _VERBS: Final[Mapping[str, Sequence[str]]] = {"failed": ("retry",), "complete": ()}
 _MOST_OF_A_DAY: Final = 4
 _STARTS_SHOWN: Final = 5
-_STATES_SHOWN: Final = ("Synced", "Ready")
 
 
 @lru_cache(maxsize=1)
@@ -227,60 +222,4 @@ def _cell(day: Day) -> dict[str, Any]:
         "more_runs": max(0, len(day.runs) - _MOST_OF_A_DAY),
         "times": [each.strftime("%H:%M") for each in day.times[:_MOST_OF_A_DAY]],
         "more_times": max(0, len(day.times) - _MOST_OF_A_DAY),
-    }
-
-
-# Composite resources
-
-
-def resources_content(kind: CompositeKind, found: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Give what the list of a kind shows."""
-    rows = [_resource_row(kind, each) for each in found]
-    return {"kind": kind, "rows": sorted(rows, key=lambda each: (each["namespace"], each["name"]))}
-
-
-def _resource_row(kind: CompositeKind, obj: Mapping[str, Any]) -> dict[str, Any]:
-    machinery = machinery_of(obj, legacy=kind.is_legacy)
-    conditions = {str(each.get("type")): each for each in conditions_of(obj)}
-    wrong = [each for each in conditions.values() if each.get("status") != "True"]
-    return {
-        "namespace": namespace_of(obj),
-        "name": name_of(obj),
-        "created": parse_time(metadata_of(obj).get("creationTimestamp")),
-        "states": [
-            (each, str(conditions[each].get("status")))
-            for each in _STATES_SHOWN
-            if each in conditions
-        ],
-        "composition": str(mapping_of(machinery.get("compositionRef")).get("name") or ""),
-        "revision": str(mapping_of(machinery.get("compositionRevisionRef")).get("name") or ""),
-        "policy": str(machinery.get("compositionUpdatePolicy") or "Automatic"),
-        "message": next((str(each["message"]) for each in wrong if each.get("message")), ""),
-    }
-
-
-def resource_content(
-    kind: CompositeKind, obj: Mapping[str, Any], last: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """Give what the page of one resource shows."""
-    conditions = [
-        {
-            "type": str(each.get("type")),
-            "status": str(each.get("status")),
-            "reason": str(each.get("reason") or ""),
-            "message": str(each.get("message") or ""),
-            "since": parse_time(each.get("lastTransitionTime")),
-        }
-        for each in conditions_of(obj)
-    ]
-    refs = machinery_of(obj, legacy=kind.is_legacy).get("resourceRefs") or ()
-    composed = [
-        f"{each.get('kind')} {each.get('name')}" for each in refs if isinstance(each, Mapping)
-    ]
-    return {
-        "kind": kind,
-        "row": _resource_row(kind, obj),
-        "conditions": conditions,
-        "composed": composed,
-        "last": last,
     }

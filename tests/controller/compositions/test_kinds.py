@@ -18,7 +18,6 @@ from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.controller.compositions.part import Compositions
 from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
 from kanister_py.controller.machine.events import Subject
-from kanister_py.controller.machine.last_passes import LastPasses
 from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.part import PartTools
@@ -217,7 +216,6 @@ class World:
             self.metrics,
             memory or MemoryGate(self.clock),
             lambda: None,
-            LastPasses(self.clock),
         )
         self.compositions = Compositions(part, tools, settings)
 
