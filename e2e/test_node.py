@@ -271,12 +271,15 @@ def test_a_service_of_real_processes_can_be_dialled(
         "exec python3 -c 'import http.server, os; http.server.test("
         'http.server.SimpleHTTPRequestHandler, port=8080, bind=os.environ["IP"])\''
     )
+    dial = (
+        "exec python3 -c 'import os, socket; socket.create_connection((os.environ[\"IP\"], 8080))'"
+    )
     container = {
         "name": "main",
         "image": "ignored",
         "command": ["sh", "-c", script],
         "env": [{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}],
-        "readinessProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1},
+        "readinessProbe": {"exec": {"command": ["sh", "-c", dial]}, "periodSeconds": 1},
     }
     template = {
         "metadata": {"labels": {"app": "web"}},

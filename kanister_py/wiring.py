@@ -231,19 +231,19 @@ def memory_cluster(clock: Clock, **more: Any) -> MemoryCluster:
 
 
 def process_pods(
-    clock: Clock, state: Path | None = None, locations: Path | None = None, *, boxes: bool = False
+    clock: Clock, state: Path | None = None, locations: Path | None = None
 ) -> ProcessPodRunner:
-    """Make what runs pods as processes of this machine, in sandboxes if asked, until closed."""
+    """Make the runner of pods as processes of this machine, which the caller closes."""
     from kanister_py.embedded.pods.runner import ProcessPodRunner
 
-    return ProcessPodRunner(clock, state=state, locations=locations, is_sandboxed=boxes)
+    return ProcessPodRunner(clock, state=state, locations=locations)
 
 
-def pods_warning(pods: str) -> str:
-    """Say what a user should know before pods run as processes."""
-    from kanister_py.embedded.pods import SANDBOXED, WARNING
+def pods_warning() -> str:
+    """Return what a user should know before pods run as processes."""
+    from kanister_py.embedded.pods import WARNING
 
-    return SANDBOXED if pods == "sandboxed" else WARNING
+    return WARNING
 
 
 def attach_pods(
@@ -329,11 +329,9 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
             recorded = folder.read_run(name)
             header = Header.of(recorded.header)
         if runner is not None and settings.locations is None:
-            from kanister_py.executor.check_stores import check_stores, no_store_in_a_sandbox
+            from kanister_py.executor.check_stores import check_stores
 
-            is_reached = settings.pods != "sandboxed"
-            open_store = object_stores().open if is_reached else no_store_in_a_sandbox
-            check_stores(cluster, header.actionset, open_store, runner.why_hidden)
+            check_stores(cluster, header.actionset, object_stores().open, runner.why_hidden)
         journal = None
         if folder is not None:
             kept = (own, own.save) if own is not None else None
@@ -388,7 +386,7 @@ def _runner(settings: RunSettings, clock: Clock, stack: ExitStack) -> ProcessPod
     if settings.cluster is not None or not settings.pods:
         return None
     state = settings.state / "pods" if settings.state is not None else None
-    runner = process_pods(clock, state, settings.locations, boxes=settings.pods == "sandboxed")
+    runner = process_pods(clock, state, settings.locations)
     stack.callback(runner.close)
     return runner
 
@@ -422,11 +420,9 @@ def cluster_of(
 def state_folder(settings: RunSettings) -> StateFolder:
     """Open the folder that runs are kept in."""
     from kanister_py.adapters.journal_files import StateFolder
-    from kanister_py.adapters.sealing import Seal
 
     assert settings.state is not None  # a caller that wants one has named it
-    seal = Seal.of_file(settings.state_key) if settings.state_key is not None else None
-    return StateFolder(settings.state, settings.clock or system_clock(), seal)
+    return StateFolder(settings.state, settings.clock or system_clock())
 
 
 # Compositions

@@ -15,7 +15,6 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
 
-from kanister_py.adapters.sealing import Seal, SealBroken
 from kanister_py.core.actionsets.outcomes import (
     Abandoned,
     Outcome,
@@ -47,11 +46,9 @@ class RecordedRun(NamedTuple):
 class StateFolder:
     """A folder that one process at a time works in. Secrets lie in it: only its owner may look."""
 
-    def __init__(self, folder: Path, clock: Clock, seal: Seal | None = None) -> None:
-        """With a `seal`, what is kept here is encrypted."""
+    def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
         self._clock = clock
-        self._seal = seal
         self._lock = -1
 
     def __enter__(self) -> Self:
@@ -101,7 +98,7 @@ class StateFolder:
     def _check_format(self) -> None:
         path = self._folder / "state.json"
         if not path.exists():
-            write_whole(path, _json({"format": FORMAT, **self._proof()}))
+            write_whole(path, _json({"format": FORMAT}))
             return
         found = self._read_json(path)
         kept = found.get("format") if isinstance(found, dict) else None
@@ -109,25 +106,6 @@ class StateFolder:
             raise self._unreadable(
                 f"it is of format {kept}, this release reads {FORMAT}; take another folder"
             )
-        self._check_key(str(found.get("sealed") or ""))
-
-    def _proof(self) -> dict[str, str]:
-        """Give what shows the next process whether its key is the one of this folder."""
-        if self._seal is None:
-            return {}
-        return {"sealed": self._seal.close(b"", "state.json").decode()}
-
-    def _check_key(self, proof: str) -> None:
-        if not proof and self._seal is None:
-            return
-        if not proof:
-            raise self._unreadable("it is not encrypted; take another folder, or no key")
-        if self._seal is None:
-            raise self._unreadable("it is encrypted; give its key with --state-key")
-        try:
-            self._seal.open(proof.encode(), "state.json")
-        except SealBroken:
-            raise self._unreadable("it is encrypted with another key") from None
 
     def _unreadable(self, why: str) -> UsageError:
         return UsageError(
@@ -136,20 +114,11 @@ class StateFolder:
 
     def _read_json(self, path: Path) -> Any:
         try:
-            return json.loads(self._opened(path.read_bytes(), path.name))
+            return json.loads(path.read_bytes())
         except OSError as error:
             raise self._unreadable(f"{path.name}: {error.strerror}") from error
         except ValueError as error:
             raise self._unreadable(f"{path.name} is damaged: {error}") from error
-
-    def _opened(self, data: bytes, place: str) -> bytes:
-        """Give what was written, whether it was sealed or not."""
-        if self._seal is None or place == "state.json":
-            return data
-        try:
-            return self._seal.open(data, place)
-        except SealBroken as error:
-            raise self._unreadable(f"{error.message}: it is damaged, or not from here") from None
 
     # The cluster
 
@@ -162,7 +131,7 @@ class StateFolder:
         """Keep a cluster in place of the one from before."""
         path = self._folder / "cluster.json"
         try:
-            write_whole(path, _sealed(self._seal, _json(state), path.name))
+            write_whole(path, _json(state))
         except OSError as error:
             raise JournalUnwritable(str(path), error.strerror or str(error)) from error
 
@@ -198,7 +167,7 @@ class StateFolder:
         whole = data[: data.rfind(b"\n") + 1]
         for number, line in enumerate(whole.splitlines(), 1):
             try:
-                read = json.loads(self._opened(line, f"{path.name}:{number}"))
+                read = json.loads(line)
             except ValueError as error:
                 raise self._unreadable(
                     f"{path.name} is damaged at line {number}: {error}"
@@ -212,7 +181,7 @@ class StateFolder:
         path = self._path_of(name)
         if path.exists():
             raise self._unreadable(f"there is a run {name} already; resume it, or name another")
-        journal = FileJournal(path, self._clock, self._seal)
+        journal = FileJournal(path, self._clock)
         try:
             journal.write_line({"journal": FORMAT, "run": name, **header}, must_last=True)
         except JournalUnwritable:
@@ -232,7 +201,7 @@ class StateFolder:
     ) -> Iterator[FileJournal]:
         """Keep a run for a while, a new one or one that goes on, and the cluster it acts on."""
         if recorded is not None:
-            journal = FileJournal(self._path_of(recorded.name), self._clock, self._seal)
+            journal = FileJournal(self._path_of(recorded.name), self._clock)
         else:
             journal = self.new_run(name, header)
         with closing(journal):
@@ -279,15 +248,14 @@ class FileJournal:
     always be read.
     """
 
-    def __init__(self, path: Path, clock: Clock, seal: Seal | None = None) -> None:
+    def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
-        self._seal = seal
         self._clock = clock
         self.before_outcome: Callable[[], None] | None = None
         """Called before an outcome is kept: what it stands for must be kept by then."""
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            self._end, self._lines = _whole_lines(self._file)
+            self._end = _end_of_whole_lines(self._file)
             os.ftruncate(self._file, self._end)
         except OSError as error:
             raise self._unwritable(error) from error
@@ -309,7 +277,7 @@ class FileJournal:
 
     def write_line(self, data: Mapping[str, Any], *, must_last: bool) -> None:
         """Add one line."""
-        raw = _sealed(self._seal, _json(data), f"{self._path.name}:{self._lines + 1}") + b"\n"
+        raw = _json(data) + b"\n"
         try:
             if os.pwrite(self._file, raw, self._end) != len(raw):
                 raise OSError(28, "No space left on device")
@@ -322,7 +290,6 @@ class FileJournal:
                 os.ftruncate(self._file, self._end)
             raise self._unwritable(error) from error
         self._end += len(raw)
-        self._lines += 1
 
     def catch_up(self) -> None:
         """Do nothing: no outcome was left out."""
@@ -345,14 +312,7 @@ def _json(data: Mapping[str, Any]) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _sealed(seal: Seal | None, data: bytes, place: str) -> bytes:
-    return data if seal is None else seal.close(data, place)
-
-
-def _whole_lines(file: int) -> tuple[int, int]:
-    """Find where the last whole line ends, and how many there are."""
+def _end_of_whole_lines(file: int) -> int:
+    """Return the offset behind the last whole line."""
     size = os.fstat(file).st_size
-    if not size:
-        return 0, 0
-    data = os.pread(file, size, 0)
-    return data.rfind(b"\n") + 1, data.count(b"\n")
+    return os.pread(file, size, 0).rfind(b"\n") + 1 if size else 0

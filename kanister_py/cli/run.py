@@ -93,9 +93,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_tracing_argument(how)
     how.add_argument(
         "--pods",
-        choices=("processes", "sandboxed"),
+        choices=("processes",),
         help="run pods as processes of this machine: executes their commands here, with your "
-        "rights, or in a sandbox without your home, other mounts and network",
+        "rights",
     )
     how.add_argument(
         "--locations",
@@ -104,13 +104,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="with --pods: for kando, this folder stands in for every store, and is kept",
     )
     how.add_argument("--state", type=Path, metavar="DIR", help="keep cluster and journal here")
-    how.add_argument(
-        "--state-key",
-        type=Path,
-        metavar="FILE",
-        help="encrypt cluster and journal in --state with the key in this file; what pods wrote "
-        "into their volumes stays as it is",
-    )
     how.add_argument("--name", default="", help="what the run is called")
     how.add_argument(
         "--resume",
@@ -154,7 +147,7 @@ def run(args: argparse.Namespace) -> int:
     began = clock.monotonic()
     with connected(args) as cluster, StopSignals() as signals, view:
         if args.pods:
-            say_warning(pods_warning(args.pods))
+            say_warning(pods_warning())
         if args.locations:
             say_warning(_stand_in(args.locations))
         with _page(args, view, clock) as page:
@@ -183,8 +176,6 @@ def _why_unclear(args: argparse.Namespace) -> str:
         return "--pods and -f are for a cluster in memory, not for a real one"
     if args.locations and not args.pods and not takes_up:
         return "--locations is for pods that run here: it needs --pods"
-    if args.state_key and args.state is None:
-        return "--state-key is for what --state keeps: it needs that"
     if takes_up and args.state is None:
         return "--resume and --retry-from need --state"
     if takes_up and (given := _given_anew(args)):
@@ -251,7 +242,6 @@ def _start(args: argparse.Namespace, onlooker: Onlooker, cluster: Cluster | None
         is_strict=args.strict_versions,
         onlooker=onlooker,
         checks_access=args.check_access,
-        state_key=args.state_key,
     )
     if not _takes_up(args):
         return _start_new(args, settings)
@@ -263,7 +253,7 @@ def _start(args: argparse.Namespace, onlooker: Onlooker, cluster: Cluster | None
             raise CommandLineError("--locations is for pods that run here: it needs --pods")
         if settings.pods and not args.pods:
             say_warning(f"Its pods run as when it began, --pods={settings.pods}")
-            say_warning(wiring.pods_warning(settings.pods))
+            say_warning(wiring.pods_warning())
         if settings.locations and not args.locations:
             say_warning(_stand_in(settings.locations))
         args.pods, args.locations = settings.pods, settings.locations
@@ -362,7 +352,6 @@ def _end(
             *(
                 f"--{key}={value}"
                 for key, value in (
-                    ("state-key", args.state_key),
                     ("pods", args.pods),
                     ("locations", args.locations),
                 )

@@ -59,8 +59,3 @@ def _check(
     if location.kind is StoreKind.FILE and (why := why_hidden(location.folder)):
         raise UsageError(f"Pods do not see the folder {location.folder}: {why}")
     open_store(location.before_writing()).check()
-
-
-def no_store_in_a_sandbox(location: Location) -> ObjectStore:
-    """Open nothing: pods in a sandbox have no network."""
-    raise UsageError(f"The {location} is out of reach of pods in a sandbox")

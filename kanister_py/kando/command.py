@@ -1,17 +1,13 @@
 """Command line of `kando`, and its command `output`.
 
-Blueprints call `output` often: this module is started by itself in pods that run as
-processes, and loads as little of the standard library as it can. The other commands are
-loaded when they are asked for.
+The other commands need the library of object stores, which is imported for them alone.
 """
 
 from __future__ import annotations
 
+import json
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from collections.abc import Iterator
 
 EXIT_ERROR = 69
 EXIT_ENDED = 143
@@ -147,17 +143,4 @@ def write_output(key: str, value: str) -> None:
     plain = key.replace("_", "a")
     if not (plain.isascii() and plain.isalnum()):
         raise KandoError(f"key {key!r} may hold letters, digits and underscores only")
-    sys.stdout.write(f'###Phase-output###: {{"key":"{key}","value":{_quoted(value)}}}\n')
-
-
-def _quoted(text: str) -> str:
-    """Write a text as JSON; most texts need no library for that, which takes time to load."""
-    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    import json
-
-    return json.dumps(text)
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())
+    sys.stdout.write(f'###Phase-output###: {{"key":"{key}","value":{json.dumps(value)}}}\n')

@@ -152,7 +152,7 @@ def test_what_a_run_began_with_cannot_be_said_anew_when_it_is_taken_up(
         pytest.param(["--timeout", "soon"], "--timeout: must be a duration", id="no duration"),
         pytest.param(
             ["--pods", "here"],
-            "--pods: must be one of processes, sandboxed, found 'here'",
+            "--pods: must be one of processes, found 'here'",
             id="no such choice",
         ),
         pytest.param(["--time-out", "1m"], "flag --time-out; did you mean --timeout?", id="a slip"),

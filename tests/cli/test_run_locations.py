@@ -193,21 +193,6 @@ def test_a_backup_to_a_folder_below_tmp_is_refused_as_pods_have_their_own(
         assert list(Path(place).iterdir()) == []
 
 
-def test_a_backup_from_a_sandbox_to_a_folder_is_refused_as_it_shows_none(
-    command: Command,
-    folder_of_profile: Callable[[Path], None],
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    folder_of_profile(tmp_path)
-    assert main([*command("backup", "--profile", "default/store"), "--pods=sandboxed"]) == 1
-    err = capsys.readouterr().err
-    assert f"Pods do not see the folder {tmp_path}: a sandbox shows" in err
-    assert "--locations DIR" in err
-    assert "backup/push" not in err
-    assert not (tmp_path / "backups").exists()
-
-
 def test_a_backup_to_a_folder_that_is_not_there_is_refused_and_makes_none(
     command: Command,
     folder_of_profile: Callable[[Path], None],
@@ -240,18 +225,6 @@ def test_what_ends_with_a_run_in_volumes_of_claims_is_said(
     assert "ended with the run" not in capsys.readouterr().err
     (file,) = (tmp_path / "state").rglob("volumes/default/*/file")
     assert file.read_text() == "precious\n"
-
-
-def test_pods_in_a_sandbox_reach_a_folder_and_no_store(
-    command: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    words = [*command("backup", "--profile", "default/store"), "--pods=sandboxed"]
-    assert main(words) == 1
-    err = capsys.readouterr().err
-    assert "Pods run in a sandbox" in err
-    assert "out of reach of pods in a sandbox; --locations DIR" in err
-    assert main([*words, "--locations", str(tmp_path / "stores")]) == 0, capsys.readouterr().err
-    assert (tmp_path / "stores/s3Compliant/backups/a/b").read_text() == "kept\n"
 
 
 def test_a_folder_for_stores_is_for_pods_that_run_here(

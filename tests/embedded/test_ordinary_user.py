@@ -59,13 +59,6 @@ def test_the_first_run_of_the_readme_goes_well(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
-def test_there_is_no_sandbox_and_it_says_so(tmp_path: Path) -> None:
-    hello = str(REPOSITORY / "blueprints/hello/blueprint.yaml")
-    done = kanister("run", hello, "hello", "--pods", "sandboxed", folder=tmp_path)
-    assert done.returncode == 1
-    assert "there is no sandbox" in done.stderr.casefold()
-
-
 def test_a_pod_with_volumes_fails_with_what_it_takes(tmp_path: Path) -> None:
     blueprint = tmp_path / "blueprint.yaml"
     blueprint.write_text(

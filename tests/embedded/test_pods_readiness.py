@@ -19,9 +19,7 @@ class Asked:
         self.arrived, self.go_on, self.has_answered = (threading.Event() for _ in range(3))
         self.answers: list[bool] = []
         before = set(threading.enumerate())
-        self.probe = ReadinessProbe(
-            probe, {}, "127.0.0.1", SystemClock(), run=self._run, tell=self._tell
-        )
+        self.probe = ReadinessProbe(probe, SystemClock(), run=self._run, tell=self._tell)
         others = {each for each in threading.enumerate() if each.name == "pods-probe"}
         (self.thread,) = others - before
 
@@ -46,10 +44,3 @@ def test_what_is_found_out_once_nobody_asks_any_more_is_not_told() -> None:
     asked.go_on.set()
     asked.end()
     assert asked.answers == []
-
-
-def test_a_probe_that_cannot_be_asked_says_no() -> None:
-    asked = Asked({"httpGet": {"port": 1, "path": "/grün"}, "failureThreshold": 1})
-    assert asked.has_answered.wait(PATIENCE_SECONDS)
-    asked.end()
-    assert asked.answers == [False]

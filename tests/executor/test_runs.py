@@ -21,7 +21,6 @@ from kanister_py.core.actionsets.status import State
 from kanister_py.core.blueprints.model import blueprints_in
 from kanister_py.core.errors import (
     JournalUnwritable,
-    KanisterError,
     StreamLost,
     TransientApiError,
     UsageError,
@@ -466,7 +465,7 @@ class _Started:
         pass
 
 
-def interrupted(folder: Path, func: type[Func], state_key: Path | None = None) -> RunSettings:
+def interrupted(folder: Path, func: type[Func]) -> RunSettings:
     """Run until a phase is under way, then break off as a killed process does."""
     _MET.clear()
     _DIE.clear()
@@ -476,7 +475,6 @@ def interrupted(folder: Path, func: type[Func], state_key: Path | None = None) -
         registry=registry_of(Dies, DiesOnce, Echo),
         name="r",
         onlooker=started,
-        state_key=state_key,
     )
     phases = (echo("before", "kept"), {"func": func.name, "name": "p"})
     after = echo("after", "{{ .Phases.before.Output.said }}")
@@ -550,65 +548,6 @@ def test_a_run_ends_the_same_wherever_its_process_was_killed(tmp_path: Path) -> 
             "a": {"said": "1"}, "b": {"said": "1"}, "tidy": {"said": "up"},
         }  # fmt: skip
         assert again.is_complete
-
-
-@pytest.fixture
-def key(tmp_path: Path) -> Path:
-    path = tmp_path / "key"
-    path.write_text("0123456789abcdef0123456789abcdef\n")
-    return path
-
-
-def test_a_run_in_an_encrypted_folder_leaves_no_word_of_it_and_goes_on(
-    tmp_path: Path, key: Path
-) -> None:
-    settings = interrupted(tmp_path / "state", DiesOnce, state_key=key)
-    for path in (tmp_path / "state").rglob("*"):
-        assert b"kept" not in (path.read_bytes() if path.is_file() else b""), path
-    again = resume_run("r", settings).wait(PATIENCE_SECONDS)
-    assert "retry with `on: [Interrupted]`" in again.error
-    assert b"kept" not in (tmp_path / "state/runs/r.jsonl").read_bytes()
-    made = retry_run("r", "p", settings._replace(name="again")).wait(PATIENCE_SECONDS)
-    assert made.outputs["after"] == {"said": "kept"}
-
-
-@pytest.mark.parametrize(
-    ("first", "then", "why"),
-    [
-        pytest.param("a" * 32, "b" * 32, "it is encrypted with another key", id="another key"),
-        pytest.param("a" * 32, "", "it is encrypted; give its key with --state-key", id="no key"),
-        pytest.param("", "a" * 32, "it is not encrypted", id="a key too many"),
-        pytest.param("a" * 32, "short", "has 5 bytes, and 16", id="a key that can be guessed"),
-    ],
-)
-def test_a_folder_opens_with_its_own_key_alone(
-    first: str, then: str, why: str, tmp_path: Path
-) -> None:
-    def settings(key: str) -> RunSettings:
-        path = tmp_path / "key"
-        path.write_text(key)
-        return RunSettings(
-            state=tmp_path / "state",
-            registry=registry_of(Echo),
-            name="r",
-            state_key=path if key else None,
-        )
-
-    run_blueprint(blueprint(), "act", settings=settings(first)).wait(PATIENCE_SECONDS)
-    with pytest.raises(KanisterError, match=why):
-        resume_run("r", settings(then))
-
-
-def test_lines_of_an_encrypted_journal_cannot_change_places(tmp_path: Path, key: Path) -> None:
-    settings = RunSettings(
-        state=tmp_path / "state", registry=registry_of(Echo), name="r", state_key=key
-    )
-    run_blueprint(blueprint(echo("a", "1")), "act", settings=settings).wait(PATIENCE_SECONDS)
-    journal = tmp_path / "state/runs/r.jsonl"
-    lines = journal.read_bytes().splitlines(keepends=True)
-    journal.write_bytes(b"".join([lines[0], lines[2], lines[1], *lines[3:]]))
-    with pytest.raises(UsageError, match=r"r\.jsonl:2 cannot be opened"):
-        resume_run("r", settings)
 
 
 def test_only_its_owner_may_look_into_a_state_folder(tmp_path: Path) -> None:

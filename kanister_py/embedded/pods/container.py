@@ -147,13 +147,7 @@ class Container:
         if self._process is None:
             raise BadRequest(f'unable to upgrade connection: container not found ("{self.name}")')
         folder = self.spec.get("workingDir") or "/"
-        launch = Launch(
-            tuple(command),
-            self._env,
-            folder,
-            is_exec=True,
-            is_sandboxed=self._setup.is_sandboxed,
-        )
+        launch = Launch(tuple(command), self._env, folder, is_exec=True)
 
         def ended(session: ProcessSession) -> None:
             with self._shared.changed:
@@ -226,7 +220,6 @@ class Container:
                 *mounts,
                 Mount(str(self._message_file), message_path),
             ],
-            is_sandboxed=self._setup.is_sandboxed,
         )
 
     def _rotate_logs(self) -> None:
@@ -294,9 +287,10 @@ class Container:
         self._setup.reactor.watch(process.detach_control(), ended)
 
     def _begin_probe(self, process: Process) -> None:
-        probe = self.spec.get("readinessProbe")
-        self.is_ready = not probe
-        if not probe:
+        # Only commands are run: with a probe of another kind, a container is ready at once.
+        probe = self.spec.get("readinessProbe") or {}
+        self.is_ready = not probe.get("exec")
+        if self.is_ready:
             return
 
         def tell(is_good: bool) -> None:
@@ -306,14 +300,7 @@ class Container:
                     self.is_ready = is_good
                     self._shared.wake()
 
-        self._probe = ReadinessProbe(
-            probe,
-            self.spec,
-            "" if self._setup.is_sandboxed else address_of(self._shared.pod),
-            self._setup.clock,
-            run=self._run,
-            tell=tell,
-        )
+        self._probe = ReadinessProbe(probe, self._setup.clock, run=self._run, tell=tell)
 
     def _run(self, command: Sequence[str], seconds: float) -> bool:
         """Run a command in the container; true if it ends well in time."""

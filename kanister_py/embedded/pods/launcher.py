@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import marshal
 import os
 import selectors
 import signal
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from kanister_py.core.errors import UsageError
-from kanister_py.embedded.pods import message_of
+from kanister_py.embedded.pods import line_of, message_of
 
 
 class ProcessesUnavailable(UsageError, reason="ProcessesUnavailable"):
@@ -64,7 +63,6 @@ class Launch(NamedTuple):
     tmp: str = ""
     mounts: Sequence[Mount] = ()
     is_exec: bool = False
-    is_sandboxed: bool = False
 
     def as_bytes(self) -> bytes:
         # In order of depth, so that a mount inside another one comes after it.
@@ -74,7 +72,7 @@ class Launch(NamedTuple):
             "env": dict(self.env),
             "mounts": [mount._asdict() for mount in mounts],
         }
-        return marshal.dumps({**self._asdict(), **plain})
+        return line_of({**self._asdict(), **plain})
 
 
 class Exit(NamedTuple):
@@ -289,6 +287,10 @@ class Launcher:
             lines = self._log.read_text("utf-8", "replace").strip().splitlines()
             raise ProcessesUnavailable(lines[-1] if lines else "its first process ended at once")
         return message_of(line)
+
+    def wait_until_ready(self) -> None:
+        """Wait until processes can be started; `ProcessesUnavailable` says why they cannot."""
+        self._offer  # noqa: B018 - reads what the spawner sends when it is ready
 
     @property
     def namespaces(self) -> str:

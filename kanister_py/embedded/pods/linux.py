@@ -7,24 +7,16 @@ nothing but the standard library.
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import os
-import struct
 import sys
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import socket
-    from typing import Any, Final
-else:
-    import _socket as socket
+from pathlib import Path
+from typing import Any, Final
 
 CLONE_NEWNS: Final = 0x00020000
 CLONE_NEWUTS: Final = 0x04000000
 CLONE_NEWIPC: Final = 0x08000000
 CLONE_NEWUSER: Final = 0x10000000
 CLONE_NEWPID: Final = 0x20000000
-CLONE_NEWNET: Final = 0x40000000
 
 MS_RDONLY: Final = 1
 MS_NOSUID: Final = 2
@@ -43,10 +35,6 @@ _MS_RELATIME: Final = 1 << 21
 
 _MNT_DETACH: Final = 2
 _PR_SET_PDEATHSIG: Final = 1
-_PR_CAPBSET_DROP: Final = 24
-_PR_SET_NO_NEW_PRIVS: Final = 38
-_SIOCSIFFLAGS: Final = 0x8914
-_IFF_UP: Final = 1
 
 _libc: Any = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 
@@ -91,21 +79,6 @@ def bind(source: str, target: str, *, read_only: bool = False) -> None:
         _make_read_only(target)
 
 
-def bind_tree_read_only(source: str, target: str) -> None:
-    """Show a file or folder at a second place, and let nothing in it be changed there."""
-    mount(source, target, flags=MS_BIND | MS_REC)
-    with open("/proc/self/mountinfo") as file:
-        points = [os.fsdecode(_unescaped(line.split()[4])) for line in file]
-    for point in points:
-        if point == target or point.startswith(f"{target}/"):
-            _make_read_only(point)
-
-
-def _unescaped(text: str) -> bytes:
-    """Read a path of mountinfo, where a space is written as an octal number."""
-    return text.encode("utf-8", "surrogateescape").decode("unicode_escape").encode("latin-1")
-
-
 def _make_read_only(place: str) -> None:
     found = os.statvfs(place).f_flag
     kept = found & _KEPT_FLAGS | (_MS_RELATIME if found & _ST_RELATIME else 0)
@@ -127,41 +100,9 @@ def map_own_ids(uid: int, gid: int) -> None:
         ("uid_map", f"{uid} {uid} 1"),
         ("gid_map", f"{gid} {gid} 1"),
     ):
-        with open(f"/proc/self/{name}", "w") as file:
-            file.write(text)
-
-
-def raise_loopback() -> None:
-    """Bring up the one device that a new network namespace has."""
-    device = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    try:
-        fcntl.ioctl(device, _SIOCSIFFLAGS, struct.pack("16sh", b"lo", _IFF_UP))
-    finally:
-        device.close()
+        Path(f"/proc/self/{name}").write_text(text)
 
 
 def touch(path: str) -> None:
     """Make an empty file, unless there is one."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666))
-
-
-class Ignored:
-    """A block that ends quietly at some errors."""
-
-    def __init__(self, *errors: type[Exception]) -> None:
-        self._errors = errors
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> bool:
-        return kind is not None and issubclass(kind, self._errors)
-
-
-def give_up_privileges() -> None:
-    """Let no program that this process becomes undo what confines it, not even root's."""
-    for capability in range(64):
-        if _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
-            # Beyond the last one that this kernel knows.
-            break
-    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")

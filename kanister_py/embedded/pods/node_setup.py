@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import fcntl
-import marshal
 import os
 import shutil
 import sys
 import tempfile
 import threading
 from collections.abc import Mapping
-from importlib.machinery import SourceFileLoader
-from importlib.util import MAGIC_NUMBER, find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,17 +33,6 @@ _PREFIX: Final = "kanister-py-pods-"
 _PRIVATE: Final = 0o700
 
 
-# A key and a text that need no quotes in JSON: ASCII from the space to the tilde, and no flag.
-PLAIN_OUTPUT: Final = r"""
-if [ "$1:$#" = output:3 ]; then (
-  LC_ALL=C
-  case $2 in ''|*[!A-Za-z0-9_]*) exit 1 ;; esac
-  case $3 in -*|*[!\ -~]*|*[\"\\]*) exit 1 ;; esac
-  printf '###Phase-output###: {"key":"%s","value":"%s"}\n' "$2" "$3"
-) && exit; fi
-"""
-
-
 class NodeSetup:
     """The folders of one run of a node, and what its pods are started with.
 
@@ -62,12 +48,10 @@ class NodeSetup:
         state: Path | None = None,
         locations: Path | None = None,
         namespaces: Wanted = "any",
-        is_sandboxed: bool = False,
         restart_backoff_seconds: float = 10.0,
     ) -> None:
         self.clock = clock
         self.restart_backoff_seconds = restart_backoff_seconds
-        self.is_sandboxed = is_sandboxed
         # Processes are started elsewhere: a folder must mean the same from everywhere.
         state = state.absolute() if state is not None else None
         runs = state / "runs" if state is not None else Path(tempfile.gettempdir())
@@ -84,7 +68,7 @@ class NodeSetup:
         self.is_kept = state is not None
         self.claims = Claims((state or self._run) / "volumes")
         self._locations = locations
-        self.launcher = Launcher(self._run, wanted="user" if is_sandboxed else namespaces)
+        self.launcher = Launcher(self._run, wanted=namespaces)
         self.reactor = Reactor()
         self._laid: Path | None = None
         self._laying = threading.Lock()
@@ -100,17 +84,15 @@ class NodeSetup:
     @property
     def given_env(self) -> Mapping[str, str]:
         """Say what every container's environment holds besides its own."""
-        env = {"HOME": "/tmp"} if self.is_sandboxed else {}  # noqa: S108 - its own one
-        if self._locations is not None:
-            is_apart = bool(self.launcher.namespaces)
-            seen = f"{HELPERS_FOLDER}/locations" if is_apart else str(self._locations)
-            env[LOCATIONS_VARIABLE] = seen
-        return env
+        if self._locations is None:
+            return {}
+        is_apart = bool(self.launcher.namespaces)
+        seen = f"{HELPERS_FOLDER}/locations" if is_apart else str(self._locations)
+        return {LOCATIONS_VARIABLE: seen}
 
-    def check_sandbox(self) -> None:
-        """Raise where there is to be a sandbox and is none, once the first process is there."""
-        if not self.launcher.namespaces and self.is_sandboxed:
-            raise ProcessesUnavailable(f"there is no sandbox: {self.launcher.why}")
+    def wait_until_ready(self) -> None:
+        """Wait until processes can be started; `ProcessesUnavailable` says why they cannot."""
+        self.launcher.wait_until_ready()
 
     def folder_of(self, pod: Mapping[str, Any]) -> Path:
         """Say where a pod keeps what ends with it."""
@@ -129,8 +111,7 @@ class NodeSetup:
         package = Path(__file__).parents[2]
         for each in dict.fromkeys((Path(sys.base_prefix), Path(sys.prefix), package)):
             place = each.resolve()
-            is_hidden = self.is_sandboxed and not place.is_relative_to("/usr")
-            if is_hidden or place.is_relative_to("/tmp"):  # noqa: S108 - the very place is meant
+            if place.is_relative_to("/tmp"):  # noqa: S108 - the very place is meant
                 mounts.append(Mount(str(place), str(place), read_only=True))
         return mounts
 
@@ -154,30 +135,10 @@ class NodeSetup:
         (folder / "bin").mkdir(parents=True)
         # The mount point of the locations must stand before the folder is mounted read-only.
         (folder / "locations").mkdir()
-        program = folder / "kando.pyc"
-        program.write_bytes(_compiled("kanister_py.kando.command"))
-        seen = f"{HELPERS_FOLDER}/{program.name}" if self.launcher.namespaces else str(program)
-        python = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
         script = folder / "bin" / "kando"
-        # Outputs are handed on often: plain ones by the shell, others without site-packages,
-        # from a file that is compiled.
-        script.write_text(
-            f"#!/bin/sh\n{PLAIN_OUTPUT}"
-            f"[ \"$1\" != output ] || exec '{python}' -I -S '{seen}' \"$@\"\n"
-            f"exec '{sys.executable}' -I -m kanister_py.kando \"$@\"\n"
-        )
+        script.write_text(f"#!/bin/sh\nexec '{sys.executable}' -I -m kanister_py.kando \"$@\"\n")
         script.chmod(0o755)
         return folder
-
-
-def _compiled(module: str) -> bytes:
-    """Give a module of ours as a file that Python starts from, without compiling it each time."""
-    found = find_spec(module)
-    assert found is not None
-    assert found.origin is not None
-    code = SourceFileLoader(module, found.origin).get_code(module)
-    # After the magic number come twelve bytes on the source, which nobody asks for here.
-    return MAGIC_NUMBER + bytes(12) + marshal.dumps(code)
 
 
 def sweep(runs: Path, prefix: str = "") -> None:

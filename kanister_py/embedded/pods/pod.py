@@ -156,7 +156,7 @@ class PodRun:
                 "or a real cluster",
                 reason="MountsUnavailable",
             )
-        self._setup.check_sandbox()
+        self._setup.wait_until_ready()
         (self._folder / "root").mkdir(parents=True, exist_ok=True)
         volumes = Volumes(self._folder / "volumes", self._setup.claims, self._shared.sources)
         attempt = 0

@@ -24,9 +24,7 @@ class ProcessPodRunner:
     and programs are taken from this machine; a container without a command
     idles. Processes have their own view of files, processes and host name, but
     nothing of that is a wall: never run pods that you would not run as a
-    script. If `is_sandboxed`, they see the folders of the system, which they cannot
-    change, and their volumes: no home, no other mount, no network, no privilege.
-    Nothing makes one of these unless a user asked for it.
+    script. Nothing makes one of these unless a user asked for it.
 
     With `state`, the data of claims is kept there; the folder `locations` stands
     in for every store that `kando` uses. When our process ends, however it
@@ -42,7 +40,7 @@ class ProcessPodRunner:
 
     def wait_until_ready(self) -> None:
         """Come back when pods can be started; `ProcessesUnavailable` says why they never can."""
-        self._setup.check_sandbox()
+        self._setup.wait_until_ready()
 
     @property
     def why_no_mounts(self) -> str:
@@ -51,8 +49,6 @@ class ProcessPodRunner:
 
     def why_hidden(self, folder: str) -> str:
         """Say why what pods write into a folder of this machine does not get there, if so."""
-        if self._setup.is_sandboxed:
-            return "a sandbox shows them the folders of the system, and no other one"
         if not self._setup.launcher.namespaces:
             return ""
         # Links mean inside a pod what they say, so the way there counts as well.

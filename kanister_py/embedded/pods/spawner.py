@@ -13,33 +13,25 @@ command. Runs without the package around it: standard library only.
 from __future__ import annotations
 
 import errno
-import marshal
 import os
 import select
+import shutil
+import signal
+import socket
 import stat
 import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NoReturn
 
 from . import OWN_FOLDERS, line_of, linux, message_of
-from .linux import Ignored
-
-# As type checkers know it. What is left out here (types, paths, enums, JSON) takes as long as
-# three starts of Python, and the first pod waits for this process.
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal
-    import socket
-    from collections.abc import Callable
-    from typing import Any, Final, NoReturn
-else:
-    import _signal as signal
-    import _socket as socket
 
 _NAMESPACES: Final = (
     linux.CLONE_NEWNS | linux.CLONE_NEWUTS | linux.CLONE_NEWIPC | linux.CLONE_NEWPID
 )
-_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
-_SYSTEM: Final = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32", "etc")
-"""The folders of the machine that a sandbox shows."""
+_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "fuse")
 _FORWARDED: Final = (
     signal.SIGTERM,
     signal.SIGINT,
@@ -50,7 +42,6 @@ _FORWARDED: Final = (
 )
 _MAX_LINKS: Final = 40
 _MOST_FDS: Final = 8
-_FD_BYTES: Final = 4
 _CLOSE_ON_EXEC: Final[int] = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
@@ -82,23 +73,15 @@ def main(channel_fd: int, folder: str, wanted: str) -> None:
 
 def _receive(channel: socket.socket) -> tuple[bytes, list[int]]:
     """Take a request of one byte, and the files that come with it."""
-    room = socket.CMSG_LEN(_MOST_FDS * _FD_BYTES)
-    request, given, _, _ = channel.recvmsg(1, room, _CLOSE_ON_EXEC)
-    fds: list[int] = []
-    for level, kind, data in given:
-        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
-            fds += memoryview(data[: len(data) // _FD_BYTES * _FD_BYTES]).cast("i")
+    request, fds, _, _ = socket.recv_fds(channel, 1, _MOST_FDS, _CLOSE_ON_EXEC)
     return request, fds
 
 
 def _remove(folder: str) -> None:
     """Remove a folder in which processes that are being killed may still write."""
-    import shutil
-    import time
-
     for _ in range(100):
         shutil.rmtree(folder, ignore_errors=True)
-        if not os.path.exists(folder):
+        if not Path(folder).exists():
             return
         time.sleep(0.05)
 
@@ -108,7 +91,7 @@ def _start(fds: list[int], namespaces: str, parent: int, channel: socket.socket)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     spec_fd, control_fd, *rest = fds
     os.lseek(spec_fd, 0, os.SEEK_SET)
-    spec = marshal.loads(_read_all(spec_fd))  # noqa: S302 - written by who started this
+    spec = message_of(_read_all(spec_fd))
     control = socket.socket(fileno=control_fd)
     try:
         _supervise(spec, control, rest, namespaces, parent)
@@ -122,13 +105,12 @@ def _supervise(
     """Start one container or one command in it, pass on signals, tell how it ended."""
     streams, target = rest[:3], rest[3:]
     is_exec: bool = spec["is_exec"]
-    network = linux.CLONE_NEWNET if spec["is_sandboxed"] else 0
     if namespaces and is_exec:
         user = linux.CLONE_NEWUSER if namespaces == "user" else 0
-        linux.setns(target[0], _NAMESPACES | network | user)
+        linux.setns(target[0], _NAMESPACES | user)
         os.close(target[0])
     elif namespaces:
-        _unshare(namespaces, network)
+        _unshare(namespaces)
     if sys.platform == "linux":
         linux.die_with_parent(signal.SIGKILL)
         if os.getppid() != parent:
@@ -206,15 +188,13 @@ def _follow(pid: int, control: socket.socket, wake: int, kill: Callable[[int, in
                 kill(pid, number)
 
 
-def _unshare(namespaces: str, network: int = 0) -> None:
+def _unshare(namespaces: str) -> None:
     uid, gid = os.geteuid(), os.getegid()
     if namespaces == "user":
-        linux.unshare(linux.CLONE_NEWUSER | _NAMESPACES | network)
+        linux.unshare(linux.CLONE_NEWUSER | _NAMESPACES)
         linux.map_own_ids(uid, gid)
     else:
-        linux.unshare(_NAMESPACES | network)
-    if network:
-        linux.raise_loopback()
+        linux.unshare(_NAMESPACES)
 
 
 def _be_first(spec: dict[str, Any], streams: list[int], report: int, result: int) -> None:
@@ -250,14 +230,12 @@ def _run_command(spec: dict[str, Any], streams: list[int], report: int) -> None:
             signal.signal(number, signal.SIG_DFL)
         os.umask(0o022)
         folder = spec["folder"]
-        with Ignored(OSError):
+        with suppress(OSError):
             # A runtime makes the working folder of a container that has none.
-            os.makedirs(folder, exist_ok=True)
+            Path(folder).mkdir(parents=True, exist_ok=True)
         os.chdir(folder)
         for place, fd in enumerate(streams):
             os.dup2(fd, place)
-        if spec["is_sandboxed"]:
-            linux.give_up_privileges()
         argv = spec["argv"]
     except OSError as error:
         _report(report, error)
@@ -272,59 +250,52 @@ def build_root(spec: dict[str, Any]) -> None:
     """Lay out a root of its own: this machine's folders, a private /tmp, /dev and the mounts.
 
     Where a mount point is missing in a folder of the machine, a copy of that
-    folder made of mounts takes its place: nothing is created on the machine. In a
-    sandbox there are only the folders of the system, and nothing in them can be changed.
+    folder made of mounts takes its place: nothing is created on the machine.
     """
     root: str = spec["root"]
-    is_sandboxed: bool = spec["is_sandboxed"]
     linux.mount("", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
     linux.mount("tmpfs", root, "tmpfs", linux.MS_NODEV, "mode=0755")
     own = {root: True}
     for entry in os.scandir("/"):
-        # These are made anew below.
-        is_own = entry.name in OWN_FOLDERS
-        if is_own or (is_sandboxed and entry.name not in _SYSTEM):
-            continue
-        _show(entry, f"{root}/{entry.name}", read_only=is_sandboxed)
-        own[f"{root}/{entry.name}"] = False
+        # The pod's own folders are made below.
+        if entry.name not in OWN_FOLDERS:
+            _show(entry, f"{root}/{entry.name}")
+            own[f"{root}/{entry.name}"] = False
     temporary, devices = f"{root}/tmp", f"{root}/dev"  # noqa: S108 - its own one
-    os.mkdir(temporary)
+    Path(temporary).mkdir()
     linux.bind(spec["tmp"], temporary)
-    _make_devices(devices, is_sandboxed=is_sandboxed)
+    _make_devices(devices)
     own |= {temporary: True, devices: True}
-    _make_proc(f"{root}/proc", is_sandboxed=is_sandboxed)
+    _make_proc(f"{root}/proc")
     for wanted in spec["mounts"]:
-        is_folder = os.path.isdir(wanted["source"])
-        place = _place(root, wanted["target"], own, is_folder=is_folder, read_only=is_sandboxed)
+        is_folder = Path(wanted["source"]).is_dir()
+        place = _place(root, wanted["target"], own, is_folder=is_folder)
         linux.bind(wanted["source"], place, read_only=wanted["read_only"])
         own[place] = not wanted["read_only"]
     linux.change_root(root)
 
 
-def _make_proc(folder: str, *, is_sandboxed: bool) -> None:
-    os.mkdir(folder)
+def _make_proc(folder: str) -> None:
+    Path(folder).mkdir()
     flags = linux.MS_NOSUID | linux.MS_NODEV | linux.MS_NOEXEC
     try:
         linux.mount("proc", folder, "proc", flags)
     except OSError:
-        if is_sandboxed:
-            # The machine's own tells of every process of this user.
-            raise
         # Where parts of /proc are hidden (inside a container), no new one may be mounted.
         linux.bind("/proc", folder)
 
 
-def _make_devices(folder: str, *, is_sandboxed: bool) -> None:
-    os.mkdir(folder)
+def _make_devices(folder: str) -> None:
+    Path(folder).mkdir()
     linux.mount("tmpfs", folder, "tmpfs", linux.MS_NOSUID, "mode=0755")
-    for name in _DEVICES if is_sandboxed else (*_DEVICES, "fuse"):
-        if os.path.exists(f"/dev/{name}"):
+    for name in _DEVICES:
+        if Path(f"/dev/{name}").exists():
             linux.touch(f"{folder}/{name}")
             linux.bind(f"/dev/{name}", f"{folder}/{name}")
-    os.mkdir(f"{folder}/shm")
+    Path(f"{folder}/shm").mkdir()
     linux.mount("tmpfs", f"{folder}/shm", "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "mode=1777")
-    if os.path.isdir("/dev/pts") and not is_sandboxed:
-        os.mkdir(f"{folder}/pts")
+    if Path("/dev/pts").is_dir():
+        Path(f"{folder}/pts").mkdir()
         linux.bind("/dev/pts", f"{folder}/pts")
     for name, target in (
         ("fd", "/proc/self/fd"),
@@ -333,28 +304,25 @@ def _make_devices(folder: str, *, is_sandboxed: bool) -> None:
         ("stderr", "/proc/self/fd/2"),
         ("ptmx", "pts/ptmx"),
     ):
-        os.symlink(target, f"{folder}/{name}")
+        Path(f"{folder}/{name}").symlink_to(target)
 
 
-def _show(entry: os.DirEntry[str], place: str, source: str = "", *, read_only: bool) -> None:
+def _show(entry: os.DirEntry[str], place: str, source: str = "") -> None:
     """Make an entry of a folder appear at a second place."""
     source = source or entry.path
-    bind = linux.bind_tree_read_only if read_only else linux.bind
     # What this user may not even look at is left out.
-    with Ignored(PermissionError):
+    with suppress(PermissionError):
         if entry.is_symlink():
-            os.symlink(os.readlink(source), place)
+            Path(place).symlink_to(Path(source).readlink())
         elif entry.is_dir():
-            os.mkdir(place)
-            bind(source, place)
+            Path(place).mkdir()
+            linux.bind(source, place)
         elif stat.S_ISREG(entry.stat().st_mode) or stat.S_ISSOCK(entry.stat().st_mode):
             linux.touch(place)
-            bind(source, place)
+            linux.bind(source, place)
 
 
-def _place(
-    root: str, target: str, own: dict[str, bool], *, is_folder: bool, read_only: bool
-) -> str:
+def _place(root: str, target: str, own: dict[str, bool], *, is_folder: bool) -> str:
     """Find or make the place of a mount, following links as they mean inside the new root."""
     waiting = [part for part in target.split("/") if part not in {"", "."}][::-1]
     at, links = root, 0
@@ -364,21 +332,21 @@ def _place(
             at = at.rpartition("/")[0] if at != root else root
             continue
         path = f"{at}/{part}"
-        if os.path.islink(path):
+        if Path(path).is_symlink():
             links += 1
             if links > _MAX_LINKS:
                 raise OSError(errno.ELOOP, f"too many links in {target}")
-            aim = os.readlink(path)
+            aim = str(Path(path).readlink())
             if aim.startswith("/"):
                 at = root
             waiting += [piece for piece in aim.split("/") if piece not in {"", "."}][::-1]
             continue
-        if not os.path.exists(path):
+        if not Path(path).exists():
             if not _is_own(at, own):
-                _mirror(at, read_only=read_only)
+                _mirror(at)
                 own[at] = True
             if waiting or is_folder:
-                os.mkdir(path)
+                Path(path).mkdir()
             else:
                 linux.touch(path)
         at = path
@@ -391,18 +359,18 @@ def _is_own(path: str, own: dict[str, bool]) -> bool:
     return own[path]
 
 
-def _mirror(folder: str, *, read_only: bool) -> None:
+def _mirror(folder: str) -> None:
     """Put a folder of mounts in place of one that nothing may be added to."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         was = os.fstat(fd)
         entries = list(os.scandir(f"/proc/self/fd/{fd}"))
         linux.mount("tmpfs", folder, "tmpfs", linux.MS_NODEV, f"mode={was.st_mode & 0o7777:o}")
-        with Ignored(OSError):
+        with suppress(OSError):
             os.chown(folder, was.st_uid, was.st_gid)
         for entry in entries:
             source = f"/proc/self/fd/{fd}/{entry.name}"
-            _show(entry, f"{folder}/{entry.name}", source, read_only=read_only)
+            _show(entry, f"{folder}/{entry.name}", source)
     finally:
         os.close(fd)
 
@@ -450,7 +418,7 @@ def _try_mount(folder: str, report: int) -> None:
     try:
         linux.mount("", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
         linux.mount("tmpfs", folder, "tmpfs")
-        os.mkdir(f"{folder}/seen")
+        Path(f"{folder}/seen").mkdir()
         linux.bind("/usr", f"{folder}/seen", read_only=True)
         linux.change_root(folder)
     except OSError as error:
@@ -478,30 +446,29 @@ def _report(fd: int, error: Exception, program: str = "") -> None:
 
 
 def _tell(control: socket.socket, message: dict[str, Any]) -> None:
-    with Ignored(OSError):
+    with suppress(OSError):
         control.sendall(line_of(message))
 
 
 def _tell_started(control: socket.socket, pid: int) -> None:
     """Hand out the process as a pidfd where there are such: it never means another one."""
     line = line_of({"started": pid})
-    with Ignored(OSError):
+    with suppress(OSError):
         if hasattr(os, "pidfd_open"):
             fd = os.pidfd_open(pid)
-            handed = fd.to_bytes(_FD_BYTES, sys.byteorder)
-            control.sendmsg([line], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, handed)])
+            socket.send_fds(control, [line], [fd])
             os.close(fd)
         else:
             control.sendall(line)
 
 
 def _kill_process(pid: int, number: int) -> None:
-    with Ignored(ProcessLookupError):
+    with suppress(ProcessLookupError):
         os.kill(pid, number)
 
 
 def _kill_group(pid: int, number: int) -> None:
-    with Ignored(ProcessLookupError, PermissionError):
+    with suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, number)
 
 

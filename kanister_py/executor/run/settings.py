@@ -18,11 +18,10 @@ class RunSettings(NamedTuple):
     """Where and how a run runs.
 
     Without a `cluster` it gets one of its own, in memory, with `objects` in it, and
-    kept in the folder `state` if one is named, encrypted with the key in `state_key`.
+    kept in the folder `state` if one is named.
     `checks_access` asks a cluster for the rights that the phases need before the first of
-    them acts. `pods` may be `processes`, which runs
-    commands on this machine, or `sandboxed`, which confines them; there the folder
-    `locations` stands in for every store of a Profile, if one is named.
+    them acts. `pods` may be `processes`, which runs commands on this machine; there the
+    folder `locations` stands in for every store of a Profile, if one is named.
     """
 
     objects: Sequence[Mapping[str, Any]] = ()
@@ -38,7 +37,6 @@ class RunSettings(NamedTuple):
     checks_access: bool = False
     clock: Clock | None = None
     workers: int = 32
-    state_key: Path | None = None
 
     @property
     def hosting(self) -> dict[str, str]:
