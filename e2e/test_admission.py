@@ -89,11 +89,27 @@ class Webhook:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "kanister_py", "controller", "--no-http"),
-                    *("--kubeconfig", str(self._kubeconfig), "--namespace", self.namespace),
-                    *("--home", self.namespace, "--webhook-port", str(self.port)),
-                    *("--webhook-name", "localhost", "--webhook-configuration", self.name),
-                    *("--leader-elect", "--identity", f"pod-{os.urandom(3).hex()}", *words),
+                    sys.executable,
+                    "-m",
+                    "kanister_py",
+                    "controller",
+                    "--no-http",
+                    "--kubeconfig",
+                    str(self._kubeconfig),
+                    "--namespace",
+                    self.namespace,
+                    "--home",
+                    self.namespace,
+                    "--webhook-port",
+                    str(self.port),
+                    "--webhook-name",
+                    "localhost",
+                    "--webhook-configuration",
+                    self.name,
+                    "--leader-elect",
+                    "--identity",
+                    f"pod-{os.urandom(3).hex()}",
+                    *words,
                 ],
                 env={**environment, "PYTHONPATH": str(self._plugins)},
                 stderr=log,
@@ -239,7 +255,12 @@ def test_certificates_are_renewed_under_the_eyes_of_the_api_server_without_a_ref
     def asked() -> bool:
         # failurePolicy is Fail: one certificate that is not trusted would be an error here.
         done = kubectl(
-            *("-n", webhook.namespace, "create", "--dry-run=server", "-f", "-"),
+            "-n",
+            webhook.namespace,
+            "create",
+            "--dry-run=server",
+            "-f",
+            "-",
             stdin=blueprint("good", **GOOD),
         )
         assert done.returncode == 0, done.stderr
@@ -258,7 +279,7 @@ def test_a_new_controller_goes_on_with_the_certificates_of_the_old_one(
     webhook.stop()
     webhook.start()
     assert webhook.until_trusted() == bundle
-    done = kubectl(*("-n", webhook.namespace, "apply", "-f", "-"), stdin=blueprint("good", **GOOD))
+    done = kubectl("-n", webhook.namespace, "apply", "-f", "-", stdin=blueprint("good", **GOOD))
     assert done.returncode == 0, done.stderr
 
 

@@ -76,8 +76,13 @@ class Helm:
     def objects(self, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         """Give what the chart would install."""
         text = self(
-            *("template", "kanister-py", str(CHART), "--namespace", HOME),
-            *("--kube-version", "1.34.0"),
+            "template",
+            "kanister-py",
+            str(CHART),
+            "--namespace",
+            HOME,
+            "--kube-version",
+            "1.34.0",
             values=values,
         )
         return [each for each in yaml.safe_load_all(text) if each]
@@ -349,7 +354,12 @@ class Installed:
         self, values: Mapping[str, Any], chart: Path = CHART, *, refused: bool = False
     ) -> str:
         return self.helm(
-            *("upgrade", "--install", "kanister-py", str(chart), "--namespace", HOME),
+            "upgrade",
+            "--install",
+            "kanister-py",
+            str(chart),
+            "--namespace",
+            HOME,
             values=values,
             refused=refused,
         )
@@ -766,7 +776,7 @@ def test_definitions_of_others_are_never_replaced(installed: Installed) -> None:
     # What stayed when the chart went is ours when it comes back, and nobody else's.
     installed.install({})
     refusal = installed.helm(
-        *("install", "another", str(CHART), "--namespace", OTHER), values={}, refused=True
+        "install", "another", str(CHART), "--namespace", OTHER, values={}, refused=True
     )
     assert "actionsets.cr.kanister.io is there already, and not of this release" in refusal
 

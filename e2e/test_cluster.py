@@ -84,8 +84,15 @@ def test_a_cluster_for_one_command_ends_with_it(tmp_path: Path) -> None:
     folder = tmp_path / "cluster"
     done = subprocess.run(
         [
-            *(sys.executable, str(SCRIPT), "--no-node", "--folder", str(folder)),
-            *("--", "sh", "-c", "kubectl get namespace default -o name; exit 5"),
+            sys.executable,
+            str(SCRIPT),
+            "--no-node",
+            "--folder",
+            str(folder),
+            "--",
+            "sh",
+            "-c",
+            "kubectl get namespace default -o name; exit 5",
         ],
         capture_output=True,
         text=True,
@@ -99,8 +106,14 @@ def test_a_cluster_for_one_command_ends_with_it(tmp_path: Path) -> None:
 def test_any_other_cluster_is_taken_as_it_is(api_server: LocalCluster) -> None:
     done = subprocess.run(
         [
-            *(sys.executable, str(SCRIPT), "--kubeconfig", str(api_server.kubeconfig)),
-            *("--", str(api_server.programs.kubectl), "config", "current-context"),
+            sys.executable,
+            str(SCRIPT),
+            "--kubeconfig",
+            str(api_server.kubeconfig),
+            "--",
+            str(api_server.programs.kubectl),
+            "config",
+            "current-context",
         ],
         capture_output=True,
         text=True,

@@ -91,11 +91,23 @@ class Place:
         with log:
             process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "kanister_py", "controller", "--no-http"),
-                    *("--kubeconfig", str(self.cluster.kubeconfig), "--namespace", SYSTEM),
-                    *("--home", SYSTEM, "--leader-elect", "--enable-compositions"),
-                    *("--enable-composition-revisions", "--enable-function-revisions"),
-                    *("--package-cache", str(self._folder / "packages")),
+                    sys.executable,
+                    "-m",
+                    "kanister_py",
+                    "controller",
+                    "--no-http",
+                    "--kubeconfig",
+                    str(self.cluster.kubeconfig),
+                    "--namespace",
+                    SYSTEM,
+                    "--home",
+                    SYSTEM,
+                    "--leader-elect",
+                    "--enable-compositions",
+                    "--enable-composition-revisions",
+                    "--enable-function-revisions",
+                    "--package-cache",
+                    str(self._folder / "packages"),
                     *words,
                 ],
                 stderr=log,
@@ -122,7 +134,11 @@ class Place:
 
     def say(self, *objects: dict[str, Any]) -> None:
         done = self.kubectl(
-            *("apply", "--server-side", "--force-conflicts", "-f", "-"),
+            "apply",
+            "--server-side",
+            "--force-conflicts",
+            "-f",
+            "-",
             stdin="\n---\n".join(json.dumps(each) for each in objects).encode(),
         )
         assert done.returncode == 0, done.stderr.decode()
@@ -263,8 +279,14 @@ def runtime_config() -> dict[str, Any]:
     container = {
         "name": "package-runtime",
         "command": [
-            *(sys.executable, "-m", "kanister_py", "function", "serve"),
-            *("e2e.sample_function:Colour", "--grace", "20"),
+            sys.executable,
+            "-m",
+            "kanister_py",
+            "function",
+            "serve",
+            "e2e.sample_function:Colour",
+            "--grace",
+            "20",
         ],
         "workingDir": str(ROOT),
         "env": [{"name": "KANISTER_PY_FUNCTIONS_HOST", "valueFrom": address}],
@@ -408,8 +430,13 @@ def test_a_function_that_is_made_for_something_else_is_not_composed_with(place: 
     assert any(line.startswith("cleaned-") and " False " in line for line in shown)
     learned = {"status": {"capabilities": ["operation", "composition"]}}
     done = place.kubectl(
-        *("patch", "functionrevision", name, "--subresource=status", "--type=merge"),
-        *("-p", json.dumps(learned)),
+        "patch",
+        "functionrevision",
+        name,
+        "--subresource=status",
+        "--type=merge",
+        "-p",
+        json.dumps(learned),
     )
     assert done.returncode == 0, done.stderr.decode()
     until(lambda: pipeline("True"), place.logs)

@@ -106,9 +106,20 @@ class Place:
         with (self._folder / f"controller-{len(self._processes)}.log").open("wb") as log:
             process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "kanister_py", "controller", "--no-http"),
-                    *("--kubeconfig", str(self.kubeconfig), "--namespace", self.namespace),
-                    *("--home", self.namespace, "--identity", identity, *words),
+                    sys.executable,
+                    "-m",
+                    "kanister_py",
+                    "controller",
+                    "--no-http",
+                    "--kubeconfig",
+                    str(self.kubeconfig),
+                    "--namespace",
+                    self.namespace,
+                    "--home",
+                    self.namespace,
+                    "--identity",
+                    identity,
+                    *words,
                 ],
                 env=environment,
                 stderr=log,
@@ -436,8 +447,12 @@ def test_deleting_one_in_mid_run_takes_its_pod_away_and_tidies_up(place: Place) 
     place.start()
     place.actionset("one", "long")
     pods = f"/api/v1/namespaces/{space}/pods"
-    until(lambda: any((each.get("status") or {}).get("phase") == "Running"
-                      for each in place.client.get(pods)["items"]))  # fmt: skip
+    until(
+        lambda: any(
+            (each.get("status") or {}).get("phase") == "Running"
+            for each in place.client.get(pods)["items"]
+        )
+    )
     place.client.delete(place.path("one"))
     until(lambda: not place.client.get(pods)["items"])
     until(lambda: is_gone(place, "one"))

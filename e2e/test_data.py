@@ -44,8 +44,15 @@ def cluster(kubeconfig: Path, namespace: str, location: Location) -> Iterator[Cl
     """A cluster with a Profile, and a pod that has a volume with two files."""
     subprocess.run(
         [
-            *(sys.executable, "-m", "kanister_py", "crds", "install", "--only", "blueprints"),
-            *("--kubeconfig", str(kubeconfig)),
+            sys.executable,
+            "-m",
+            "kanister_py",
+            "crds",
+            "install",
+            "--only",
+            "blueprints",
+            "--kubeconfig",
+            str(kubeconfig),
         ],
         check=True,
         capture_output=True,

@@ -32,10 +32,24 @@ class Served(Place):
         self._processes.append(
             subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "kanister_py", "controller", "--host", "0.0.0.0"),
-                    *("--port", str(self.port), "--health-port", "0"),
-                    *("--kubeconfig", str(self.kubeconfig), "--namespace", self.namespace),
-                    *("--home", self.namespace, "--identity", "one-pod"),
+                    sys.executable,
+                    "-m",
+                    "kanister_py",
+                    "controller",
+                    "--host",
+                    "0.0.0.0",
+                    "--port",
+                    str(self.port),
+                    "--health-port",
+                    "0",
+                    "--kubeconfig",
+                    str(self.kubeconfig),
+                    "--namespace",
+                    self.namespace,
+                    "--home",
+                    self.namespace,
+                    "--identity",
+                    "one-pod",
                 ],
                 env=environment,
             )
@@ -134,9 +148,17 @@ def test_everybody_sees_what_the_cluster_lets_them_see(
     token = tmp_path / "token"
     token.write_text(owner)
     done = kanister(
-        *("actionset", "logs", "first", "-n", place.namespace),
-        *("--kubeconfig", str(place.kubeconfig), "--token-file", str(token)),
-        *("--server", f"http://127.0.0.1:{place.port}"),
+        "actionset",
+        "logs",
+        "first",
+        "-n",
+        place.namespace,
+        "--kubeconfig",
+        str(place.kubeconfig),
+        "--token-file",
+        str(token),
+        "--server",
+        f"http://127.0.0.1:{place.port}",
     )
     assert (done.code, done.err) == (0, "")
     assert done.out == "act/say | hello\n"

@@ -38,8 +38,15 @@ class Runs:
         }
         self._file.write_text(json.dumps(blueprint))
         done = self._kanister(
-            *("run", str(self._file), "go", "--kubeconfig", str(self._kubeconfig)),
-            *("-n", self._namespace, "-o", "json"),
+            "run",
+            str(self._file),
+            "go",
+            "--kubeconfig",
+            str(self._kubeconfig),
+            "-n",
+            self._namespace,
+            "-o",
+            "json",
         )
         assert done.out, done.err
         return done, json.loads(done.out)
@@ -164,12 +171,18 @@ def test_data_is_prepared_on_a_volume(runs: Runs, namespace: str, admin: ApiClie
     volumes = {"data": "/mnt/data"}
     done, printed = runs(
         phase(
-            *("PrepareData", "write", namespace, "echo kept > /mnt/data/file"),
+            "PrepareData",
+            "write",
+            namespace,
+            "echo kept > /mnt/data/file",
             image="tools",
             volumes=volumes,
         ),
         phase(
-            *("PrepareData", "read", namespace, "kando output found $(cat /mnt/data/file)"),
+            "PrepareData",
+            "read",
+            namespace,
+            "kando output found $(cat /mnt/data/file)",
             image="tools",
             volumes=volumes,
         ),

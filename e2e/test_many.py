@@ -52,10 +52,22 @@ class Cluster:
         with (self._folder / f"{name}.log").open("wb") as log:
             self.replicas[name] = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "kanister_py", "controller", "--no-http"),
-                    *("--kubeconfig", str(self._server.kubeconfig), "--namespace", _HOME),
-                    *("--home", _HOME, "--leader-elect", "--identity", name),
-                    *("--enable-compositions", "--enable-composition-revisions"),
+                    sys.executable,
+                    "-m",
+                    "kanister_py",
+                    "controller",
+                    "--no-http",
+                    "--kubeconfig",
+                    str(self._server.kubeconfig),
+                    "--namespace",
+                    _HOME,
+                    "--home",
+                    _HOME,
+                    "--leader-elect",
+                    "--identity",
+                    name,
+                    "--enable-compositions",
+                    "--enable-composition-revisions",
                 ],
                 stderr=log,
             )

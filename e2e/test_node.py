@@ -43,7 +43,11 @@ def run_pod(kubectl: Kubectl, namespace: str, script: str, name: str = "worker")
     made = kubectl("-n", namespace, "create", "-f", "-", stdin=pod(name, script))
     assert made.returncode == 0, made.stderr
     waited = kubectl(
-        *("-n", namespace, "wait", f"pod/{name}", "--timeout=120s"),
+        "-n",
+        namespace,
+        "wait",
+        f"pod/{name}",
+        "--timeout=120s",
         "--for=jsonpath={.status.containerStatuses[0].containerID}",
     )
     assert waited.returncode == 0, waited.stderr
@@ -109,7 +113,11 @@ def test_the_log_before_the_restart_is_the_previous_one(kubectl: Kubectl, namesp
     }
     kubectl("-n", namespace, "create", "-f", "-", stdin=pod("worker", "", **spec))
     waited = kubectl(
-        *("-n", namespace, "wait", "pod/worker", "--timeout=120s"),
+        "-n",
+        namespace,
+        "wait",
+        "pod/worker",
+        "--timeout=120s",
         "--for=jsonpath={.status.containerStatuses[0].restartCount}=1",
     )
     assert waited.returncode == 0, waited.stderr
@@ -338,7 +346,11 @@ def test_a_node_that_vanishes_is_missed(new_api_server: Callable[..., LocalClust
 
 def wait_for_phase(kubectl: Kubectl, namespace: str, phase: str, name: str = "worker") -> None:
     waited = kubectl(
-        *("-n", namespace, "wait", f"pod/{name}", "--timeout=120s"),
+        "-n",
+        namespace,
+        "wait",
+        f"pod/{name}",
+        "--timeout=120s",
         f"--for=jsonpath={{.status.phase}}={phase}",
     )
     assert waited.returncode == 0, waited.stderr

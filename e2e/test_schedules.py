@@ -25,8 +25,15 @@ SCHEDULES = "/apis/kanister-py.io/v1alpha1"
 def definitions(kubeconfig: Path) -> None:
     subprocess.run(
         [
-            *(sys.executable, "-m", "kanister_py", "crds", "install", "--only", "blueprints"),
-            *("--kubeconfig", str(kubeconfig)),
+            sys.executable,
+            "-m",
+            "kanister_py",
+            "crds",
+            "install",
+            "--only",
+            "blueprints",
+            "--kubeconfig",
+            str(kubeconfig),
         ],
         check=True,
         capture_output=True,

@@ -93,9 +93,18 @@ def controller(
     with log.open("wb") as stderr:
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "kanister_py", "controller", "--no-http"),
-                *("--kubeconfig", str(api_server.kubeconfig_for(CONTROLLER))),
-                *("--home", HOME, "--identity", "one-pod", *named),
+                sys.executable,
+                "-m",
+                "kanister_py",
+                "controller",
+                "--no-http",
+                "--kubeconfig",
+                str(api_server.kubeconfig_for(CONTROLLER)),
+                "--home",
+                HOME,
+                "--identity",
+                "one-pod",
+                *named,
             ],
             env=environment,
             stderr=stderr,

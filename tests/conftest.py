@@ -126,9 +126,19 @@ def plugin_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("plugins")
     subprocess.run(
         [
-            *(sys.executable, "-m", "pip", "install", "--quiet", "--no-cache-dir", "--no-deps"),
-            *("--no-build-isolation", "--disable-pip-version-check", "--root-user-action=ignore"),
-            *("--target", str(target), str(REPOSITORY / "tests/plugin_sample")),
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--no-cache-dir",
+            "--no-deps",
+            "--no-build-isolation",
+            "--disable-pip-version-check",
+            "--root-user-action=ignore",
+            "--target",
+            str(target),
+            str(REPOSITORY / "tests/plugin_sample"),
         ],
         check=True,
     )

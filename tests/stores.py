@@ -71,7 +71,7 @@ def running_store(kind: StoreKind, folder: Path) -> Iterator[Location]:
             with running_s3(folder, port=port) as location:
                 yield location
         case StoreKind.GCS:
-            command = [program, *("-scheme", "http", "-host", "127.0.0.1", "-port", str(port))]
+            command = [program, "-scheme", "http", "-host", "127.0.0.1", "-port", str(port)]
             command += ["-public-host", f"127.0.0.1:{port}", "-backend", "memory"]
             with _served(command, port, folder):
                 url = f"http://127.0.0.1:{port}"

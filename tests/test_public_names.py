@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -33,9 +32,17 @@ def modules_after(*words: str) -> set[str]:
 
 
 HEAVY = {
-    "kubernetes", "grpc", "google.protobuf", "starlette", "uvicorn", "prometheus_client",
-    "cryptography", "jinja2", "re2", "asyncio",
-}  # fmt: skip
+    "kubernetes",
+    "grpc",
+    "google.protobuf",
+    "starlette",
+    "uvicorn",
+    "prometheus_client",
+    "cryptography",
+    "jinja2",
+    "re2",
+    "asyncio",
+}
 
 
 @pytest.mark.parametrize(
@@ -52,20 +59,3 @@ def test_nothing_heavy_is_imported_by_a_command_that_does_not_need_it(words: lis
 
 def test_help_does_without_models_and_yaml() -> None:
     assert modules_after("--help") & {"pydantic", "yaml"} == set()
-
-
-def test_what_starts_pods_loads_little_beyond_python_itself() -> None:
-    folder = Path(kanister_py.embedded.__file__).parent
-    code = (
-        f"import sys; sys.path.insert(0, {str(folder)!r})\n"
-        "import pods.spawner\n"
-        "print(*(each for each in sys.modules if each in sys.stdlib_module_names))"
-    )
-    words = [sys.executable, "-I", "-S", "-c", code]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    named = set(done.stdout.split())
-    assert "marshal" in named
-    assert (
-        named & {"pathlib", "json", "socket", "signal", "enum", "re", "typing", "contextlib"}
-        == set()
-    )

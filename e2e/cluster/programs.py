@@ -174,8 +174,11 @@ def find_opensearch() -> Path:
         quiet = ("--batch-mode", "--quiet", "--strict-checksums", f"--file={target / 'pom.xml'}")
         done = subprocess.run(
             [
-                *(mvn, *quiet, f"-Dmaven.repo.local={cache_folder() / 'maven'}"),
-                *(_COPY_JARS, f"-DoutputDirectory={jars}"),
+                mvn,
+                *quiet,
+                f"-Dmaven.repo.local={cache_folder() / 'maven'}",
+                _COPY_JARS,
+                f"-DoutputDirectory={jars}",
             ],
             cwd=target,
             capture_output=True,
@@ -395,7 +398,7 @@ def _release_of(version: str) -> str:
 def _published_module(version: str) -> str:
     """Read the go.mod of a release of Kubernetes."""
     cache_folder().mkdir(parents=True, exist_ok=True)
-    path = _go(*("mod", "download", "-json", f"{_MODULE}@{version}"), cwd=cache_folder()).partition(
+    path = _go("mod", "download", "-json", f"{_MODULE}@{version}", cwd=cache_folder()).partition(
         '"GoMod": "'
     )[2]
     return Path(path.partition('"')[0]).read_text(encoding="utf-8")

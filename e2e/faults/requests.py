@@ -53,8 +53,15 @@ def parse_request(method: str, path: str, headers: dict[str, str], body: bytes) 
         resource, name, subresource = (*rest, "", "")[:3]
     return ApiRequest(
         _verb_of(method, resource, name, parse_qs(asked.query)),
-        *(group, resource, subresource, namespace, name),
-        *(method, path, headers.get("user-agent", ""), headers.get("authorization", "")),
+        group,
+        resource,
+        subresource,
+        namespace,
+        name,
+        method,
+        path,
+        headers.get("user-agent", ""),
+        headers.get("authorization", ""),
         body,
     )
 

@@ -571,7 +571,9 @@ def followed(
 
     settings = controller.settings
     overview = ClusterOverview(
-        *(cluster, clock, controller.lines),
+        cluster,
+        clock,
+        controller.lines,
         home=settings.home,
         namespaces=settings.namespaces,
     )

@@ -6,14 +6,11 @@ import os
 import stat
 import sys
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.yaml.documents import MAX_BYTES, Document, parse_documents, too_large
-
-if TYPE_CHECKING:
-    # It takes longer to load than most files to read, and only folders want it.
-    from pathlib import Path
 
 SUFFIXES = (".yaml", ".yml", ".json")
 STDIN = "-"
@@ -54,12 +51,10 @@ def find_inputs(paths: Sequence[str]) -> tuple[list[Input], list[Problem]]:
 
 
 def is_folder(text: str) -> bool:
-    return os.path.isdir(text or os.curdir)
+    return Path(text).is_dir()
 
 
 def _files_below(folder: str, problems: list[Problem]) -> Iterator[Path]:
-    from pathlib import Path
-
     def refused(error: OSError) -> None:
         problems.append(_problem(str(error.filename), error.strerror or str(error)))
 
@@ -89,9 +84,9 @@ def read_input(given: Input) -> bytes:
     if given.path is None:
         return _read_at_most(sys.stdin.buffer, given.name)
     try:
-        if not stat.S_ISREG(os.stat(given.path).st_mode) and not _is_handed_over(given.path):
+        if not stat.S_ISREG(Path(given.path).stat().st_mode) and not _is_handed_over(given.path):
             raise InvalidDocument([_problem(given.name, "Not a regular file; use - for stdin")])
-        with open(given.path, "rb") as file:
+        with Path(given.path).open("rb") as file:
             status = os.fstat(file.fileno())
             if stat.S_ISREG(status.st_mode) and status.st_size > MAX_BYTES:
                 raise too_large(given.name)

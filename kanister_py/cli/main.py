@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -60,19 +59,9 @@ Start here:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, and say with which code the process ends."""
     if argv is None:
-        # A command makes much at its start that stays to its end: looking through
-        # that for garbage again and again would cost it a tenth of its time.
-        gc.set_threshold(50_000, 20, 20)
-        # Plugins of pydantic are looked for in every installed package, and have nothing
-        # to do with what a command reads. Who wants them all the same may say so.
-        os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
         open_streams()
     words = list(sys.argv[1:] if argv is None else argv)
-    code = _finish(_ending_of(words))
-    if argv is None:
-        # The process ends: nothing that is left is worth looking through once more.
-        gc.freeze()
-    return code
+    return _finish(_ending_of(words))
 
 
 def _ending_of(words: list[str]) -> int:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -35,25 +33,6 @@ class ShowHelp(Exception):
         self.text = text
 
 
-class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Formatter of help as wide as the terminal, without the library of files asked otherwise.
-
-    One is made for every flag that is added, long before a user asks for help.
-    """
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_columns() - 2)
-
-
-def _columns() -> int:
-    with contextlib.suppress(ValueError, KeyError):
-        if (columns := int(os.environ["COLUMNS"])) > 0:
-            return columns
-    with contextlib.suppress(OSError, AttributeError, ValueError):
-        return os.get_terminal_size(sys.__stdout__.fileno()).columns or 80  # type: ignore[union-attr] # None is suppressed
-    return 80
-
-
 class Parser(argparse.ArgumentParser):
     """Parser of flags on the command line, with those that are missing from the environment.
 
@@ -69,7 +48,7 @@ class Parser(argparse.ArgumentParser):
         module: str = "",
         **options: Any,
     ) -> None:
-        options.setdefault("formatter_class", _HelpFormatter)
+        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
         options.setdefault("allow_abbrev", False)
         self._environment = os.environ if environment is None else environment
         self._module = module

@@ -26,9 +26,9 @@ with 1 where a pipeline or an expectation fails.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kanister_py.cli.output import say, say_error, say_notices, write_data, write_text
@@ -71,7 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     repeated(
         what,
-        *("-e", "--required-resources", "--extra-resources"),
+        "-e",
+        "--required-resources",
+        "--extra-resources",
         dest="required",
         metavar="PATH",
         help="what functions may ask for",
@@ -87,7 +89,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_tracing_argument(how)
     repeated(
         how,
-        *("-a", "--function-annotations"),
+        "-a",
+        "--function-annotations",
         type=pair,
         metavar="KEY=VALUE",
         help="an annotation for all functions",
@@ -120,7 +123,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     switch(out, "-x", "--include-full-xr", help="all of the input XR")
     switch(out, "-c", "--include-context", help="the Context document")
     out.add_argument(
-        *("--output", "--mode"),
+        "--output",
+        "--mode",
         choices=(*_FORMATS, "text"),
         help="yaml, which text is as well, in the layout of the original; or json; default: yaml",
     )
@@ -162,7 +166,7 @@ def run(args: argparse.Namespace) -> int:
 def _form_of(args: argparse.Namespace) -> str:
     """Say in which form to print: `-o` is the observed resources' in the original."""
     words = [
-        each for each in args.observed_resources if each in _FORMATS and not os.path.exists(each)
+        each for each in args.observed_resources if each in _FORMATS and not Path(each).exists()
     ]
     args.observed_resources = [each for each in args.observed_resources if each not in words]
     return args.output or (words[-1] if words else "yaml")

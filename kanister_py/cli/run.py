@@ -66,8 +66,14 @@ _LOOK_SECONDS = 0.1
 # Ctrl-Z is another signal, and the live view's.
 _STOPS = ("SIGINT", "SIGTERM")
 _OF_THE_BEGINNING = (
-    *("--blueprint-name", "--object", "--option", "--secret", "--config-map", "--profile"),
-    *("--preferred-version", "--artifacts-from"),
+    "--blueprint-name",
+    "--object",
+    "--option",
+    "--secret",
+    "--config-map",
+    "--profile",
+    "--preferred-version",
+    "--artifacts-from",
 )
 _BRINGS = (
     "-f FILE gives its manifest; in a new run --secret, --config-map and --profile name another one"

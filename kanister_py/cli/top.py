@@ -28,8 +28,11 @@ if TYPE_CHECKING:
     from kanister_py.ports.cluster import Cluster
 
 _COLOURS: Final = {
-    "complete": "green", "failed": "red", "running": "blue", "suspended": "yellow",
-}  # fmt: skip
+    "complete": "green",
+    "failed": "red",
+    "running": "blue",
+    "suspended": "yellow",
+}
 _ACTIVE: Final = ("running", "pending", "suspended")
 _LOOK_SECONDS: Final = 1.0
 _SPARE_LINES: Final = 6
@@ -81,7 +84,8 @@ def show(args: argparse.Namespace, cluster: Cluster, clock: Clock) -> int:
             rows, now = chosen(overview, query, clock), clock.now()
             data = [each.as_dict() for each in rows]
             write_data(
-                *(data, args.output),
+                data,
+                args.output,
                 lambda: lines_of(rows, now, with_namespaces=not namespace),
             )
     finally:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 from collections.abc import Awaitable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.core.compositions.authoring import InvalidResponse, Request, Response
@@ -80,7 +80,7 @@ def load_python_function(endpoint: str, entries: Registry[FunctionEntry]) -> Pyt
 
 def _class_at(target: str) -> type[CompositionFunction]:
     # An author's function lies beside the manifests more often than in a package.
-    here = os.getcwd()
+    here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:

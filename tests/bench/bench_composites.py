@@ -150,11 +150,21 @@ class _Bench:
         with (self._folder / "controller.log").open("ab") as log:
             self._controller = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "kanister_py", "controller", "--no-http"),
-                    *("--kubeconfig", str(kubeconfig or self._cluster.kubeconfig)),
-                    *("--leader-elect", "--insecure-functions"),
-                    *("--namespace", "kanister-py", "--home", "kanister-py"),
-                    *("--enable-compositions", "--enable-composition-revisions"),
+                    sys.executable,
+                    "-m",
+                    "kanister_py",
+                    "controller",
+                    "--no-http",
+                    "--kubeconfig",
+                    str(kubeconfig or self._cluster.kubeconfig),
+                    "--leader-elect",
+                    "--insecure-functions",
+                    "--namespace",
+                    "kanister-py",
+                    "--home",
+                    "kanister-py",
+                    "--enable-compositions",
+                    "--enable-composition-revisions",
                 ],
                 stderr=log,
             )

@@ -173,9 +173,17 @@ class Stage:
         with tempfile.TemporaryFile() as log:
             popen = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "kanister_py", "controller"),
-                    *("--kubeconfig", str(self.kubeconfig), "--namespace", SPACE),
-                    *("--log-level", "warning", *(words or ("--no-http",))),
+                    sys.executable,
+                    "-m",
+                    "kanister_py",
+                    "controller",
+                    "--kubeconfig",
+                    str(self.kubeconfig),
+                    "--namespace",
+                    SPACE,
+                    "--log-level",
+                    "warning",
+                    *(words or ("--no-http",)),
                 ],
                 stderr=log,
             )

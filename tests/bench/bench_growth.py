@@ -116,7 +116,10 @@ def _bursts() -> Iterator[Row]:
         names = [f"one-{number}" for number in range(many)]
         with _spent() as spent:
             _until_all(
-                *(world.cluster, ACTION_SETS, _is_complete, names),
+                world.cluster,
+                ACTION_SETS,
+                _is_complete,
+                names,
                 lambda: world.create(*map(made, names)),
             )
             _until(lambda: controller.is_settled)

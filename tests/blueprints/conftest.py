@@ -52,8 +52,15 @@ def postgresql() -> Iterator[Server]:
         data = folder / "data"
         run_as(
             user,
-            *(initdb, "--pgdata", str(data), "--username=postgres", "--encoding=UTF8"),
-            *("--auth=scram-sha-256", f"--pwfile={password}", "--locale=C", "--no-sync"),
+            initdb,
+            "--pgdata",
+            str(data),
+            "--username=postgres",
+            "--encoding=UTF8",
+            "--auth=scram-sha-256",
+            f"--pwfile={password}",
+            "--locale=C",
+            "--no-sync",
         )
         words = [postgres, "-D", str(data), "-p", str(port), "-c", "listen_addresses=127.0.0.1"]
         words += ["-c", f"unix_socket_directories={folder}", "-c", "fsync=off"]
@@ -77,7 +84,10 @@ def mariadb() -> Iterator[Server]:
         options = ["--no-defaults", f"--datadir={data}"]
         run_as(
             user,
-            *(install, *options, "--auth-root-authentication-method=normal", "--skip-test-db"),
+            install,
+            *options,
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
         )
         words = [daemon, *options, f"--port={port}", "--bind-address=127.0.0.1"]
         words += [f"--socket={sockets}", f"--pid-file={folder / 'pid'}"]

@@ -48,8 +48,16 @@ def words(tmp_path: Path, location: Location, blueprints: Path) -> list[str]:
     text = text.replace("eu-central-1", location.region)
     (tmp_path / "objects.yaml").write_text(text)
     words = [
-        *(sys.executable, "-m", "kanister_py", "run", "--state", str(tmp_path / "state")),
-        *("--pods", "processes", "-o", "json"),
+        sys.executable,
+        "-m",
+        "kanister_py",
+        "run",
+        "--state",
+        str(tmp_path / "state"),
+        "--pods",
+        "processes",
+        "-o",
+        "json",
     ]
     (tmp_path / "fill.yaml").write_text(dump_yaml(IN_VOLUME))
     script = f"head -c {MEBIBYTES}M /dev/urandom >large"
@@ -92,7 +100,13 @@ def test_a_backup_is_there_once_whenever_its_process_is_killed(
     begin = [
         *words,
         str(blueprints / "pvc-restic" / "blueprint.yaml"),
-        *("backup", "--name", "monday", "--object", CLAIM, "--profile", "shop/backups"),
+        "backup",
+        "--name",
+        "monday",
+        "--object",
+        CLAIM,
+        "--profile",
+        "shop/backups",
     ]
     with subprocess.Popen(begin, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
         for _ in range(3000):

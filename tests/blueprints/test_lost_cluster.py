@@ -142,8 +142,19 @@ def test_another_cluster_restores_what_a_lost_one_backed_up(
         metadata = {**blueprint.value["metadata"], "namespace": "shop"}
         first.create({**blueprint.value, "metadata": metadata})
         words = [
-            *("nightly", "--cron", "0 2 * * *", "-a", "backup", "-b", "postgresql"),
-            *("--statefulset", "db", "--profile", "backups", "--options", options),
+            "nightly",
+            "--cron",
+            "0 2 * * *",
+            "-a",
+            "backup",
+            "-b",
+            "postgresql",
+            "--statefulset",
+            "db",
+            "--profile",
+            "backups",
+            "--options",
+            options,
         ]
         assert call(schedule_create, first, *words) == 0
         run(first, capsys, schedule_run_now, "nightly")

@@ -100,8 +100,12 @@ def test_files_are_all_there_again_after_a_restore(
     run(cluster, file, "restore", artifacts=artifacts, **profile)
     assert look(keep) == before
     run(
-        cluster, file, "delete", object="Namespace/shop", profile=PROFILE,
+        cluster,
+        file,
+        "delete",
+        object="Namespace/shop",
+        profile=PROFILE,
         artifacts=artifacts,
-    )  # fmt: skip
+    )
     store = object_stores().open(location)
     assert [each.key for each in store.list(left)] == []

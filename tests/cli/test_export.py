@@ -54,7 +54,9 @@ def lost() -> MemoryCluster:
     made.load(
         [
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
-            *(secret("creds"), secret("restic"), secret("nobodys")),
+            secret("creds"),
+            secret("restic"),
+            secret("nobodys"),
             {
                 "apiVersion": "cr.kanister.io/v1alpha1",
                 "kind": "Blueprint",

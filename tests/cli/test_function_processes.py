@@ -65,8 +65,15 @@ def serving(*words: str, cwd: Path | None = None) -> Iterator[tuple[subprocess.P
     """Serve on a port that is free; give the process and the port."""
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "kanister_py", "function", "serve", *words),
-            *("--insecure", "--port", "0"),
+            sys.executable,
+            "-m",
+            "kanister_py",
+            "function",
+            "serve",
+            *words,
+            "--insecure",
+            "--port",
+            "0",
         ],
         stderr=subprocess.PIPE,
         text=True,
@@ -207,8 +214,16 @@ def test_one_scrape_counts_the_calls_of_all_processes() -> None:
     words = ("--processes", "2", "--metrics-port", "0")
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "kanister_py", "function", "serve", "function-auto-ready"),
-            *("--insecure", "--port", "0", *words),
+            sys.executable,
+            "-m",
+            "kanister_py",
+            "function",
+            "serve",
+            "function-auto-ready",
+            "--insecure",
+            "--port",
+            "0",
+            *words,
         ],
         stderr=subprocess.PIPE,
         text=True,
@@ -237,8 +252,17 @@ def test_a_port_that_another_server_has_is_not_shared_with_it() -> None:
     with serving("function-auto-ready", "--processes", "2") as (_, port):
         done = subprocess.run(
             [
-                *(sys.executable, "-m", "kanister_py", "function", "serve", "function-auto-ready"),
-                *("--insecure", "--processes", "2", "--port", str(port)),
+                sys.executable,
+                "-m",
+                "kanister_py",
+                "function",
+                "serve",
+                "function-auto-ready",
+                "--insecure",
+                "--processes",
+                "2",
+                "--port",
+                str(port),
             ],
             capture_output=True,
             text=True,

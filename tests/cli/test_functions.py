@@ -38,8 +38,11 @@ def test_json_and_yaml_hold_the_same_and_all_of_it(kanister: CommandLine) -> Non
     notify = next(each for each in as_json["functions"] if each["name"] == "Notify")
     assert notify["stableVersion"] == "v0.2.0"
     assert [each["status"] for each in notify["versions"]] == [
-        "served", "stable", "deprecated", "removed",
-    ]  # fmt: skip
+        "served",
+        "stable",
+        "deprecated",
+        "removed",
+    ]
     assert notify["versions"][2]["removedInDate"] == "2027-01-15"
 
 
@@ -110,20 +113,34 @@ def test_diff_of_what_does_not_differ_says_so(kanister: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        pytest.param(["describe", "Gret"], "{Gret} has not been registered; did you mean Greet?",
-                     id="a near name"),
-        pytest.param(["describe", "CreateVolumeSnapshot"],
-                     "Kanister has removed it, too: CreateCSISnapshot takes its place",
-                     id="a function that went from Kanister"),
-        pytest.param(["describe", "Notify@v9.9.9"], "Notify has no version that answers v9.9.9",
-                     id="an unknown version"),
+        pytest.param(
+            ["describe", "Gret"],
+            "{Gret} has not been registered; did you mean Greet?",
+            id="a near name",
+        ),
+        pytest.param(
+            ["describe", "CreateVolumeSnapshot"],
+            "Kanister has removed it, too: CreateCSISnapshot takes its place",
+            id="a function that went from Kanister",
+        ),
+        pytest.param(
+            ["describe", "Notify@v9.9.9"],
+            "Notify has no version that answers v9.9.9",
+            id="an unknown version",
+        ),
         pytest.param(["describe", "Notify@1"], "write v1.0.0 or the range ~1", id="half a version"),
-        pytest.param(["diff", "Notify", "v0.0.1", "v0.2.0"],
-                     "Notify v0.0.1 was removed in release 1.2.0", id="a removed version"),
-        pytest.param(["diff", "Notify", "v0.1.0", "v7.0.0"],
-                     "Notify has no version that answers v7.0.0", id="no version to compare with"),
+        pytest.param(
+            ["diff", "Notify", "v0.0.1", "v0.2.0"],
+            "Notify v0.0.1 was removed in release 1.2.0",
+            id="a removed version",
+        ),
+        pytest.param(
+            ["diff", "Notify", "v0.1.0", "v7.0.0"],
+            "Notify has no version that answers v7.0.0",
+            id="no version to compare with",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_not_there_is_told_in_one_line(
     kanister: CommandLine, words: list[str], message: str
 ) -> None:

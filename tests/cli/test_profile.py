@@ -27,9 +27,16 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
 
 def flags_of(location: Location) -> Sequence[str]:
     return (
-        *("--bucket", location.bucket, "--endpoint", location.endpoint),
-        *("--region", location.region, "--access-key", location.credential.id),
-        *("--secret-key", location.credential.secret),
+        "--bucket",
+        location.bucket,
+        "--endpoint",
+        location.endpoint,
+        "--region",
+        location.region,
+        "--access-key",
+        location.credential.id,
+        "--secret-key",
+        location.credential.secret,
     )
 
 
@@ -203,7 +210,7 @@ def test_what_no_profile_can_have_is_refused_by_its_flag(
     kanister: CommandLine, words: list[str], flag: str
 ) -> None:
     done = kanister(
-        *("profile", "create", *words, "--bucket", "b", "--access-key", "k", "--secret-key", "s")
+        "profile", "create", *words, "--bucket", "b", "--access-key", "k", "--secret-key", "s"
     )
     assert (done.code, done.out) == (64, "")
     assert f"{flag} " in done.err

@@ -684,8 +684,17 @@ class TestWhatRunsAFunction:
         name = "function-patch-and-transform"
         served = subprocess.Popen(
             [
-                *(sys.executable, "-m", "kanister_py", "function", "serve", name),
-                *("--insecure", "--port", "0", "--metrics-port", "0"),
+                sys.executable,
+                "-m",
+                "kanister_py",
+                "function",
+                "serve",
+                name,
+                "--insecure",
+                "--port",
+                "0",
+                "--metrics-port",
+                "0",
             ],
             stderr=subprocess.PIPE,
             text=True,

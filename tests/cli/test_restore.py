@@ -166,8 +166,12 @@ def test_what_is_not_there_is_said(there: MemoryCluster, words: list[str], probl
 def test_a_name_of_both_must_say_which(
     there: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    there.create({**there.get(ACTION_SETS, "night-17", namespace="shop"), "metadata": {
-        "name": "nightly", "namespace": "shop"}})  # fmt: skip
+    there.create(
+        {
+            **there.get(ACTION_SETS, "night-17", namespace="shop"),
+            "metadata": {"name": "nightly", "namespace": "shop"},
+        }
+    )
     with pytest.raises(RestoreUnclear):
         call(there, "nightly")
     found = made(capsys, there, "schedule/nightly")
@@ -179,5 +183,8 @@ def test_the_backups_that_there_are_can_be_listed(
 ) -> None:
     assert call(there, "nightly", "--list") == 0
     assert capsys.readouterr().out.split()[:4] == [
-        "TIME", "ACTIONSET", "2026-11-19T02:00:00Z", "night-19"
-    ]  # fmt: skip
+        "TIME",
+        "ACTIONSET",
+        "2026-11-19T02:00:00Z",
+        "night-19",
+    ]

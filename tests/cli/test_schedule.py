@@ -204,7 +204,15 @@ def test_a_calendar_says_what_would_stay_and_why(
     head, first, *_rows, last = capsys.readouterr().out.splitlines()
     assert head.split() == ["MONTH", "DAY", "WHY", "ACTIONSET"]
     assert first.split() == [
-        *("November", "2026", "Thu", "19", "02:00", "stays", "daily,", "weekly", "night-19")
+        "November",
+        "2026",
+        "Thu",
+        "19",
+        "02:00",
+        "stays",
+        "daily,",
+        "weekly",
+        "night-19",
     ]
     assert last == "3 of 8 backups stay"
     assert "keep" not in get(cluster)["spec"]

@@ -288,7 +288,8 @@ def test_every_mistake_of_one_text_is_told_with_its_line(tmp_path: Path) -> None
             blueprint(
                 act("first"),
                 act(
-                    *("second", READS_IT),
+                    "second",
+                    READS_IT,
                     objects=ABSENT,
                     retry={"limit": 1, "backoff": "1ms", "on": ["NotFound"]},
                 ),

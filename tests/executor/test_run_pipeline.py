@@ -254,7 +254,8 @@ class TestResultsAndOutcomes:
         composed = stage.compose(*stage.steps("a", "b", "c"))
         assert isinstance(composed.error, PipelineFatal)
         assert (composed.error.step, composed.error.function, composed.error.revision) == (
-            *("b", "b"),
+            "b",
+            "b",
             "b-1",
         )
         assert composed.error.message.startswith('pipeline step "b" returned a fatal result: no')
@@ -393,7 +394,9 @@ class TestRevisions:
     def test_one_that_is_made_for_something_else_is_not_called(self) -> None:
         def made(number: int, capability: str) -> FunctionRevision:
             return FunctionRevision(
-                *("f", f"f-{number}", number),
+                "f",
+                f"f-{number}",
+                number,
                 is_healthy=True,
                 endpoint="test:",
                 capabilities=(capability,),

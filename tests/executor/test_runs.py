@@ -512,7 +512,9 @@ def test_a_cancel_that_a_dead_process_had_written_down_stops_the_phase(tmp_path:
     status = resume_run("r", settings).wait(PATIENCE_SECONDS).status
     assert status["error"]["reason"] == "Cancelled"
     assert [each["state"] for each in status["actions"][0]["phases"]] == [
-        *("complete", "failed", "pending"),
+        "complete",
+        "failed",
+        "pending",
     ]
     assert status["actions"][0]["deferPhase"]["state"] == "complete"
     assert len(_MET) == calls
@@ -545,8 +547,10 @@ def test_a_run_ends_the_same_wherever_its_process_was_killed(tmp_path: Path) -> 
         (folder / "runs" / "r.jsonl").write_bytes(b"".join(lines[:cut]) + torn)
         again = resume_run("r", settings._replace(state=folder, registry=registry_of(Again)))
         assert again.wait(PATIENCE_SECONDS).outputs == {
-            "a": {"said": "1"}, "b": {"said": "1"}, "tidy": {"said": "up"},
-        }  # fmt: skip
+            "a": {"said": "1"},
+            "b": {"said": "1"},
+            "tidy": {"said": "up"},
+        }
         assert again.is_complete
 
 

@@ -159,7 +159,11 @@ def test_a_blueprint_that_is_not_there_is_a_warning(client: Client) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        *(b"", b"x", b"[]", b"{}", b"{" * 99),
+        b"",
+        b"x",
+        b"[]",
+        b"{}",
+        b"{" * 99,
         json.dumps({**review(), "apiVersion": "v0"}).encode(),
         pytest.param(b" " * (MOST_BYTES + 1), id="too much"),
     ],

@@ -138,7 +138,11 @@ def test_a_location_may_be_a_folder_itself(
 ) -> None:
     location = {"type": "filestore", "endpoint": f"file://{tmp_path}/store", "bucket": "b"}
     done = program.run(
-        *("location", "push", "--path", "x", "-"),
+        "location",
+        "push",
+        "--path",
+        "x",
+        "-",
         stdin=b"1",
         profile={"Location": location},
         stands_in=stands_in,
@@ -197,7 +201,11 @@ def test_a_location_that_makes_no_sense_is_refused(
     program: Kando, location: dict[str, str], sense: bytes
 ) -> None:
     done = program.run(
-        *("location", "pull", "-", "--path", "x"),
+        "location",
+        "pull",
+        "-",
+        "--path",
+        "x",
         profile={"Location": location},
         stands_in=location["type"] != "file",
     )

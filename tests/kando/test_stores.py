@@ -217,8 +217,14 @@ class TestChronicle:
         (tmp_path / "env").mkdir()
         (tmp_path / "env" / "WORD").write_text("hello\nsecond line\n")
         return [
-            *("--profile-path", str(tmp_path / "profile"), "-s", str(tmp_path / "path")),
-            *("-e", str(tmp_path / "env"), "-f", "100ms"),
+            "--profile-path",
+            str(tmp_path / "profile"),
+            "-s",
+            str(tmp_path / "path"),
+            "-e",
+            str(tmp_path / "env"),
+            "-f",
+            "100ms",
         ]
 
     def test_the_newest_is_pulled_and_older_ones_are_gone(

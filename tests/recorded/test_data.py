@@ -77,12 +77,23 @@ ORDER = [*FIRST, *(each for each in CASES if each not in {*FIRST, *LAST}), *LAST
 # Backed up before the first case that reads them.
 HIDDEN_ALL = "restore_all_prefix_no_bucket"
 HIDDEN_COPY = "copy_volume_mount_path"
-PLAIN_OBJECTS = ("one/x", "two/x", "three/x", "loc/a", "loc/b", "loc/sub/c", "location2",
-                 "profprefix/k/x", "kbucketish/x", "single")  # fmt: skip
+PLAIN_OBJECTS = (
+    "one/x",
+    "two/x",
+    "three/x",
+    "loc/a",
+    "loc/b",
+    "loc/sub/c",
+    "location2",
+    "profprefix/k/x",
+    "kbucketish/x",
+    "single",
+)
 # Deleted in between by cases that were not recorded.
-UNRECORDED_DELETIONS = {"location_delete_leading_slash": ("two/x",),
-                        "location_delete_profile_prefix": ("loc/a", "loc/b", "loc/sub/c",
-                                                           "location2")}  # fmt: skip
+UNRECORDED_DELETIONS = {
+    "location_delete_leading_slash": ("two/x",),
+    "location_delete_profile_prefix": ("loc/a", "loc/b", "loc/sub/c", "location2"),
+}
 
 # Kanister's words are of its own source files, or say less than ours do.
 SENSE = {

@@ -12,8 +12,11 @@ import yaml
 from kanister_py.cli.main import main
 
 FUNCTIONS = (
-    *("patch-and-transform:v0.10.0", "go-templating:v0.12.0", "auto-ready:v0.7.0"),
-    *("environment-configs:v0.7.0", "extra-resources:v0.3.0"),
+    "patch-and-transform:v0.10.0",
+    "go-templating:v0.12.0",
+    "auto-ready:v0.7.0",
+    "environment-configs:v0.7.0",
+    "extra-resources:v0.3.0",
 )
 _FOLDER = Path(os.environ.get("KANISTER_PY_RECORDED", ".")) / "render"
 CASES = sorted(case.name for case in _FOLDER.iterdir()) if _FOLDER.is_dir() else []

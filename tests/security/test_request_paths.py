@@ -188,8 +188,15 @@ def test_a_path_has_the_segments_it_was_built_from(fields: dict[str, str], plain
         return
     path, _, query = target.partition("?")
     assert [unquote(part) for part in path.split("/")] == [
-        *("", "apis", gvr.group, gvr.version, "namespaces", place[0]),
-        *(gvr.resource, place[1], place[2]),
+        "",
+        "apis",
+        gvr.group,
+        gvr.version,
+        "namespaces",
+        place[0],
+        gvr.resource,
+        place[1],
+        place[2],
     ]
     assert re.fullmatch(r"q=[!-\"$-~]*", query)
 

@@ -16,7 +16,7 @@ def pytest_in(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """Run pytest without our configuration."""
     (folder / "pytest.ini").write_text("[pytest]\n")
     return subprocess.run(
-        [*(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *words],
         cwd=folder,
         env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,

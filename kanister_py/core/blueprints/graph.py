@@ -125,7 +125,9 @@ def _action_node(index: int, title: str, action: Action) -> ActionNode:
     phases = tuple(
         PhaseNode(
             f"a{index}p{path[-1] if isinstance(path[-1], int) else 'd'}",
-            *(phase.name or phase.func, phase.func, path[0] != "phases"),
+            phase.name or phase.func,
+            phase.func,
+            is_deferred=path[0] != "phases",
         )
         for path, phase in action.every_phase()
     )

@@ -145,8 +145,15 @@ class Metadata(ApiModel):
     annotations: TextMap = Field(default_factory=dict)
 
     other_keys: ClassVar = (
-        *("finalizers", "ownerReferences", "resourceVersion", "generation", "creationTimestamp"),
-        *("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "managedFields"),
+        "finalizers",
+        "ownerReferences",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "selfLink",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "managedFields",
     )
 
 

@@ -187,7 +187,8 @@ def plan_phase(
     args = texts.value(dict(phase.args), ("args",))
     found = list(texts.obstacles)
     planned = PlannedPhase(
-        *(phase.name, phase.func),
+        phase.name,
+        phase.func,
         condition=condition,
         args=args,
         is_deferred=is_deferred,

@@ -414,7 +414,9 @@ class CompositionSpec(ApiModel):
     resources: list[Any] | None = Field(None, description="Resources of an older Composition.")
 
     other_keys: ClassVar = (
-        *("publishConnectionDetailsWithStoreConfigRef", "patchSets", "environment"),
+        "publishConnectionDetailsWithStoreConfigRef",
+        "patchSets",
+        "environment",
     )
 
     @field_validator("pipeline")

@@ -226,8 +226,10 @@ def _check_shape_of_spec(spec: Any, kind: ResourceKind) -> None:
 
 
 _GO_TYPES: Final = {
-    "array": "[]interface {}", "object": "map[string]interface {}", "number": "int64",
-}  # fmt: skip
+    "array": "[]interface {}",
+    "object": "map[string]interface {}",
+    "number": "int64",
+}
 
 
 _DATA_FIELDS: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("data", "stringData")}
@@ -235,12 +237,16 @@ _DATA_FIELDS: Final = {"ConfigMap": ("data", "binaryData"), "Secret": ("data", "
 
 def _unreadable(kind: ResourceKind, path: str, value: Any, wanted: str) -> BadRequest:
     found = (
-        "bool" if isinstance(value, bool)
-        else "number" if isinstance(value, int | float)
-        else "string" if isinstance(value, str)
-        else "array" if isinstance(value, list)
+        "bool"
+        if isinstance(value, bool)
+        else "number"
+        if isinstance(value, int | float)
+        else "string"
+        if isinstance(value, str)
+        else "array"
+        if isinstance(value, list)
         else "object"
-    )  # fmt: skip
+    )
     return BadRequest(
         f'{kind.kind} in version "{kind.gvr.version}" cannot be handled as a {kind.kind}: json: '
         f"cannot unmarshal {found} into Go struct field {kind.kind}.{path} of type {wanted}"
@@ -541,10 +547,15 @@ def _frozen_stateful_set(obj: KubeObject, before: KubeObject) -> list[Cause]:
 
 _STATEFUL_SET_MAY_CHANGE: Final = frozenset(
     {
-        "replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
-        "persistentVolumeClaimRetentionPolicy", "minReadySeconds",
+        "replicas",
+        "ordinals",
+        "template",
+        "updateStrategy",
+        "revisionHistoryLimit",
+        "persistentVolumeClaimRetentionPolicy",
+        "minReadySeconds",
     }
-)  # fmt: skip
+)
 
 _FROZEN: Final[Mapping[str, Callable[[KubeObject, KubeObject], list[Cause]]]] = {
     "ConfigMap": _frozen_data,

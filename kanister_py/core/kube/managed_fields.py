@@ -51,9 +51,16 @@ _MANY_UPDATES: Final = 10
 
 # What the cluster writes itself belongs to no manager.
 _UNOWNED_METADATA: Final = (
-    "f:name", "f:namespace", "f:creationTimestamp", "f:selfLink", "f:uid", "f:clusterName",
-    "f:generation", "f:managedFields", "f:resourceVersion",
-)  # fmt: skip
+    "f:name",
+    "f:namespace",
+    "f:creationTimestamp",
+    "f:selfLink",
+    "f:uid",
+    "f:clusterName",
+    "f:generation",
+    "f:managedFields",
+    "f:resourceVersion",
+)
 
 
 def _key_of_item(item: Any, rule: MergeRule) -> str | None:
@@ -136,11 +143,17 @@ def changes_between(
     if not rule.is_atomic:
         if type(before) is dict and type(after) is dict and before and after:
             pairs = (
-                (f"f:{key}", key in before, before.get(key), key in after, after.get(key),
-                 rule.child(key))
+                (
+                    f"f:{key}",
+                    key in before,
+                    before.get(key),
+                    key in after,
+                    after.get(key),
+                    rule.child(key),
+                )
                 for key in {**before, **after}
                 if key not in before or key not in after or before[key] != after[key]
-            )  # fmt: skip
+            )
             return _gather(pairs)
         if type(before) is list and type(after) is list and before and after:
             old, new = _items_by_key(before, rule), _items_by_key(after, rule)

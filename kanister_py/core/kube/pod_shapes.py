@@ -73,9 +73,12 @@ def _holds(wanted: str, value: Any) -> bool:
 
 _KINDS: Final = {"string": "string", "bool": "bool", "number": "number", "strings": "object"}
 _WORDS: Final = {
-    "array": "a list", "object": "a map", "string": "text", "bool": "true or false",
+    "array": "a list",
+    "object": "a map",
+    "string": "text",
+    "bool": "true or false",
     "number": "a whole number",
-}  # fmt: skip
+}
 
 
 def _word_of(value: Any) -> str:

@@ -17,8 +17,17 @@ class InvalidQuantity(Unusable, reason="InvalidQuantity"):
 
 _BINARY: Final = {f"{each}i": 1 << 10 * power for power, each in enumerate("KMGTPE", 1)}
 _DECIMAL: Final = {
-    "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
-}  # fmt: skip
+    "n": -9,
+    "u": -6,
+    "m": -3,
+    "": 0,
+    "k": 3,
+    "M": 6,
+    "G": 9,
+    "T": 12,
+    "P": 15,
+    "E": 18,
+}
 _TEXT: Final = re.compile(
     r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+|)"
 )

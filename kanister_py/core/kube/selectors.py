@@ -261,13 +261,22 @@ _FIELD_DEFAULTS: Final = {"spec.unschedulable": "false", "spec.hostNetwork": "fa
 
 _SELECTABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "pods": (
-        "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",
-        "spec.hostNetwork", "status.phase", "status.podIP", "status.nominatedNodeName",
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "spec.hostNetwork",
+        "status.phase",
+        "status.podIP",
+        "status.nominatedNodeName",
     ),
     "events": (
         *(f"involvedObject.{field}" for field in ("kind", "namespace", "name", "uid")),
         *(f"involvedObject.{field}" for field in ("apiVersion", "resourceVersion", "fieldPath")),
-        "reason", "reportingComponent", "source", "type",
+        "reason",
+        "reportingComponent",
+        "source",
+        "type",
     ),
     "secrets": ("type",),
     "namespaces": ("status.phase",),
@@ -276,7 +285,7 @@ _SELECTABLE: Final[Mapping[str, tuple[str, ...]]] = {
     "replicationcontrollers": ("status.replicas",),
     "jobs.batch": ("status.successful",),
     "services": ("spec.clusterIP", "spec.type"),
-}  # fmt: skip
+}
 
 
 def unknown_fields(

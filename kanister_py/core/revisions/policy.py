@@ -63,8 +63,11 @@ class RevisionFacts(NamedTuple):
 
 
 WISHES: Final = (
-    *("compositionRef", "compositionSelector"),
-    *("compositionRevisionRef", "compositionRevisionSelector", "compositionUpdatePolicy"),
+    "compositionRef",
+    "compositionSelector",
+    "compositionRevisionRef",
+    "compositionRevisionSelector",
+    "compositionUpdatePolicy",
 )
 """Where a composite resource says them."""
 

@@ -81,7 +81,8 @@ def plan_deletions(
             for each in backups.values()
             if each.name not in begun
         ),
-        *(keep, zone),
+        keep,
+        zone,
     )
     again = [
         (_due(tried), Deletion(backups[name], tried[-1].uid))

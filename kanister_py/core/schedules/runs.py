@@ -128,7 +128,8 @@ def read_run(actionset: Mapping[str, Any]) -> Run:
 def _group_of(actionset: Mapping[str, Any]) -> str:
     about = [
         short_hash(
-            *(str(each.get("blueprint")), str(each.get("name"))),
+            str(each.get("blueprint")),
+            str(each.get("name")),
             *(f"{key}={value}" for key, value in sorted(mapping_of(each.get("object")).items())),
         )
         for each in maps_in(spec_of(actionset), "actions")

@@ -27,15 +27,24 @@ from kanister_py.ports.cluster import KubeObject
 # Kinds whose `generation` counts the changes of what is wanted of them.
 _COUNTED: Final = frozenset(
     {
-        "Pod", "ReplicationController", "Deployment.apps", "StatefulSet.apps", "ReplicaSet.apps",
-        "DaemonSet.apps", "Job.batch", "CronJob.batch", "Ingress.networking.k8s.io",
-        "IngressClass.networking.k8s.io", "NetworkPolicy.networking.k8s.io",
-        "PodDisruptionBudget.policy", "CustomResourceDefinition.apiextensions.k8s.io",
+        "Pod",
+        "ReplicationController",
+        "Deployment.apps",
+        "StatefulSet.apps",
+        "ReplicaSet.apps",
+        "DaemonSet.apps",
+        "Job.batch",
+        "CronJob.batch",
+        "Ingress.networking.k8s.io",
+        "IngressClass.networking.k8s.io",
+        "NetworkPolicy.networking.k8s.io",
+        "PodDisruptionBudget.policy",
+        "CustomResourceDefinition.apiextensions.k8s.io",
         "MutatingWebhookConfiguration.admissionregistration.k8s.io",
         "ValidatingWebhookConfiguration.admissionregistration.k8s.io",
         "PriorityClass.scheduling.k8s.io",
     }
-)  # fmt: skip
+)
 
 
 class Known(NamedTuple):

@@ -49,9 +49,15 @@ DEFAULT_MANAGER: Final = "kanister-py"
 _NAME_ATTEMPTS: Final = 8
 _NAMESPACES_KEY: Final = ("", "namespaces")
 _NEW_METADATA: Final = (
-    "uid", "creationTimestamp", "generation", "deletionTimestamp", "deletionGracePeriodSeconds",
-    "managedFields", "selfLink", "resourceVersion",
-)  # fmt: skip
+    "uid",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "managedFields",
+    "selfLink",
+    "resourceVersion",
+)
 
 
 class Objects:

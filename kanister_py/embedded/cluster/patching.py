@@ -28,9 +28,17 @@ from kanister_py.ports.cluster import KubeObject, Patch, PatchType
 
 # What the cluster alone writes: taken over from what is there, whatever is sent.
 _KEPT_METADATA: Final = (
-    "name", "namespace", "uid", "resourceVersion", "creationTimestamp", "generation",
-    "deletionTimestamp", "deletionGracePeriodSeconds", "generateName", "selfLink",
-)  # fmt: skip
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generateName",
+    "selfLink",
+)
 
 
 def patched(known: Known, there: KubeObject, patch: Patch, patch_type: PatchType) -> KubeObject:

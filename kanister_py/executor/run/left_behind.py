@@ -121,7 +121,7 @@ def delete_pods_of_ended(
         labels, metadata = labels_of(pod), pod["metadata"]
         if labels.get(RUN_LABEL) in keys or labels.get(ATTEMPT_LABEL) in keys:
             cluster.delete(
-                *(PODS, metadata["name"]), namespace=metadata["namespace"], grace_period_seconds=0
+                PODS, metadata["name"], namespace=metadata["namespace"], grace_period_seconds=0
             )
 
 

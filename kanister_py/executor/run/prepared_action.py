@@ -174,8 +174,11 @@ class PreparedAction:
         renderer = self._renderer()
         recorded = status.facts
         fetched = fetch_facts(
-            *(surroundings.facts or cluster, self.course.spec, time),
-            *(parse_workload(recorded), recorded.get("object")),
+            surroundings.facts or cluster,
+            self.course.spec,
+            time,
+            parse_workload(recorded),
+            recorded.get("object"),
         )
         params = Params(fetched.facts)
         warnings: tuple[Warned, ...] = ()

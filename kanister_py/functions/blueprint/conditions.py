@@ -197,10 +197,18 @@ def _inside(item: Value, index: Value) -> Any:
 
 _WHOLE: Final = frozenset(
     {
-        Kind.INT, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64,
-        Kind.UINT, Kind.UINT8, Kind.UINT16, Kind.UINT32, Kind.UINT64,
+        Kind.INT,
+        Kind.INT8,
+        Kind.INT16,
+        Kind.INT32,
+        Kind.INT64,
+        Kind.UINT,
+        Kind.UINT8,
+        Kind.UINT16,
+        Kind.UINT32,
+        Kind.UINT64,
     }
-)  # fmt: skip
+)
 
 
 @go_function("func(string) (string, error)")

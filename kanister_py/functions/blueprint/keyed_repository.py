@@ -56,10 +56,19 @@ _SHELL: Final = (
 _LOCKED: Final = "already locked"
 _LASTING: Final = ("backup", "restore", "check", "prune", "stats")
 _TRANSIENT: Final = (
-    "connection refused", "connection reset", "i/o timeout", "TLS handshake timeout",
-    "unexpected EOF", "Service Unavailable", "SlowDown", "reduce your request rate",
-    "Internal Server Error", "InternalError", "Bad Gateway", "server misbehaving",
-)  # fmt: skip
+    "connection refused",
+    "connection reset",
+    "i/o timeout",
+    "TLS handshake timeout",
+    "unexpected EOF",
+    "Service Unavailable",
+    "SlowDown",
+    "reduce your request rate",
+    "Internal Server Error",
+    "InternalError",
+    "Bad Gateway",
+    "server misbehaving",
+)
 _TRIES: Final = 3
 _COMPLAINT_LINES: Final = 200
 _INCOMPLETE: Final = 3

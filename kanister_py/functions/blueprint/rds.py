@@ -24,10 +24,21 @@ from kanister_py.ports.function import PhaseContext
 from kanister_py.ports.models import Args
 
 AURORA_ENGINES: Final = ("aurora", "aurora-mysql", "aurora-postgresql")
-_TRANSIENT: Final = ("Throttling", "ThrottlingException", "RequestLimitExceeded", "InternalFailure",
-                     "ServiceUnavailable")  # fmt: skip
-_BROKEN: Final = ("failed", "incompatible-restore", "incompatible-network", "storage-full",
-                  "incompatible-parameters", "restore-error")  # fmt: skip
+_TRANSIENT: Final = (
+    "Throttling",
+    "ThrottlingException",
+    "RequestLimitExceeded",
+    "InternalFailure",
+    "ServiceUnavailable",
+)
+_BROKEN: Final = (
+    "failed",
+    "incompatible-restore",
+    "incompatible-network",
+    "storage-full",
+    "incompatible-parameters",
+    "restore-error",
+)
 _WAIT_SECONDS: Final = 4 * 3600.0
 
 
@@ -67,10 +78,22 @@ class Kind(NamedTuple):
         return f"{verb}_db_{'cluster_' if self is CLUSTER else ''}{rest}".rstrip("_")
 
 
-INSTANCE = Kind("instance", "DBInstanceIdentifier", "DBInstanceStatus",
-                "DBSnapshotIdentifier", "DBInstances", "DBSnapshots")  # fmt: skip
-CLUSTER = Kind("cluster", "DBClusterIdentifier", "Status",
-               "DBClusterSnapshotIdentifier", "DBClusters", "DBClusterSnapshots")  # fmt: skip
+INSTANCE = Kind(
+    "instance",
+    "DBInstanceIdentifier",
+    "DBInstanceStatus",
+    "DBSnapshotIdentifier",
+    "DBInstances",
+    "DBSnapshots",
+)
+CLUSTER = Kind(
+    "cluster",
+    "DBClusterIdentifier",
+    "Status",
+    "DBClusterSnapshotIdentifier",
+    "DBClusters",
+    "DBClusterSnapshots",
+)
 
 
 def kind_of(engine: str) -> Kind:

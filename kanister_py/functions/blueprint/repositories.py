@@ -188,8 +188,10 @@ def store_of(ctx: PhaseContext, params: Params) -> Location:
             "Failed to validate Profile: Location type not supported: there is no kopia here; "
             "use a Profile of type s3Compliant, gcs or azure"
         )
-    for value, name in ((location.credential.id, "Access key ID"),
-                        (location.credential.secret, "Secret access key")):  # fmt: skip
+    for value, name in (
+        (location.credential.id, "Access key ID"),
+        (location.credential.secret, "Secret access key"),
+    ):
         if not value and location.kind is StoreKind.S3:
             raise InvalidProfile(f"Failed to validate Profile: {name} is not set")
     return ctx.stores.with_keys(location)

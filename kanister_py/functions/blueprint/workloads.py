@@ -218,8 +218,11 @@ def _rolled_out(
 
 def _why_not_rolled_out(workload: KubeObject) -> str:
     wanted = replicas_of(workload)
-    for key, state in (("replicas", ""), ("updatedReplicas", "updated "),
-                      ("availableReplicas", "available ")):  # fmt: skip
+    for key, state in (
+        ("replicas", ""),
+        ("updatedReplicas", "updated "),
+        ("availableReplicas", "available "),
+    ):
         found = _count(workload, key)
         if found != wanted:
             return f"Specified {wanted} replicas and only have {found} {state}replicas"

@@ -68,8 +68,13 @@ def test_a_step_gets_what_a_phase_would(asked: str) -> None:
     }
     made = [
         FunctionEntry(
-            *("function-paint", parse_version(text), FunctionKind.COMPOSITION, source),
-            *("module:Class", listing, text == "v0.3.0"),
+            "function-paint",
+            parse_version(text),
+            FunctionKind.COMPOSITION,
+            source,
+            "module:Class",
+            listing,
+            text == "v0.3.0",
         )
         for text, listing in lives.items()
     ]
@@ -98,7 +103,7 @@ def test_a_removed_version_that_is_built_in_says_where_another_would_be_named() 
     source = Source("kanister-py", parse_version("0.4.0"), is_ours=True)
     gone = Listing(removed_in=parse_version("0.3.0"), replacement=parse_version("v0.2.0"))
     entry = FunctionEntry(
-        *("function-paint", parse_version("v0.1.0"), FunctionKind.COMPOSITION, source, None, gone)
+        "function-paint", parse_version("v0.1.0"), FunctionKind.COMPOSITION, source, None, gone
     )
     builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
     builder.add([entry])

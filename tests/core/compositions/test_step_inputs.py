@@ -37,7 +37,10 @@ def test_an_input_is_read_as_yaml(ref: InputRef, found: dict[str, Any]) -> None:
     ("ref", "namespace", "found", "message"),
     [
         pytest.param(
-            InputRef("c"), "shop", None, "inputRef names ConfigMap shop/c, and there is none",
+            InputRef("c"),
+            "shop",
+            None,
+            "inputRef names ConfigMap shop/c, and there is none",
             id="no ConfigMap",
         ),
         pytest.param(
@@ -45,18 +48,24 @@ def test_an_input_is_read_as_yaml(ref: InputRef, found: dict[str, Any]) -> None:
         ),
         pytest.param(InputRef("c"), "", None, "without a namespace", id="no namespace at all"),
         pytest.param(
-            InputRef("c", key="z"), "shop", config_map(a="1", b="2"), "has no key z: it has a, b",
+            InputRef("c", key="z"),
+            "shop",
+            config_map(a="1", b="2"),
+            "has no key z: it has a, b",
             id="another key",
         ),
         pytest.param(
-            InputRef("c"), "shop", config_map(a="1", b="2"), "name one in inputRef: it has a, b",
+            InputRef("c"),
+            "shop",
+            config_map(a="1", b="2"),
+            "name one in inputRef: it has a, b",
             id="which key",
         ),
         pytest.param(InputRef("c"), "shop", config_map(), "it has none", id="nothing in it"),
         pytest.param(InputRef("c"), "shop", config_map(a="1"), "an input is a map", id="no map"),
         pytest.param(InputRef("c"), "shop", config_map(a="{"), "ConfigMap shop/c a", id="no YAML"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_input_is_said_with_its_place(
     ref: InputRef, namespace: str, found: dict[str, Any] | None, message: str
 ) -> None:

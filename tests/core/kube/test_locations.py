@@ -68,11 +68,16 @@ def test_a_secret_of_each_kind_is_a_credential(
 
 def test_a_profile_is_read_as_templates_print_it() -> None:
     printed = {
-        "Location": {"type": "s3Compliant", "bucket": "b", "endpoint": "e", "region": "r",
-                     "prefix": "p"},
+        "Location": {
+            "type": "s3Compliant",
+            "bucket": "b",
+            "endpoint": "e",
+            "region": "r",
+            "prefix": "p",
+        },
         "Credential": {"Type": "keyPair", "KeyPair": {"ID": "k", "Secret": "s"}, "Secret": None},
         "SkipSSLVerify": True,
-    }  # fmt: skip
+    }
     assert read_printed_profile(printed) == Location(
         StoreKind.S3, "b", "e", "r", "p", Credential("k", "s"), skip_tls_verify=True
     )

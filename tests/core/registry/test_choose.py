@@ -39,15 +39,20 @@ OURS = Source("kanister-py", parse("0.4.0"))
 
 LISTINGS = {
     "v0.0.0": Listing(),
-    "v0.1.0": Listing(deprecated_in=parse("0.1.0"), removed_in=parse("0.3.0"),
-                      replacement=parse("0.3.0")),
-    "v0.2.0": Listing(deprecated_in=parse("0.3.0"), removed_in=parse("0.5.0"),
-                      replacement=parse("0.3.0"), message="it waits for ever"),
+    "v0.1.0": Listing(
+        deprecated_in=parse("0.1.0"), removed_in=parse("0.3.0"), replacement=parse("0.3.0")
+    ),
+    "v0.2.0": Listing(
+        deprecated_in=parse("0.3.0"),
+        removed_in=parse("0.5.0"),
+        replacement=parse("0.3.0"),
+        message="it waits for ever",
+    ),
     "v0.3.0": Listing(),
     "v0.4.0": Listing(),
     "v0.5.0-rc.1": Listing(),
     "v0.6.0": Listing(since=parse("0.9.0")),
-}  # fmt: skip
+}
 
 
 def entries(

@@ -48,8 +48,10 @@ def test_days_are_those_of_the_time_zone() -> None:
 
 def test_within_counts_back_from_the_newest() -> None:
     assert stays(NIGHTS, Keep(within=timedelta(days=2))) == [
-        "11-09 02:00", "11-08 02:00", "11-07 02:00"
-    ]  # fmt: skip
+        "11-09 02:00",
+        "11-08 02:00",
+        "11-07 02:00",
+    ]
 
 
 def test_the_newest_of_each_object_stays() -> None:
@@ -157,8 +159,11 @@ def test_the_same_stays_as_with_restic(
     repository: tuple[list[str], list[datetime]], keep: Keep
 ) -> None:
     restic, times = repository
-    words = [f"--keep-{rule}={count}" for rule, count in keep.model_dump().items()
-             if count and rule != "within"]  # fmt: skip
+    words = [
+        f"--keep-{rule}={count}"
+        for rule, count in keep.model_dump().items()
+        if count and rule != "within"
+    ]
     if keep.within:
         words.append(f"--keep-within={keep.within // timedelta(hours=1)}h")
     done = subprocess.run(

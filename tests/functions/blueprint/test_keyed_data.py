@@ -236,14 +236,17 @@ def test_older_backups_of_the_same_place_go_and_others_stay(
 @pytest.mark.parametrize(
     ("more", "problem"),
     [
-        pytest.param({"keep": {"lsat": 2}}, "keep.lsat is not supported; did you mean last",
-                     id="a misspelt retention"),
+        pytest.param(
+            {"keep": {"lsat": 2}},
+            "keep.lsat is not supported; did you mean last",
+            id="a misspelt retention",
+        ),
         pytest.param({"keep": {"last": -1}}, "keep.last", id="fewer than none"),
         pytest.param({"prune": True}, "name keep, too", id="space of nothing"),
         pytest.param({"prune": True, "keep": {}}, "name keep, too", id="what keeps all"),
         pytest.param({"encryptionKey": ""}, "encryptionKey", id="an empty key"),
     ],
-)  # fmt: skip
+)
 def test_a_retention_that_makes_no_sense_is_refused(more: dict[str, Any], problem: str) -> None:
     for function, backup in ((BackupDataV010, BACKUP), (BackupDataAllV010, EVERY_BACKUP)):
         with pytest.raises(InvalidArgs) as refusal:
@@ -375,8 +378,13 @@ def test_the_key_is_nowhere_to_be_seen(app: World, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (3012, "2.941 KiB"), (5 * 2**30, "5.000 GiB"),
-     (3 * 2**50, "3072.000 TiB")],
-)  # fmt: skip
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (3012, "2.941 KiB"),
+        (5 * 2**30, "5.000 GiB"),
+        (3 * 2**50, "3072.000 TiB"),
+    ],
+)
 def test_sizes_are_written_as_restic_does(size: int, text: str) -> None:
     assert in_units(size) == text

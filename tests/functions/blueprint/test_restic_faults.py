@@ -242,13 +242,11 @@ CASES = {
     "BackupDataStats": Case(
         BackupDataStatsV010, lambda of: args(backupID=of.id, **AT), is_measured
     ),
-    "CheckRepository": Case(
-        CheckRepositoryV010, lambda _: args(readData="100%", **AT), is_whole
-    ),
+    "CheckRepository": Case(CheckRepositoryV010, lambda _: args(readData="100%", **AT), is_whole),
     "LocationDelete": Case(
         LocationDeleteV010, lambda _: {"artifact": REPOSITORY}, is_gone, failed_count=None
     ),
-}  # fmt: skip
+}
 IN_POD = {"container": "main", "includePath": "/v"}
 FULL = args(backupArtifactPrefix="kbucket/all")
 AS_THE_ORIGINAL = {
@@ -290,7 +288,7 @@ AS_THE_ORIGINAL = {
     "LocationDelete v0.0.0": Case(
         LocationDelete, lambda _: {"artifact": REPOSITORY}, is_gone, failed_count=None
     ),
-}  # fmt: skip
+}
 CASES |= AS_THE_ORIGINAL
 
 

@@ -89,8 +89,17 @@ OBJECT_UNNAMED = Rule(
     "There is no object without a name: the phase fails before it does anything.",
 )
 RULES = (
-    *(UNKNOWN_KEY, API_VERSION, NO_NAME, NO_ACTIONS, NO_PHASES, NO_FUNC, NO_PHASE_NAME),
-    *(DUPLICATE, DUPLICATE_ACROSS, NOT_FETCHED, OBJECT_UNNAMED),
+    UNKNOWN_KEY,
+    API_VERSION,
+    NO_NAME,
+    NO_ACTIONS,
+    NO_PHASES,
+    NO_FUNC,
+    NO_PHASE_NAME,
+    DUPLICATE,
+    DUPLICATE_ACROSS,
+    NOT_FETCHED,
+    OBJECT_UNNAMED,
 )
 
 

@@ -106,8 +106,18 @@ SECRET_KEPT = Rule(
     "read the ActionSet reads them. Keep the reference, not the value.",
 )
 RULES = (
-    *(ENGINE, ENGINE_UNKNOWN, INVALID, PARAMETER, FIELD, PHASE_UNKNOWN, PHASE_LATER, OUTPUT),
-    *(OBJECT, OBJECTS_EARLY, UNDECLARED, SECRET_KEPT),
+    ENGINE,
+    ENGINE_UNKNOWN,
+    INVALID,
+    PARAMETER,
+    FIELD,
+    PHASE_UNKNOWN,
+    PHASE_LATER,
+    OUTPUT,
+    OBJECT,
+    OBJECTS_EARLY,
+    UNDECLARED,
+    SECRET_KEPT,
 )
 
 

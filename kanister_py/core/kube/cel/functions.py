@@ -145,10 +145,19 @@ def _bytes(scope: Scope, value: Any) -> bytes:
 
 TYPE_NAMES: Final = frozenset(
     {
-        "bool", "bytes", "double", "int", "list", "map", "null_type", "optional_type", "string",
-        "type", "uint",
+        "bool",
+        "bytes",
+        "double",
+        "int",
+        "list",
+        "map",
+        "null_type",
+        "optional_type",
+        "string",
+        "type",
+        "uint",
     }
-)  # fmt: skip
+)
 
 
 # Time

@@ -46,10 +46,25 @@ _TOKENS: Final = re.compile(
 )
 RESERVED: Final = frozenset(
     {
-        "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
-        "loop", "package", "namespace", "return", "var", "void", "while",
+        "as",
+        "break",
+        "const",
+        "continue",
+        "else",
+        "for",
+        "function",
+        "if",
+        "import",
+        "let",
+        "loop",
+        "package",
+        "namespace",
+        "return",
+        "var",
+        "void",
+        "while",
     }
-)  # fmt: skip
+)
 _RANKS: Final = {
     "||": 1,
     "&&": 2,
@@ -275,9 +290,15 @@ def _tokens(text: str) -> list[_Token]:
 
 
 _ESCAPES: Final = {
-    "a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v",
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
     **{char: char for char in "\\?\"'`"},
-}  # fmt: skip
+}
 _CODES: Final = re.compile(
     r"x([0-9a-fA-F]{2})|X([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([0-3][0-7]{2})"
 )

@@ -42,16 +42,54 @@ from kanister_py.gotemplate.types import GoType, Kind
 from kanister_py.gotemplate.values import wrap
 
 # Of a map, these look at no more than its keys.
-_FLAT = frozenset({
-    "boolean", "count", "d", "default", "defined", "false", "first", "float", "in", "integer",
-    "items", "iterable", "last", "length", "list", "mapping", "none", "number", "sequence",
-    "string", "true", "undefined",
-})  # fmt: skip
+_FLAT = frozenset(
+    {
+        "boolean",
+        "count",
+        "d",
+        "default",
+        "defined",
+        "false",
+        "first",
+        "float",
+        "in",
+        "integer",
+        "items",
+        "iterable",
+        "last",
+        "length",
+        "list",
+        "mapping",
+        "none",
+        "number",
+        "sequence",
+        "string",
+        "true",
+        "undefined",
+    }
+)
 # Of a text, these make something of every single character.
-_PER_CHARACTER = frozenset({
-    "batch", "first", "groupby", "list", "map", "max", "min", "reject", "rejectattr", "reverse",
-    "select", "selectattr", "slice", "sort", "title", "unique", "urlencode",
-})  # fmt: skip
+_PER_CHARACTER = frozenset(
+    {
+        "batch",
+        "first",
+        "groupby",
+        "list",
+        "map",
+        "max",
+        "min",
+        "reject",
+        "rejectattr",
+        "reverse",
+        "select",
+        "selectattr",
+        "slice",
+        "sort",
+        "title",
+        "unique",
+        "urlencode",
+    }
+)
 
 
 def _weigh(meter: Meter, name: str, value: Any) -> None:
@@ -99,11 +137,38 @@ def _measured(meter: Meter, result: Any) -> Any:
 
 
 _OF_JINJA = (
-    "abs", "capitalize", "count", "d", "default", "dictsort", "first", "float", "groupby", "int",
-    "items", "last", "length", "list", "lower", "map", "max", "min", "reject", "rejectattr",
-    "reverse", "select", "selectattr", "slice", "sort", "title", "trim", "truncate", "unique",
-    "upper", "urlencode",
-)  # fmt: skip
+    "abs",
+    "capitalize",
+    "count",
+    "d",
+    "default",
+    "dictsort",
+    "first",
+    "float",
+    "groupby",
+    "int",
+    "items",
+    "last",
+    "length",
+    "list",
+    "lower",
+    "map",
+    "max",
+    "min",
+    "reject",
+    "rejectattr",
+    "reverse",
+    "select",
+    "selectattr",
+    "slice",
+    "sort",
+    "title",
+    "trim",
+    "truncate",
+    "unique",
+    "upper",
+    "urlencode",
+)
 _TESTS_OF_JINJA = tuple(
     name for name in JINJA_TESTS if name not in ("callable", "escaped", "filter", "test", "sameas")
 )
@@ -256,12 +321,43 @@ def _piped(name: str) -> Callable[..., Any]:
 
 # A number before one that wants a text counts as the text it prints as.
 _PIPED = (
-    "abbrev", "adler32sum", "b32dec", "b32enc", "b64dec", "b64enc", "base", "camelcase", "clean",
-    "dir", "ext", "initials", "isAbs", "kebabcase", "nindent", "nospace", "plural", "quote",
-    "regexFind", "regexMatch", "semverCompare", "sha1sum", "sha256sum", "snakecase", "splitList",
-    "squote", "substr", "swapcase", "ternary", "toJson", "toPrettyJson", "trimAll", "trimPrefix",
-    "trimSuffix", "trunc", "untitle",
-)  # fmt: skip
+    "abbrev",
+    "adler32sum",
+    "b32dec",
+    "b32enc",
+    "b64dec",
+    "b64enc",
+    "base",
+    "camelcase",
+    "clean",
+    "dir",
+    "ext",
+    "initials",
+    "isAbs",
+    "kebabcase",
+    "nindent",
+    "nospace",
+    "plural",
+    "quote",
+    "regexFind",
+    "regexMatch",
+    "semverCompare",
+    "sha1sum",
+    "sha256sum",
+    "snakecase",
+    "splitList",
+    "squote",
+    "substr",
+    "swapcase",
+    "ternary",
+    "toJson",
+    "toPrettyJson",
+    "trimAll",
+    "trimPrefix",
+    "trimSuffix",
+    "trunc",
+    "untitle",
+)
 _CALLED = ("randAlpha", "randAlphaNum", "randNumeric", "semverCompare", "uuidv4")
 
 

@@ -93,11 +93,34 @@ _TEXT_METHODS: dict[str, Callable[..., Any]] = {
     **{
         each.__name__: _counted(each)
         for each in (
-            str.capitalize, str.casefold, str.count, str.endswith, str.find, str.index,
-            str.isalnum, str.isalpha, str.isascii, str.isdecimal, str.isdigit, str.islower,
-            str.isnumeric, str.isspace, str.istitle, str.isupper, str.lower, str.lstrip,
-            str.removeprefix, str.removesuffix, str.rfind, str.rindex, str.rstrip, str.startswith,
-            str.strip, str.swapcase, str.title, str.upper,
+            str.capitalize,
+            str.casefold,
+            str.count,
+            str.endswith,
+            str.find,
+            str.index,
+            str.isalnum,
+            str.isalpha,
+            str.isascii,
+            str.isdecimal,
+            str.isdigit,
+            str.islower,
+            str.isnumeric,
+            str.isspace,
+            str.istitle,
+            str.isupper,
+            str.lower,
+            str.lstrip,
+            str.removeprefix,
+            str.removesuffix,
+            str.rfind,
+            str.rindex,
+            str.rstrip,
+            str.startswith,
+            str.strip,
+            str.swapcase,
+            str.title,
+            str.upper,
         )
     },
     **{
@@ -106,7 +129,7 @@ _TEXT_METHODS: dict[str, Callable[..., Any]] = {
     },
     "replace": replaced,
     "join": joined,
-}  # fmt: skip
+}
 
 
 def _get(meter: Meter, owner: Mapping[Any, Any], key: Any, default: Any = None) -> Any:
@@ -134,10 +157,23 @@ _LIST_METHODS: dict[str, Callable[..., Any]] = {
     "count": _counted(list.count),
     "index": _counted(list.index),
 }
-_LOOP_NAMES = frozenset({
-    "changed", "cycle", "depth", "depth0", "first", "index", "index0", "last", "length",
-    "nextitem", "previtem", "revindex", "revindex0",
-})  # fmt: skip
+_LOOP_NAMES = frozenset(
+    {
+        "changed",
+        "cycle",
+        "depth",
+        "depth0",
+        "first",
+        "index",
+        "index0",
+        "last",
+        "length",
+        "nextitem",
+        "previtem",
+        "revindex",
+        "revindex0",
+    }
+)
 
 
 def _time_method(name: str) -> Callable[..., Any] | None:

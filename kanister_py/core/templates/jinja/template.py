@@ -55,8 +55,13 @@ _MOST_KEPT = 2048
 
 # What Python says when a template does to a value what the value cannot do.
 _MISUSES = (
-    *(JinjaError, GoError),
-    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+    JinjaError,
+    GoError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
 )
 
 

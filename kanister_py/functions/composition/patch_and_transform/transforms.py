@@ -354,8 +354,17 @@ _TEXT: Final = re.compile(
 )
 _EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
 _POWERS_OF_TEN: Final = {
-    "n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18,
-}  # fmt: skip
+    "n": -9,
+    "u": -6,
+    "m": -3,
+    "": 0,
+    "k": 3,
+    "M": 6,
+    "G": 9,
+    "T": 12,
+    "P": 15,
+    "E": 18,
+}
 _POWERS_OF_TWO: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 # The digits of the smallest amount there is, a billionth.
 _NANO: Final = 9
@@ -424,8 +433,12 @@ def _times_power_of_ten(base: float, power: int) -> float:
 
 
 _JSON_WORDS: Final = {
-    bool: "bool", str: "string", float: "number", list: "array", dict: "object",
-}  # fmt: skip
+    bool: "bool",
+    str: "string",
+    float: "number",
+    list: "array",
+    dict: "object",
+}
 _CONVERSIONS: Final[Mapping[tuple[str, str, str], Resolve]] = {
     ("string", "int64", "none"): _parsed_int,
     ("string", "bool", "none"): _parsed_bool,

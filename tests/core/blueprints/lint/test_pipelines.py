@@ -215,11 +215,14 @@ def test_a_reference_to_a_built_in_revision_is_judged_by_the_version_in_its_name
         pytest.param("v0.8.2", {}, False, False, id="it is not asked"),
         pytest.param("v1.4.0", {}, True, False, id="a release that it was held to"),
         pytest.param(
-            *("v0.8.2", {"render.crossplane.io/runtime": "Development"}, True, False),
+            "v0.8.2",
+            {"render.crossplane.io/runtime": "Development"},
+            True,
+            False,
             id="something else runs it",
         ),
         pytest.param(
-            *("v0.3.0", {"kanister-py.io/runtime": "InProcess"}, True, False), id="our number"
+            "v0.3.0", {"kanister-py.io/runtime": "InProcess"}, True, False, id="our number"
         ),
     ],
 )

@@ -173,19 +173,31 @@ def test_a_value_is_transformed(
         ("x", to("float64"), 'strconv.ParseFloat: parsing "x": invalid syntax'),
         ("yes", to("bool"), 'strconv.ParseBool: parsing "yes": invalid syntax'),
         ("Ki", to("float64", "quantity"), "unable to parse numeric part of quantity"),
-        ("1Kx", to("float64", "quantity"), ("quantities must match the regular expression "
-         "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'")),
+        (
+            "1Kx",
+            to("float64", "quantity"),
+            (
+                "quantities must match the regular expression "
+                "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+            ),
+        ),
         ("1ee", to("float64", "quantity"), "unable to parse quantity's suffix"),
         ([1], to("string"), "invalid input type []interface {}"),
         (None, to("string"), "invalid input type <nil>"),
-        (1, to("int64", "quantity"),
-         "conversion from float64 to int64 is not supported with format quantity"),
+        (
+            1,
+            to("int64", "quantity"),
+            "conversion from float64 to int64 is not supported with format quantity",
+        ),
         ("a", to("object"), "conversion from string to object is not supported with format none"),
-        ("[1]", to("object", "json"),
-         "json: cannot unmarshal array into Go value of type map[string]interface {}"),
+        (
+            "[1]",
+            to("object", "json"),
+            "json: cannot unmarshal array into Go value of type map[string]interface {}",
+        ),
         ("{", to("object", "json"), "unexpected end of JSON input"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_converted(
     value: Any, transform: Transform, why: str, transformed: Transformed
 ) -> None:
@@ -197,44 +209,102 @@ def test_what_cannot_be_converted(
 @pytest.mark.parametrize(
     ("value", "transform", "why"),
     [
-        ("a", math("Multiply", multiply=2),
-         ("math transform could not resolve: input is required to be a number for math "
-         "transformer, got string")),
-        ("z", {"type": "map", "map": {"a": 1}},
-         "map transform could not resolve: key z is not found in map"),
-        ("a", {"type": "map", "map": {"a": None}},
-         ("map transform could not resolve: value for key a is not valid JSON: "
-         "unexpected end of JSON input")),
-        ("*", {"type": "map", "map": {"*": None}},
-         ("map transform could not resolve: value for key * is not valid JSON: "
-         "unexpected end of JSON input")),
-        (1, {"type": "map", "map": {"1": 1}},
-         "map transform could not resolve: type float64 is not supported for map transform"),
-        (1, match(literal("a", 1)),
-         ("match transform could not resolve: cannot match pattern at index 0: "
-         "unsupported input type 'float64'")),
-        (None, match(regexp("a", 1)),
-         ("match transform could not resolve: cannot match pattern at index 0: "
-         "unsupported input type 'null'")),
-        ("a", match({"literal": "a", "result": 1}),
-         ("match transform could not resolve: cannot match pattern at index 0: "
-         "unsupported pattern type ''")),
-        ("z", match(literal("a", 1), fallbackTo="Input", fallbackValue=0),
-         ("match transform could not resolve: cannot set both a fallback value and the "
-         "fallback to input flag")),
-        ("a", text("Nope"),
-         "string transform could not resolve: type Nope is not supported for string convert"),
-        ("a", text("FromBase64"),
-         ("string transform could not resolve: string is not valid base64: "
-         "illegal base64 data at input byte 0")),
-        ("a", string("Join", join={"separator": ","}),
-         "string transform could not resolve: could not parse input array"),
-        ("a", string("Regexp", regexp={"match": "(b)"}),
-         'string transform could not resolve: regexp "(b)" had no matches for group 0'),
-        ("a", string("Regexp", regexp={"match": "a", "group": -1}),
-         'string transform could not resolve: regexp "a" had no matches for group -1'),
+        (
+            "a",
+            math("Multiply", multiply=2),
+            (
+                "math transform could not resolve: input is required to be a number for math "
+                "transformer, got string"
+            ),
+        ),
+        (
+            "z",
+            {"type": "map", "map": {"a": 1}},
+            "map transform could not resolve: key z is not found in map",
+        ),
+        (
+            "a",
+            {"type": "map", "map": {"a": None}},
+            (
+                "map transform could not resolve: value for key a is not valid JSON: "
+                "unexpected end of JSON input"
+            ),
+        ),
+        (
+            "*",
+            {"type": "map", "map": {"*": None}},
+            (
+                "map transform could not resolve: value for key * is not valid JSON: "
+                "unexpected end of JSON input"
+            ),
+        ),
+        (
+            1,
+            {"type": "map", "map": {"1": 1}},
+            "map transform could not resolve: type float64 is not supported for map transform",
+        ),
+        (
+            1,
+            match(literal("a", 1)),
+            (
+                "match transform could not resolve: cannot match pattern at index 0: "
+                "unsupported input type 'float64'"
+            ),
+        ),
+        (
+            None,
+            match(regexp("a", 1)),
+            (
+                "match transform could not resolve: cannot match pattern at index 0: "
+                "unsupported input type 'null'"
+            ),
+        ),
+        (
+            "a",
+            match({"literal": "a", "result": 1}),
+            (
+                "match transform could not resolve: cannot match pattern at index 0: "
+                "unsupported pattern type ''"
+            ),
+        ),
+        (
+            "z",
+            match(literal("a", 1), fallbackTo="Input", fallbackValue=0),
+            (
+                "match transform could not resolve: cannot set both a fallback value and the "
+                "fallback to input flag"
+            ),
+        ),
+        (
+            "a",
+            text("Nope"),
+            "string transform could not resolve: type Nope is not supported for string convert",
+        ),
+        (
+            "a",
+            text("FromBase64"),
+            (
+                "string transform could not resolve: string is not valid base64: "
+                "illegal base64 data at input byte 0"
+            ),
+        ),
+        (
+            "a",
+            string("Join", join={"separator": ","}),
+            "string transform could not resolve: could not parse input array",
+        ),
+        (
+            "a",
+            string("Regexp", regexp={"match": "(b)"}),
+            'string transform could not resolve: regexp "(b)" had no matches for group 0',
+        ),
+        (
+            "a",
+            string("Regexp", regexp={"match": "a", "group": -1}),
+            'string transform could not resolve: regexp "a" had no matches for group -1',
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_transformed(
     value: Any, transform: Transform, why: str, transformed: Transformed
 ) -> None:
@@ -263,36 +333,67 @@ def test_what_json_cannot_say_is_an_error(word: str, transformed: Transformed) -
     ("transform", "problem"),
     [
         ({"type": "nope"}, 'type: Invalid value: "nope": unknown transform type'),
-        ({"type": "math"},
-         "math: Required value: given transform type math requires configuration"),
-        ({"type": "math", "math": {"multiply": 2}},
-         "math.type: Required value: math transform type is required"),
-        (math("Multiply"), ("math.multiply: Required value: must specify a value if a multiply "
-         "math transform is specified")),
+        (
+            {"type": "math"},
+            "math: Required value: given transform type math requires configuration",
+        ),
+        (
+            {"type": "math", "math": {"multiply": 2}},
+            "math.type: Required value: math transform type is required",
+        ),
+        (
+            math("Multiply"),
+            (
+                "math.multiply: Required value: must specify a value if a multiply "
+                "math transform is specified"
+            ),
+        ),
         (math("Add"), 'math.type: Invalid value: "Add": unknown math transform type'),
-        ({"type": "map", "map": {}}, ("map.pairs: Required value: at least one pair must be "
-         "specified if a map transform is specified")),
-        (match(), ("match.patterns: Required value: at least one pattern must be specified if a "
-         "match transform is specified")),
-        (match({"type": "regexp", "result": 1}),
-         "match.patterns[0].regexp: Required value: regexp pattern type requires a regexp"),
+        (
+            {"type": "map", "map": {}},
+            (
+                "map.pairs: Required value: at least one pair must be "
+                "specified if a map transform is specified"
+            ),
+        ),
+        (
+            match(),
+            (
+                "match.patterns: Required value: at least one pattern must be specified if a "
+                "match transform is specified"
+            ),
+        ),
+        (
+            match({"type": "regexp", "result": 1}),
+            "match.patterns[0].regexp: Required value: regexp pattern type requires a regexp",
+        ),
         (match(regexp("(", 1)), 'match.patterns[0].regexp: Invalid value: "(": invalid regexp'),
-        (match({"type": "glob", "result": 1}),
-         'match.patterns[0].type: Invalid value: "glob": unknown pattern type'),
-        ({"type": "string", "string": {"fmt": "x"}},
-         "string.type: Required value: string transform type is required"),
+        (
+            match({"type": "glob", "result": 1}),
+            'match.patterns[0].type: Invalid value: "glob": unknown pattern type',
+        ),
+        (
+            {"type": "string", "string": {"fmt": "x"}},
+            "string.type: Required value: string transform type is required",
+        ),
         (string("Nope"), 'string.type: Invalid value: "Nope": unknown string transform type'),
         (string("Format"), "string.fmt: Required value: format transform requires a format"),
-        (string("Regexp", regexp={}),
-         "string.regexp.match: Required value: regexp transform requires a match"),
-        (string("Regexp", regexp={"match": "a(?=b)"}),
-         'string.regexp.match: Invalid value: "a(?=b)": invalid regexp'),
-        (string("Replace", replace={"replace": "x"}),
-         "string.replace.search: Required value: replace transform requires a search"),
+        (
+            string("Regexp", regexp={}),
+            "string.regexp.match: Required value: regexp transform requires a match",
+        ),
+        (
+            string("Regexp", regexp={"match": "a(?=b)"}),
+            'string.regexp.match: Invalid value: "a(?=b)": invalid regexp',
+        ),
+        (
+            string("Replace", replace={"replace": "x"}),
+            "string.replace.search: Required value: replace transform requires a search",
+        ),
         (to("int32"), 'convert.toType: Invalid value: "int32": invalid type'),
         (to("int", "yaml"), 'convert.format: Invalid value: "yaml": invalid format'),
     ],
-)  # fmt: skip
+)
 def test_a_transform_that_lacks_something_is_refused(
     transform: Transform, problem: str, transformed: Transformed
 ) -> None:

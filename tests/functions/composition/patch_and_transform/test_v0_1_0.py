@@ -194,30 +194,55 @@ def test_what_was_written_twice_is_not_one_thing(run: Run) -> None:
         ({"fromFieldPath": "spec.region.deep"}, "spec.region: not an object"),
         ({"fromFieldPath": "spec.names[x]"}, "spec.names: not an object"),
         ({"fromFieldPath": "spec[0]"}, "spec: not an array"),
-        ({"fromFieldPath": "spec..x"},
-         "cannot parse path \"spec..x\": unexpected '.' at position 5"),
-        ({"fromFieldPath": "spec.region", "toFieldPath": "kind.x"},
-         "cannot patch to object: kind is not an object"),
-        ({"fromFieldPath": "spec.region", "toFieldPath": "null.x"},
-         "cannot patch to object: null is not an object"),
-        ({"fromFieldPath": "spec.region", "toFieldPath": "a[1025]"},
-         "cannot patch to object: index 1025 is greater than max allowed index 1024"),
-        ({"fromFieldPath": "spec.region", "toFieldPath": "missing[*]"},
-         "cannot expand ToFieldPath missing[*]"),
-        ({"fromFieldPath": "spec.region", "toFieldPath": "objs[*].new"},
-         "cannot expand ToFieldPath objs[*].new"),
-        ({"fromFieldPath": "spec.region", "toFieldPath": "kind[*]"},
-         'cannot expand wildcards for segments: "kind[*]": "kind": unexpected wildcard usage'),
-        ({"fromFieldPath": "spec.names", "toFieldPath": "data",
-          "policy": {"toFieldPath": "AppendArray"}},
-         ("cannot patch to object: failed to merge values: cannot append two slices with "
-         "different type ([]interface {}, map[string]interface {})")),
-        ({"fromFieldPath": "spec.size", "toFieldPath": "kind"},
-         ("cannot patch to object: Object 'Kind' is missing in "
-         '\'{"apiVersion":"v1","data":{"keep":1,"list":[1,2]},"kind":20,"null":null,'
-         '"objs":[{"v":0},{"v":1}]}\'')),
+        (
+            {"fromFieldPath": "spec..x"},
+            "cannot parse path \"spec..x\": unexpected '.' at position 5",
+        ),
+        (
+            {"fromFieldPath": "spec.region", "toFieldPath": "kind.x"},
+            "cannot patch to object: kind is not an object",
+        ),
+        (
+            {"fromFieldPath": "spec.region", "toFieldPath": "null.x"},
+            "cannot patch to object: null is not an object",
+        ),
+        (
+            {"fromFieldPath": "spec.region", "toFieldPath": "a[1025]"},
+            "cannot patch to object: index 1025 is greater than max allowed index 1024",
+        ),
+        (
+            {"fromFieldPath": "spec.region", "toFieldPath": "missing[*]"},
+            "cannot expand ToFieldPath missing[*]",
+        ),
+        (
+            {"fromFieldPath": "spec.region", "toFieldPath": "objs[*].new"},
+            "cannot expand ToFieldPath objs[*].new",
+        ),
+        (
+            {"fromFieldPath": "spec.region", "toFieldPath": "kind[*]"},
+            'cannot expand wildcards for segments: "kind[*]": "kind": unexpected wildcard usage',
+        ),
+        (
+            {
+                "fromFieldPath": "spec.names",
+                "toFieldPath": "data",
+                "policy": {"toFieldPath": "AppendArray"},
+            },
+            (
+                "cannot patch to object: failed to merge values: cannot append two slices with "
+                "different type ([]interface {}, map[string]interface {})"
+            ),
+        ),
+        (
+            {"fromFieldPath": "spec.size", "toFieldPath": "kind"},
+            (
+                "cannot patch to object: Object 'Kind' is missing in "
+                '\'{"apiVersion":"v1","data":{"keep":1,"list":[1,2]},"kind":20,"null":null,'
+                '"objs":[{"v":0},{"v":1}]}\''
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_patched_is_fatal(patch: dict[str, Any], why: str, run: Run) -> None:
     answer = run(
         [{"name": "r", "base": FILLED, "patches": [patch]}], desired={"resources": {"old": {}}}

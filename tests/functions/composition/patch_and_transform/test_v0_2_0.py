@@ -72,7 +72,7 @@ def join(separator: str) -> dict[str, Any]:
             id="a product beyond 64 bits",
         ),
     ],
-)  # fmt: skip
+)
 def test_numbers_and_joins_are_as_meant(
     path: str, transform: dict[str, Any], before: Any, now: Any
 ) -> None:
