@@ -304,7 +304,7 @@ _MAY_GROW = frozenset(
 
 # Jinja2's words for a name that is missing, and ours for one below what is none.
 _UNDEFINED = re.compile(r"'(?P<missing>[^']+)' is undefined in (?P<owner>[\w.]+);")
-_NONE = re.compile(r'(?P<owner>\w+) is not there, and has no "(?P<missing>[^"]+)"')
+_NONE = re.compile(r'\b(?P<owner>\w+) is not there, and has no "(?P<missing>[^"]+)"')
 
 # What may be none at the top of the tree, by its name there.
 _FACTS = {

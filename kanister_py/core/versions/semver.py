@@ -175,7 +175,7 @@ class Range:
 
 
 _COMPARATOR = re.compile(
-    r"\s*(?P<operator>>=|<=|!=|=|>|<|~|\^)?\s*"
+    r"\s*(?:(?P<operator>>=|<=|!=|=|>|<|~|\^)\s*)?"
     r"(?P<version>v?(?P<major>0|[1-9]\d*)(?:\.(?P<minor>0|[1-9]\d*)"
     r"(?:\.(?P<patch>0|[1-9]\d*)(?P<rest>[-+][0-9A-Za-z.+-]*)?)?)?)(?=[\s,]|\Z)",
     re.ASCII,

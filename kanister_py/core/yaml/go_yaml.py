@@ -143,9 +143,10 @@ def _compare_counts(one: str, other: str, at: int) -> int:
     counts = [_DIGITS.match(text, at) for text in (one, other)]
     lead = ""
     if "0" in (one[at], other[at]):
-        before = _DIGITS_AT_END.search(one[:at])
+        before = one[:at]
+        digits = before[len(before.rstrip("0123456789")) :]
         # Behind another digit a nought is a digit of a number, not the first.
-        lead = "1" if before and before.group().strip("0") else ""
+        lead = "1" if digits.strip("0") else ""
     texts = [lead + (found.group() if found else "") for found in counts]
     numbers = [int(each or "0") for each in texts]
     if numbers[0] != numbers[1]:
@@ -156,7 +157,6 @@ def _compare_counts(one: str, other: str, at: int) -> int:
 
 
 _DIGITS = re.compile(r"[0-9]+")
-_DIGITS_AT_END = re.compile(r"[0-9]+\Z")
 
 
 class _Emitter(Emitter):

@@ -372,7 +372,7 @@ def _whole(value: str | float) -> int:
 
 
 _FLOAT = re.compile(
-    r"[+-]?(\d[\d_]*\.?\d*|\.\d+)([eE][+-]?\d+)?\Z|[+-]?(inf|infinity|nan)\Z", re.IGNORECASE
+    r"[+-]?(\d[\d_]*(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?\Z|[+-]?(inf|infinity|nan)\Z", re.IGNORECASE
 )
 
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+import re2
+
 from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.locations import Location, StoreKind
 
@@ -20,9 +22,9 @@ _SAVED: Final = re.compile(r"snapshot\s([a-zA-Z0-9]{8}) saved")
 _PROCESSED: Final = re.compile(rf"processed\s(\d+)\sfiles,\s({_SIZE})\sin")
 _ADDED: Final = re.compile(rf"Added to the repo:\s({_SIZE})")
 _FREED: Final = re.compile(rf"this frees\s+({_SIZE})")
-_STATS_COUNT: Final = re.compile(r"Total File Count:\s+(.*?)\s*$", re.MULTILINE)
-_STATS_SIZE: Final = re.compile(r"Total Size:\s+(.*?)\s*$", re.MULTILINE)
-_RETRIED: Final = re.compile(r"(\S+\(.*\)) returned error, retrying after \S+: (.*)")
+_STATS_COUNT: Final = re2.compile(r"(?m)Total File Count:\s+(.*?)\s*$")
+_STATS_SIZE: Final = re2.compile(r"(?m)Total Size:\s+(.*?)\s*$")
+_RETRIED: Final = re2.compile(r"(\S+\(.*\)) returned error, retrying after \S+: (.*)")
 _OVERLOOKED: Final = re.compile(r"could not load snapshot|Ignoring \"")
 _MISSING: Final = re.compile(r"exist|NotFound|404")
 _DAMAGED: Final = re.compile(
@@ -141,20 +143,21 @@ def read_freed_bytes(log: str) -> int:
 
 def read_complaint(lines: Iterable[str]) -> str:
     """Say in one line what restic complains of; what it tried again and again is named once."""
-    found, retried = list[str](), list[re.Match[str]]()
+    found = list[str]()
+    retries, where, why = 0, "", ""
     for line in lines:
         if line.startswith("\t"):
             # A place in restic's own code; the line before names the function.
             del found[-1:]
         elif notice := _RETRIED.fullmatch(line):
-            retried.append(notice)
+            retries += 1
+            where, why = notice.groups()
         else:
             found.append(_of_a_file(line) if line.startswith("{") else " ".join(line.split()))
     text = " ".join(found[-_COMPLAINT_LINES:])
-    if not retried:
+    if not retries:
         return text
-    where, why = retried[-1].groups()
-    return f"{STORE_FAILED} at {where}: {why} (retries: {len(retried)}) {text}".rstrip()
+    return f"{STORE_FAILED} at {where}: {why} (retries: {retries}) {text}".rstrip()
 
 
 def _of_a_file(line: str) -> str:

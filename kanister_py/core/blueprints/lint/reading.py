@@ -243,4 +243,4 @@ def _comments_in(text: str) -> Iterator[tuple[int, re.Match[str]]]:
 
 def _rules_of(match: re.Match[str]) -> frozenset[str]:
     rules = match["rules"]
-    return frozenset(re.split(r"\s*,\s*", rules)) if rules else EVERY_RULE
+    return frozenset(rule.strip() for rule in rules.split(",")) if rules else EVERY_RULE

@@ -376,8 +376,8 @@ _MAX_LENGTH: Final = 1000
 
 def approximate_amount(text: str) -> float:
     """Give the double nearest to a quantity, within a unit or so in the last place."""
-    found = _TEXT.fullmatch(text)
-    if found is None or not text or len(text) > _MAX_LENGTH:
+    found = _TEXT.fullmatch(text) if 0 < len(text) <= _MAX_LENGTH else None
+    if found is None:
         raise Unresolved(
             "quantities must match the regular expression "
             "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
