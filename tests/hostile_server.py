@@ -33,13 +33,8 @@ class HostileServer(NamedTuple):
 
 
 @contextmanager
-def hostile_server(
-    answer: Answer, *, tls: ssl.SSLContext | None = None, pace: float = 0.0
-) -> Iterator[HostileServer]:
-    """Answer every connection by one call of `answer`, until the end of the block.
-
-    `pace` is a pause before each piece of a request's body is taken.
-    """
+def hostile_server(answer: Answer, *, tls: ssl.SSLContext | None = None) -> Iterator[HostileServer]:
+    """Answer every connection by one call of `answer`, until the end of the block."""
     listening = socket.create_server(("127.0.0.1", 0))
     asked: list[Asked] = []
     over = Event()
@@ -51,7 +46,7 @@ def hostile_server(
             tls.wrap_socket(connection, server_side=True) if tls else connection as opened,
         ):
             opened.settimeout(10)
-            request = _read(opened, lambda: over.wait(pace))
+            request = _read(opened)
             asked.append(request)
             for piece in answer(request):
                 if not piece:
@@ -80,7 +75,7 @@ def hostile_server(
         listening.close()
 
 
-def _read(connection: socket.socket, pause: Callable[[], object]) -> Asked:
+def _read(connection: socket.socket) -> Asked:
     data = b""
     while b"\r\n\r\n" not in data:
         piece = connection.recv(1 << 16)
@@ -94,7 +89,6 @@ def _read(connection: socket.socket, pause: Callable[[], object]) -> Asked:
     length = next((int(value) for name, _, value in fields if name == "content-length"), 0)
     pieces, left = [body], length - len(body)
     while left > 0:
-        pause()
         pieces.append(connection.recv(1 << 16))
         left -= len(pieces[-1])
     return Asked(method, path, text, b"".join(pieces))

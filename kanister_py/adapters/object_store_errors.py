@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from typing import Final
 
 from kanister_py.core.errors import KanisterError, TransientError, UsageError
@@ -82,13 +83,15 @@ _SIGNS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
 )
 _KEY_MISSING: Final = ("NoSuchKey", "BlobNotFound", "status code: 404")
 _TRANSIENT: Final = re.compile(r"status code: (?:408|429|5\d\d)")
-_CODE: Final = re.compile(r"<Code>\s*(.*?)\s*</Code>", re.DOTALL)
-_MESSAGE: Final = re.compile(r"<Message>\s*(.*?)\s*(?:\n|</Message>)", re.DOTALL)
 _STATUS: Final = re.compile(r"status code: \d+(?: [A-Z][A-Za-z ]*)?")
+
+MAX_ANSWER: Final = 64 * 1024
+"""Number of bytes, or characters, of an error that are read at most."""
 
 
 def refusal_of(reason: str, location: Location, answer: str, key: str = "") -> KanisterError:
-    """Say what a store's refusal means; `reason` is given where it is known already."""
+    """Classify the error of a store; `reason` is set where the caller knows it already."""
+    answer = answer[:MAX_ANSWER]
     if reason:
         return UsageError(_sentence(location, key, answer), reason=reason)
     for found, signs, advice in _SIGNS:
@@ -106,6 +109,12 @@ def unreachable(location: Location, answer: str) -> KanisterError:
     if any(sign in answer for sign in _SIGNS[-1][1]):
         return refusal_of("", location, answer)
     return _unavailable(_sentence(location, "", f"cannot be reached: {_connection(answer)}"))
+
+
+def text_between(text: str, opening: str, closing: str) -> str:
+    """Return the text between the first `opening` and the next `closing`, else an empty text."""
+    inner, end, _ = text.partition(opening)[2].partition(closing)
+    return inner if end else ""
 
 
 def _unavailable(message: str) -> KanisterError:
@@ -139,11 +148,11 @@ def _sentence(location: Location, key: str, answer: str) -> str:
 
 def _short(answer: str) -> str:
     """Keep of a library's message the store's answer: its code, its message, the status."""
-    code, message, status = _CODE.search(answer), _MESSAGE.search(answer), _STATUS.search(answer)
+    code = text_between(answer, "<Code>", "</Code>").strip()
+    message = text_between(answer, "<Message>", "</Message>").strip().partition("\n")[0].rstrip()
+    status = _STATUS.search(answer)
     if code and message:
-        from html import unescape  # most runs meet no refusal, and are begun without it
-
-        return f"{code[1]}: {unescape(message[1]).rstrip('.')}"
+        return f"{code}: {unescape(message).rstrip('.')}"
     text = answer.partition("Debug source")[0].strip() or answer
     if status and len(text) > 300:
         return status[0]

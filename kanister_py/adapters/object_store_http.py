@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from kanister_py.adapters.object_store_errors import refusal_of, unreachable
+from kanister_py.adapters.object_store_errors import MAX_ANSWER, refusal_of, unreachable
 from kanister_py.core.kube.locations import Location
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ _CONNECT_SECONDS, _READ_SECONDS = 10.0, 120.0
 # What comes in one reading is less, and each costs a turn; of more, the processor's cache has
 # lost the beginning before its checksum is worked out and it is written.
 _PIECE_BYTES: Final = 256 * 1024
+
+_REPEATED: Final = frozenset((408, 429, 500, 502, 503, 504))
+_MAX_DOCUMENT: Final = 16 * 1024 * 1024
 
 Now: TypeAlias = Callable[[], datetime]
 """Says what time it is, which signatures hold."""
@@ -41,18 +44,16 @@ class StoreHttp:
         if location.skip_tls_verify:
             insecure = {"cert_reqs": "CERT_NONE"}
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+        self._retries = urllib3.Retry(
+            total=TRIES,
+            backoff_factor=0.2,
+            backoff_max=10,
+            allowed_methods=None,
+            redirect=0,
+            raise_on_redirect=False,
+        )
         self._pool: urllib3.PoolManager = urllib3.PoolManager(
             maxsize=connections,
-            retries=urllib3.Retry(
-                total=TRIES,
-                backoff_factor=0.2,
-                backoff_max=10,
-                status_forcelist=(408, 429, 500, 502, 503, 504),
-                allowed_methods=None,
-                raise_on_status=False,
-                redirect=0,
-                raise_on_redirect=False,
-            ),
             timeout=urllib3.Timeout(connect=_CONNECT_SECONDS, read=_READ_SECONDS),
             **insecure,
         )
@@ -60,31 +61,67 @@ class StoreHttp:
     def send(
         self, method: str, url: str, key: str, headers: Mapping[str, str], body: bytes = b""
     ) -> Answer:
-        """Send a request; an answer above 399 is raised."""
-        answer = self._asked(method, url, key, headers, body=body)
-        return Answer(answer.status, _named(answer), answer.data)
+        """Send a request; a status above 399 is raised as an error."""
+        answer = self._request(method, url, key, headers, body)
+        data = self._read(answer, _MAX_DOCUMENT + 1)
+        if len(data) > _MAX_DOCUMENT:
+            why = f"answers more than {_MAX_DOCUMENT >> 20} MiB"
+            raise refusal_of("StoreRefused", self._location, why, key)
+        return Answer(answer.status, _named(answer), data)
 
     def open(
         self, url: str, key: str, headers: Mapping[str, str]
     ) -> tuple[Mapping[str, str], Iterator[bytes]]:
-        """Ask for an object: its headers are there at once, its bytes come as they are read."""
-        unread = {"preload_content": False, "decode_content": False}
-        answer = self._asked("GET", url, key, headers, **unread)
+        """Request an object: return its headers, and its bytes as they are read."""
+        answer = self._request("GET", url, key, headers, b"")
         return _named(answer), self._pieces(answer)
 
-    def _asked(
-        self, method: str, url: str, key: str, headers: Mapping[str, str], **how: Any
+    def _request(
+        self, method: str, url: str, key: str, headers: Mapping[str, str], body: bytes
     ) -> urllib3.BaseHTTPResponse:
+        """Send a request until its status is final; urllib3 repeats it if the connection fails.
+
+        Repeating it for a status happens here: urllib3 would read the whole body of an answer
+        that it passes over.
+        """
+        import urllib3
+
+        retries = self._retries
+        while True:
+            try:
+                answer = self._pool.request(
+                    method,
+                    url,
+                    headers=headers,
+                    body=body,
+                    retries=retries,
+                    preload_content=False,
+                    decode_content=False,
+                )
+            except urllib3.exceptions.HTTPError as error:
+                raise unreachable(self._location, str(error)) from error
+            if answer.status < 400:
+                return answer
+            refusal = self._read(answer, MAX_ANSWER).decode("utf-8", "replace")
+            if answer.status not in _REPEATED or not retries.total:
+                status = f"status code: {answer.status}: {refusal}"
+                raise refusal_of("", self._location, status, key)
+            retries = retries.increment(method, url, response=answer)
+            retries.sleep(answer)
+
+    def _read(self, answer: urllib3.BaseHTTPResponse, limit: int) -> bytes:
+        """Read at most `limit` bytes of an answer; the rest of a longer one is given up."""
         import urllib3
 
         try:
-            answer = self._pool.request(method, url, headers=headers, **how)
-            refusal = "" if answer.status < 400 else answer.data.decode("utf-8", "replace")
+            data = answer.read(limit)
         except urllib3.exceptions.HTTPError as error:
             raise unreachable(self._location, str(error)) from error
-        if answer.status >= 400:
-            raise refusal_of("", self._location, f"status code: {answer.status}: {refusal}", key)
-        return answer
+        if len(data) == limit:
+            answer.close()
+        else:
+            answer.release_conn()
+        return data
 
     def _pieces(self, answer: urllib3.BaseHTTPResponse) -> Iterator[bytes]:
         import urllib3

@@ -20,7 +20,12 @@ from kanister_py.adapters.object_store_pieces import Checksum, Opened, cut
 from kanister_py.adapters.object_store_s3_parts import DEFAULT_REGION, S3Parts, Signer, taken_role
 from kanister_py.core.errors import KanisterError, TransientError, UsageError
 from kanister_py.core.kube.locations import InvalidProfile, Location, StoreKind
-from kanister_py.ports.object_store import ObjectMissing, ObjectStore, StoredObject
+from kanister_py.ports.object_store import (
+    ObjectMissing,
+    ObjectStore,
+    StoredObject,
+    UnfinishedUpload,
+)
 
 if TYPE_CHECKING:
     from obstore.store import AzureStore, GCSStore, LocalStore, S3Store
@@ -336,6 +341,10 @@ class LibraryStore:
         with suppress(ObjectMissing), _in_our_words(self._location, key):
             self._store.delete(key)
 
+    def unfinished(self, prefix: str) -> Iterator[UnfinishedUpload]:
+        if isinstance(self._client, S3Parts):
+            yield from self._client.unfinished(prefix)
+
     def check(self) -> None:
         with _in_our_words(self._location):
             next(iter(self._store.list(chunk_size=1)), None)
@@ -363,6 +372,9 @@ class Folder:
 
     def delete(self, keys: Iterable[str]) -> int:
         return self._opened().delete(keys) if self._is_there() else 0
+
+    def unfinished(self, prefix: str) -> Iterator[UnfinishedUpload]:
+        yield from self._opened().unfinished(prefix) if self._is_there() else ()
 
     def check(self) -> None:
         if not self._is_there():

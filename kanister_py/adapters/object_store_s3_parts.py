@@ -12,7 +12,6 @@ import base64
 import hashlib
 import hmac
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -20,8 +19,9 @@ from datetime import datetime
 from itertools import chain
 from typing import Final, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
+from xml.etree.ElementTree import Element, ParseError, fromstring
 
-from kanister_py.adapters.object_store_errors import refusal_of
+from kanister_py.adapters.object_store_errors import refusal_of, text_between
 from kanister_py.adapters.object_store_http import Answer, Now, StoreHttp
 from kanister_py.adapters.object_store_pieces import (
     CRC_PREFIX,
@@ -36,6 +36,7 @@ from kanister_py.adapters.object_store_pieces import (
 )
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.kube.locations import Credential, Location
+from kanister_py.ports.object_store import UnfinishedUpload
 
 DEFAULT_REGION: Final = "us-east-1"
 _IN_FLIGHT_BYTES: Final = 8 * 1024 * 1024
@@ -119,7 +120,8 @@ class S3Parts:
             return len(first)
         mark = {f"x-amz-meta-{PARTS_MARK}": _PARTS_MARK_VALUE, **_CRC_OF_ALL}
         mark["x-amz-checksum-algorithm"] = "CRC32"
-        upload = _text_of(self._send("POST", key, "uploads=", b"", mark).body, "UploadId")
+        begun = self._parse(self._send("POST", key, "uploads=", b"", mark).body)
+        upload = begun.findtext("UploadId", "")
         try:
             return self._put_parts(key, upload, chain((first,), parts))
         except BaseException:
@@ -135,6 +137,37 @@ class S3Parts:
         signed = self._signer.headers("GET", url, given, _EMPTY, self._now())
         headers, pieces = self._http.open(url, key, signed)
         return Opened(int(headers.get("content-length", 0)), _checksum_in(headers), pieces)
+
+    def unfinished(self, prefix: str) -> Iterator[UnfinishedUpload]:
+        """List the uploads in parts below a prefix that were neither completed nor aborted."""
+        after: dict[str, str] = {}
+        while True:
+            query = urlencode({"prefix": prefix, "uploads": "", **after}, quote_via=quote)
+            headers = self._signer.headers(
+                "GET", f"{self._bucket_url}?{query}", {}, _EMPTY, self._now()
+            )
+            answer = self._http.send("GET", f"{self._bucket_url}?{query}", "", headers)
+            page = self._parse(answer.body)
+            for upload in page.iterfind("Upload"):
+                started = datetime.fromisoformat(upload.findtext("Initiated", ""))
+                yield UnfinishedUpload(upload.findtext("Key", ""), started)
+            following = {
+                "key-marker": page.findtext("NextKeyMarker", ""),
+                "upload-id-marker": page.findtext("NextUploadIdMarker", ""),
+            }
+            if page.findtext("IsTruncated") != "true" or following == after:
+                return
+            after = following
+
+    def _parse(self, body: bytes) -> Element:
+        """Parse an XML answer into elements without namespaces."""
+        try:
+            root = fromstring(body)  # noqa: S314 # expat refuses entities that grow, and send() bounds the size
+        except ParseError as error:
+            raise refusal_of("StoreRefused", self._location, f"answers no XML: {error}") from error
+        for element in root.iter():
+            element.tag = element.tag.rpartition("}")[2]
+        return root
 
     def _url_of(self, key: str, query: str = "") -> str:
         return f"{self._bucket_url}/{quote(key, safe='/-_.~')}{'?' if query else ''}{query}"
@@ -187,7 +220,7 @@ class S3Parts:
         if b"<Error>" in answer.body:
             # A store may say 200 first and find out later.
             raise refusal_of("", self._location, answer.body.decode("utf-8", "replace"), key)
-        found = _text_of(answer.body, "ETag").replace("&quot;", "").replace("&#34;", "").strip('"')
+        found = self._parse(answer.body).findtext("ETag", "").strip('"')
         wanted = tag_of_parts(digests)
         if (
             is_tag_of_parts(found)
@@ -235,11 +268,6 @@ def _is_encrypted(headers: Mapping[str, str]) -> bool:
     return headers.get("x-amz-server-side-encryption", "") not in {"", "AES256"}
 
 
-def _text_of(body: bytes, name: str) -> str:
-    found = re.search(rf"<{name}>(.*?)</{name}>", body.decode("utf-8", "replace"), re.DOTALL)
-    return found[1] if found else ""
-
-
 def taken_role(location: Location, now: Now) -> Location:
     """Take on the role that a Profile's Secret names, and give the location with its keys.
 
@@ -265,13 +293,10 @@ def taken_role(location: Location, now: Now) -> Location:
         hashlib.sha256(body).hexdigest(),
         now(),
     )
-    answer = StoreHttp(location, 1).send("POST", f"{url}/", "", headers, body).body.decode()
-    found = [
-        match[1]
-        for name in ("AccessKeyId", "SecretAccessKey", "SessionToken")
-        if (match := re.search(f"<{name}>(.*?)</{name}>", answer))
-    ]
-    if len(found) != 3:
+    answer = StoreHttp(location, 1).send("POST", f"{url}/", "", headers, body)
+    names = ("AccessKeyId", "SecretAccessKey", "SessionToken")
+    text = answer.body.decode("utf-8", "replace")
+    identity, secret, token = (text_between(text, f"<{name}>", f"</{name}>") for name in names)
+    if not (identity and secret and token):
         raise refusal_of("CredentialRefused", location, "the role gives no keys")
-    identity, secret, token = found
     return location._replace(credential=Credential(identity, secret, token=token))

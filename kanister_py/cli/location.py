@@ -1,16 +1,21 @@
 """Look at what is in the store of a Profile.
 
 kanister-py location ls -f profile.yaml
+kanister-py location ls -f profile.yaml --unfinished
 kanister-py location ls kanister/backups --path team/a --context staging
 """
 
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from kanister_py.cli.output import table, write_data
-from kanister_py.cli.parser import add_verbs
+from kanister_py.cli.parser import add_verbs, switch
 from kanister_py.cli.profile import add_profile, read_profile
+
+if TYPE_CHECKING:
+    from kanister_py.ports.object_store import ObjectStore
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +27,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ls.add_argument(
         "--path", default="", help="what their paths begin with, below the Profile's prefix"
     )
+    switch(
+        ls,
+        "--unfinished",
+        help="list uploads in parts that were never completed: S3 keeps and charges for them",
+    )
     ls.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
 
 
@@ -31,10 +41,22 @@ def run(args: argparse.Namespace) -> int:
     location = read_profile(args)
     store = object_stores().open(location)
     store.check()
+    if args.unfinished:
+        return _list_unfinished(store, location.key_of(args.path), args.output)
     found = list(store.list(location.key_of(args.path)))
     rows = [(each.key, each.size, f"{each.modified:%Y-%m-%dT%H:%M:%SZ}") for each in found]
     data = [{"key": key, "size": size, "modified": moment} for key, size, moment in rows]
     lines = [[str(size), moment, key] for key, size, moment in rows]
     head = ("SIZE", "MODIFIED", "KEY")
     write_data({"objects": data}, args.output, lambda: table(head, lines))
+    return 0
+
+
+def _list_unfinished(store: ObjectStore, prefix: str, output: str) -> int:
+    uploads = [
+        (upload.key, f"{upload.started:%Y-%m-%dT%H:%M:%SZ}") for upload in store.unfinished(prefix)
+    ]
+    data = [{"key": key, "started": started} for key, started in uploads]
+    lines = [[started, key] for key, started in uploads]
+    write_data({"uploads": data}, output, lambda: table(("STARTED", "KEY"), lines))
     return 0

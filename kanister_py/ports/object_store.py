@@ -32,6 +32,13 @@ class StoredObject(NamedTuple):
     modified: datetime
 
 
+class UnfinishedUpload(NamedTuple):
+    """Upload in parts that was never completed, for example because its process was killed."""
+
+    key: str
+    started: datetime
+
+
 class ObjectStore(Protocol):
     """A bucket, or a folder in its place."""
 
@@ -57,6 +64,12 @@ class ObjectStore(Protocol):
 
     def delete(self, keys: Iterable[str]) -> int:
         """Remove objects, and say how many; one that is gone already is no error."""
+
+    def unfinished(self, prefix: str) -> Iterator[UnfinishedUpload]:
+        """List the uploads in parts below a prefix whose parts still take up space.
+
+        Only S3 keeps such parts until somebody removes them; other stores have none.
+        """
 
     def check(self) -> None:
         """Raise unless the bucket is there and may be listed."""

@@ -13,6 +13,7 @@ from kanister_py.core.kube.locations import Location, StoreKind
 from kanister_py.ports.object_store import ObjectStore
 from kanister_py.wiring import object_stores
 from tests.faulty_stores import ALWAYS, Fault, Faults, faulty
+from tests.hostile_server import Asked, hostile_server
 from tests.stores import running_store
 
 MIB = 1024 * 1024
@@ -90,3 +91,23 @@ def test_bytes_that_change_on_their_way_are_found_out(
     faults = Faults(Fault.FLIPPED, times=1)
     with faulty(location, faults) as failing, pytest.raises(KanisterError, match="has checksum"):
         list(object_stores().open(failing).get("key"))
+
+
+@pytest.mark.parametrize("status", ["403 Forbidden", "200 OK"])
+def test_an_answer_without_end_is_not_read_to_its_end(location: Location, status: str) -> None:
+    sent = 0
+
+    def endless(_: Asked) -> Iterator[bytes]:
+        nonlocal sent
+        yield f"HTTP/1.1 {status}\r\n\r\n<Code>".encode()
+        while True:
+            yield b" " * MIB
+            sent += 1
+
+    with hostile_server(endless) as server:
+        hostile = location._replace(endpoint=f"http://{server.address}")
+        with pytest.raises(KanisterError) as caught:
+            object_stores().open(hostile).put("key", [b"x"])
+    assert caught.value.reason in {"AccessDenied", "StoreRefused"}
+    assert len(caught.value.message) < 1000
+    assert sent < 64
