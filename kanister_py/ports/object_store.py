@@ -68,7 +68,7 @@ class ObjectStore(Protocol):
     def unfinished(self, prefix: str) -> Iterator[UnfinishedUpload]:
         """List the uploads in parts below a prefix whose parts still take up space.
 
-        Only S3 keeps such parts until somebody removes them; other stores have none.
+        Only S3 keeps such parts until they are removed; other stores have none.
         """
 
     def check(self) -> None:
