@@ -14,7 +14,7 @@ from kanister_py.core.errors import KanisterError
 from kanister_py.core.registry.choose import asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.versions.deprecation import Support
-from kanister_py.executor.foresee import unread_artifacts
+from kanister_py.executor.preflight import unread_artifacts
 
 
 def choose_reader(

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from kanister_py.core.actionsets.course import action_not_found
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.model import ActionSpec
+from kanister_py.core.blueprints.analysis import ActionAnalysis
 from kanister_py.core.blueprints.model import Blueprint, Phase
 from kanister_py.core.blueprints.plan import (
     PlanBasis,
@@ -17,7 +18,6 @@ from kanister_py.core.blueprints.plan import (
     choose_phase_version,
     renderer_of,
 )
-from kanister_py.core.blueprints.reads import reads_of_action
 from kanister_py.core.errors import KanisterError, NotFound, ObjectNotFetched
 from kanister_py.core.kube.parts import spec_of
 from kanister_py.core.registry.choose import Choice
@@ -26,8 +26,8 @@ from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
 from kanister_py.core.versions.semver import Version
 from kanister_py.executor.fetch_facts import OF_PODS, OwnerMissing, fetch_facts
-from kanister_py.executor.foresee import MISSING, foresee, unused_options
 from kanister_py.executor.loading import load_function
+from kanister_py.executor.preflight import MISSING, run_preflight, unused_options
 from kanister_py.gotemplate.effects import Effects
 from kanister_py.ports.cluster import Cluster
 
@@ -109,16 +109,18 @@ def plan_action(
     wrong = [each.error.message for each in fetched.missing if not isinstance(each.error, lacking)]
     params = Params(fetched.facts)
     renderer = renderer_of(blueprint, spec.name, given.effects)
-    known = PlanBasis(
+    analysis = ActionAnalysis(blueprint, spec.name, renderer.engine)
+    basis = PlanBasis(
+        analysis,
         renderer,
         params,
         load_function,
         _pods_to_come(fetched.facts),
-        unused=unused_options(spec, [*reads_of_action(action, renderer.engine)]),
+        unused=unused_options(spec, [*analysis.reads()]),
         preferred=spec.preferred_version,
     )
     choices = [_choice(each, spec, given) for _, each in action.every_phase()]
-    seen = foresee(blueprint, spec.name, choices, known, cluster)
+    seen = run_preflight(basis, choices, cluster)
     masker = Masker(params.secret_texts())
     phases = [
         _masked(_with_errors(each, unread, is_real=given.is_real), masker) for each in seen.phases

@@ -23,8 +23,8 @@ from kanister_py.core.templates.render import Renderer
 from kanister_py.core.yaml.documents import Path
 from kanister_py.core.yaml.weak import decode_args
 from kanister_py.executor.fetch_facts import fetch_named
-from kanister_py.executor.foresee import ActionRefused
 from kanister_py.executor.phase_context import RunningPhase
+from kanister_py.executor.preflight import ActionRefused
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import Func, OnRestart, interrupted
 

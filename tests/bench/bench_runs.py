@@ -19,6 +19,7 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.effects_system import system_effects
 from kanister_py.core.actionsets.course import course_of
 from kanister_py.core.actionsets.model import ActionSpec, TargetReference, parse_actionset
+from kanister_py.core.blueprints.analysis import ActionAnalysis
 from kanister_py.core.blueprints.model import only_blueprint
 from kanister_py.core.blueprints.plan import PlanBasis, choose_phase_version, renderer_of
 from kanister_py.core.kube.resources import CONFIG_MAPS
@@ -26,9 +27,9 @@ from kanister_py.core.templates.params import Params
 from kanister_py.core.yaml.documents import parse_document, parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.fetch_facts import fetch_facts
-from kanister_py.executor.foresee import foresee
 from kanister_py.executor.loading import FunctionSource, load_function
 from kanister_py.executor.phase_context import Surroundings
+from kanister_py.executor.preflight import run_preflight
 from kanister_py.executor.run.background import WaitingHost
 from kanister_py.executor.run.run import ActionSetRun
 from kanister_py.executor.watching import SharedWatches
@@ -116,8 +117,9 @@ def _check_milliseconds() -> float:
         start = time.perf_counter()
         facts = fetch_facts(cluster, spec, clock.now()).facts
         renderer = renderer_of(found, "export", system_effects(clock))
-        known = PlanBasis(renderer, Params(facts), load_function, is_whole=True)
-        seen = foresee(found, "export", choices, known, cluster)
+        analysis = ActionAnalysis(found, "export", renderer.engine)
+        basis = PlanBasis(analysis, renderer, Params(facts), load_function, is_whole=True)
+        seen = run_preflight(basis, choices, cluster)
         best = min(best, time.perf_counter() - start)
         assert not seen.obstacles, seen.obstacles
     return best * 1000

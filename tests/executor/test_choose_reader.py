@@ -14,7 +14,7 @@ from kanister_py.core.versions.semver import Version, parse_version
 from kanister_py.core.yaml.documents import Document
 from kanister_py.executor.choose_reader import choose_reader
 from kanister_py.wiring import registry_of
-from tests.executor.test_foresee import Act
+from tests.executor.test_preflight import Act
 
 RELEASED = Source("tests", parse_version("1.4.0"))
 

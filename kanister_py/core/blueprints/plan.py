@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from kanister_py.core.blueprints.analysis import ActionAnalysis, wrong_arguments
 from kanister_py.core.blueprints.model import Action, Blueprint, Phase
 from kanister_py.core.blueprints.reads import (
     Read,
     check_condition,
     engine_of,
     hands_on_profile,
-    reads_of,
 )
 from kanister_py.core.blueprints.texts import DEFER, is_condition
 from kanister_py.core.errors import (
@@ -133,7 +133,7 @@ class PlannedPhase(NamedTuple):
 
 
 class PlanBasis(NamedTuple):
-    """Everything that a plan goes by.
+    """Everything that the plan of an action goes by.
 
     `open` says why what stands under some names is not known. What stands under `soft`
     names is there, and may be something else when its turn comes. `is_whole`: templates
@@ -143,6 +143,7 @@ class PlanBasis(NamedTuple):
     `place_of` says what stands in for a store of a Profile.
     """
 
+    analysis: ActionAnalysis
     renderer: Renderer
     params: Params
     load: Callable[[FunctionEntry], type[Any]]
@@ -237,28 +238,15 @@ _OF_VERSIONS = (InvalidVersion, FunctionVersionNotFound, FunctionVersionRemoved)
 def _problems_of_args(
     phase: Phase, args: Mapping[str, Any], code: type[Any], texts: TextPlanner
 ) -> list[Obstacle]:
-    """Hold the args against the model of the code; what is not known yet may become anything."""
-    model = getattr(code, "Args", None)
-    if model is None or any(texts.is_open(name) for name in args):
+    """Compare the args with the model of the code; unknown values may become anything."""
+    if getattr(code, "Args", None) is None or any(texts.is_open(name) for name in args):
         return []
-    from kanister_py.core.yaml.weak import InvalidArgs, known_args, problems_of_args
-
-    failed = {each.path for each in texts.obstacles}
-    obstacles = []
     given, is_open = args, texts.is_open
     if getattr(code, "renders_own_args", False):
         given, is_open = phase.args, texts.is_template
-    for problem in problems_of_args(model, given, is_open):
-        name = problem.path.partition(".")[0].partition("[")[0]
-        inside: Path = ("args", name) if name in args else ("args",)
-        if (*texts.base, *inside) not in failed:
-            obstacles.append(
-                texts.obstacle(inside, InvalidArgs(phase.func, [problem]), problem.message)
-            )
-    if obstacles:
-        return obstacles
-    refused = getattr(code, "refusals", lambda _: ())(known_args(given, is_open))
-    return [texts.obstacle(("args", name), error) for name, error in refused]
+    failed = {obstacle.path[len(texts.base) :] for obstacle in texts.obstacles}
+    wrong = wrong_arguments(phase, given, code, is_open, failed)
+    return [texts.obstacle(each.path, each.error, each.message) for each in wrong]
 
 
 _REFERABLE = frozenset({"secrets", "configmaps", "*"})
@@ -411,9 +399,8 @@ class TextPlanner:
         if not is_template(text, engine):
             return text
         try:
-            reads = reads_of(text, engine)
+            reads = self._known.analysis.reads_in(text)
         except TemplateError as error:
-            reads = []
             # The renderer knows how to say it; where it reads the text, so be it.
             self._render(text, path, error.reason)
             return text

@@ -39,8 +39,8 @@ from kanister_py.core.actionsets.steps import (
     next_steps,
 )
 from kanister_py.core.errors import Fault, KanisterError, RunTimedOut
-from kanister_py.executor.foresee import ActionRefused
 from kanister_py.executor.phase_context import Surroundings
+from kanister_py.executor.preflight import ActionRefused
 from kanister_py.executor.run.attempt import Attempt
 from kanister_py.executor.run.prepared_action import ActionWork, PreparedActions
 from kanister_py.executor.run.state import RunState

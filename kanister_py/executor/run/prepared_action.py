@@ -21,6 +21,7 @@ from kanister_py.core.actionsets.status import (
     size_of,
 )
 from kanister_py.core.actionsets.steps import current_phase
+from kanister_py.core.blueprints.analysis import ActionAnalysis
 from kanister_py.core.blueprints.plan import Obstacle, PlanBasis, renderer_of
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.kube.parts import metadata_of
@@ -38,9 +39,9 @@ from kanister_py.executor.fetch_facts import (
     parse_workload,
     workload_as_dict,
 )
-from kanister_py.executor.foresee import ActionRefused, forbidden, foresee, warnings_before
 from kanister_py.executor.loading import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
+from kanister_py.executor.preflight import ActionRefused, forbidden, run_preflight, warnings_before
 from kanister_py.executor.run_phase import PhaseWork, enter, leave, phase_error_of
 from kanister_py.ports.function import OnRestart
 
@@ -269,6 +270,7 @@ class PreparedAction:
             for kind in ("Secrets", "ConfigMaps")
         }
         basis = PlanBasis(
+            ActionAnalysis(blueprint, spec.name, renderer.engine),
             renderer,
             # The check adds objects of later phases, which earlier ones must not see.
             Params(fetched.facts),
@@ -281,9 +283,7 @@ class PreparedAction:
             basis = basis._replace(place_of=surroundings.stores.place_of)
         cluster = surroundings.cluster
         try:
-            seen = foresee(
-                blueprint, spec.name, choices, basis, cluster, done=done, is_later=is_later
-            )
+            seen = run_preflight(basis, choices, cluster, done=done, is_later=is_later)
         finally:
             masker = self.secrets.add(basis.params.secret_texts())
         obstacles = [

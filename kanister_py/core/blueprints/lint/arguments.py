@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, get_origin
 
+from kanister_py.core.blueprints.analysis import Defect, wrong_arguments
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, Spot
 from kanister_py.core.blueprints.model import Phase
-from kanister_py.core.errors import UsageError, did_you_mean
-from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
+from kanister_py.core.errors import did_you_mean
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.retries import REASONS
-from kanister_py.core.yaml.documents import Path
-from kanister_py.core.yaml.weak import known_args, problems_of_args
 
 MISSING = Rule(
     "argument-missing",
@@ -69,8 +66,7 @@ POD_FIELD = Rule(
 OF_ARGUMENTS = (MISSING, UNKNOWN, MISTYPED)
 RULES = (*OF_ARGUMENTS, DURATION, RETRY_REASON, COMMAND_AS_TEXT, POD_FIELD)
 
-_BY_KIND = {"missing": MISSING, "unknown": UNKNOWN, "type": MISTYPED}
-_FIRST_NAME = re.compile(r"[^.\[]+")
+_RULES_BY_ID = {rule.id: rule for rule in OF_ARGUMENTS}
 
 
 def check_arguments(
@@ -85,17 +81,11 @@ def check_arguments(
     yield from _commands_as_text(spot, phase, code.Args)
     if "pod_override" in code.Args.model_fields:
         yield from _fields_of_no_pod(spot, phase.args.get("podOverride"))
-    problems = problems_of_args(code.Args, phase.args, _is_open)
-    if not problems:
-        for arg, error in getattr(code, "refusals", lambda _: ())(known_args(phase.args, _is_open)):
-            found = spot.at("args", arg)
-            yield found.finding(MISTYPED, error.message, version=str(entry.version))
-    for problem in problems:
-        where = spot.at("args")
-        name = _FIRST_NAME.match(problem.path)
-        if problem.kind != "missing" and name is not None and name[0] in phase.args:
-            where = where.at(name[0])
-        yield where.finding(_BY_KIND[problem.kind], problem.message, version=str(entry.version))
+    for wrong in wrong_arguments(phase, phase.args, code, _is_open):
+        is_missing = wrong.defect is Defect.ARGUMENT_MISSING
+        where = spot.at("args") if is_missing else spot.at(*wrong.path)
+        rule = _RULES_BY_ID[wrong.defect]
+        yield where.finding(rule, wrong.message, version=str(entry.version))
 
 
 def _commands_as_text(spot: Spot, phase: Phase, model: Any) -> Iterator[Finding]:
@@ -126,15 +116,6 @@ def may_be_template(text: str) -> bool:
     return "{{" in text or "{%" in text
 
 
-def outputs_of(function: Any) -> frozenset[str] | None:
-    """Give the outputs that a class declares; None where only the blueprint knows them."""
-    model = getattr(function, "Outputs", None)
-    if model is None or model.model_config.get("extra") == "allow":
-        return None
-    fields: Mapping[str, Any] = model.model_fields
-    return frozenset(field.alias or name for name, field in fields.items())
-
-
 def conditions_of(function: Any) -> tuple[str, ...]:
     """Say what the conditions of a class may call besides Go's own functions.
 
@@ -159,24 +140,3 @@ def check_retry(spot: Spot, phase: Phase, hints: Hints) -> Iterator[Finding]:
 
 _ALIKE = 0.85
 """How much a reason must be like a known one, since functions of others have their own."""
-
-
-def wrong_durations(phase: Phase) -> Iterator[tuple[Path, UsageError]]:
-    """Give the times of a phase that cannot be read, each with its place in the phase."""
-    written: dict[Path, str] = {("timeout",): phase.timeout}
-    if phase.retry is not None:
-        written["retry", "backoff"] = phase.retry.backoff
-        written["retry", "maxBackoff"] = phase.retry.max_backoff
-    for path, text in written.items():
-        if not text:
-            continue
-        try:
-            seconds = parse_seconds(text)
-        except InvalidDuration as error:
-            message = f"{text!r} is no time: {error.message}"
-            yield path, UsageError(message, reason=error.reason)
-            continue
-        if seconds < 0 or (seconds == 0 and path == ("timeout",)):
-            least = "zero or more" if path != ("timeout",) else "more than zero, or left out"
-            message = f"The time must be {least}, found {text!r}"
-            yield path, UsageError(message, reason=InvalidDuration.reason)

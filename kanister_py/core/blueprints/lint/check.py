@@ -6,12 +6,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import starmap
 from typing import NamedTuple
 
+from kanister_py.core.blueprints.analysis import wrong_durations
 from kanister_py.core.blueprints.lint import (
     action_sets,
     arguments,
     pipelines,
     reading,
     structure,
+    templates,
     versions,
 )
 from kanister_py.core.blueprints.lint.context import Context
@@ -33,9 +35,7 @@ from kanister_py.core.yaml.documents import Path
 
 
 def rules() -> Mapping[str, Rule]:
-    """Give every rule by its id."""
-    from kanister_py.core.blueprints.lint import templates
-
+    """Map the ids of all rules to the rules."""
     return {
         rule.id: rule
         for rule in (
@@ -114,16 +114,13 @@ def check_actions(located: LocatedBlueprint, context: Context) -> Iterator[Findi
         for name in located.blueprint.actions:
             yield from _check_phases(located, name, context, {})
         return
-    # Reading templates takes an engine, which texts without any do not wait for.
-    from kanister_py.core.blueprints.lint.templates import ActionTexts, check_engine
-
-    language, findings = check_engine(located)
+    language, findings = templates.check_engine(located)
     yield from findings
     for name in located.blueprint.actions:
         entries: dict[Path, FunctionEntry] = {}
         yield from _check_phases(located, name, context, entries)
         if language is not None:
-            yield from ActionTexts(located, name, language, entries, context).findings()
+            yield from templates.ActionTexts(located, name, language, entries, context).findings()
 
 
 def _check_phases(
@@ -144,7 +141,7 @@ def _check_phases(
             entries[spot.path] = choice.chosen
             if located.is_read(*spot.path, "args"):
                 yield from arguments.check_arguments(spot, phase, choice.chosen, context)
-        for inside, error in arguments.wrong_durations(phase):
+        for inside, error in wrong_durations(phase):
             yield spot.at(*inside).finding(arguments.DURATION, error.message)
         yield from arguments.check_retry(spot, phase, context.hints)
 

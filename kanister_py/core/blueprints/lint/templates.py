@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from kanister_py.core.blueprints.lint.arguments import conditions_of, outputs_of
+from kanister_py.core.blueprints.analysis import (
+    ActionAnalysis,
+    Defect,
+    actions_of_phases,
+    outputs_of,
+)
+from kanister_py.core.blueprints.lint.arguments import conditions_of
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, Spot
-from kanister_py.core.blueprints.model import Action, Blueprint, LocatedBlueprint, Phase
-from kanister_py.core.blueprints.reads import EACH, Read, check_condition, engine_of, reads_of
-from kanister_py.core.blueprints.texts import DEFER, Text, templates_of, texts_of
+from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
+from kanister_py.core.blueprints.model import Action, LocatedBlueprint, Phase
+from kanister_py.core.blueprints.reads import check_condition, engine_of
+from kanister_py.core.blueprints.texts import DEFER, Text, templates_of
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.engines import (
     Engine,
@@ -20,7 +26,7 @@ from kanister_py.core.templates.engines import (
 )
 from kanister_py.core.templates.errors import TemplateError, TemplateParseError
 from kanister_py.core.templates.param_types import ROOTS
-from kanister_py.core.templates.wording import explain_unreadable, why_impossible
+from kanister_py.core.templates.wording import explain_unreadable
 from kanister_py.core.yaml.documents import Path
 
 ENGINE = Rule(
@@ -105,6 +111,8 @@ SECRET_KEPT = Rule(
     "Artifacts are written into the status of the ActionSet as they are, and whatever may "
     "read the ActionSet reads them. Keep the reference, not the value.",
 )
+_OF_READS = (PARAMETER, FIELD, PHASE_UNKNOWN, PHASE_LATER, OUTPUT, OBJECT, OBJECTS_EARLY)
+_RULES_BY_ID = {rule.id: rule for rule in (*_OF_READS, UNDECLARED, SECRET_KEPT)}
 RULES = (
     ENGINE,
     ENGINE_UNKNOWN,
@@ -126,16 +134,6 @@ class Language(NamedTuple):
 
     choice: EngineChoice
     all_phases: Mapping[str, str]
-
-
-def actions_of_phases(blueprint: Blueprint) -> dict[str, str]:
-    """Name the action of each phase of a Blueprint."""
-    return {
-        phase.name: name
-        for name, action in blueprint.actions.items()
-        for phase in action.phases
-        if phase.name
-    }
 
 
 def check_engine(located: LocatedBlueprint) -> tuple[Language | None, list[Finding]]:
@@ -168,22 +166,29 @@ class ActionTexts(NamedTuple):
     def action(self) -> Action:
         return self.located.blueprint.actions[self.name]
 
-    def _expectations(self) -> ActionReads:
+    def _outputs(self) -> dict[str, frozenset[str]]:
+        """Return what the functions of phases declare, by the names of the phases."""
         outputs = {}
         for path, phase in self.action.every_phase():
             entry = self.entries.get(("actions", self.name, *path))
             declared = None if entry is None else outputs_of(self.context.code(entry))
             if declared is not None:
-                outputs[self.name, phase.name] = declared
-        engine, hints = self.language.choice.engine, self.context.hints
-        return ActionReads(self.name, self.action, self.language.all_phases, outputs, engine, hints)
+                outputs[phase.name] = declared
+        return outputs
 
     def findings(self) -> Iterator[Finding]:
-        """Read every template of an action, and look for what it reads."""
+        """Read every template of the action, and find what each reads in vain."""
         if not self.located.is_whole("actions", self.name):
             return  # where a name could not be read, templates would seem to lead nowhere
-        expectations = self._expectations()
-        for text in texts_of(self.action):
+        analysis = ActionAnalysis(
+            self.located.blueprint,
+            self.name,
+            self.language.choice.engine,
+            owners=self.language.all_phases,
+            suggest=self.context.hints.did_you_mean,
+        )
+        outputs = self._outputs()
+        for text in analysis.texts:
             if not is_template(text.text):
                 continue
             spot = self._spot(text)
@@ -191,20 +196,19 @@ class ActionTexts(NamedTuple):
                 if text.role == "condition":
                     check_condition(text.text, self._callable_in(spot))
                     continue
-                reads = reads_of(text.text, self.language.choice.engine, inside_lists=True)
+                wrongs = list(analysis.wrong_reads(text, outputs))
             except TemplateError as error:
                 yield self._placed(self._unreadable(spot, text, error), spot, error.line)
                 continue
-            seen: set[tuple[str, str]] = set()
-            for read in reads:
-                for rule, message in expectations.wrongs(text, read):
-                    if (rule.id, message) in seen:
-                        continue
-                    seen.add((rule.id, message))
-                    finding = spot.finding(rule, message)
-                    if rule.severity is Severity.ERROR and not read.is_certain:
-                        finding = finding._replace(severity=Severity.WARNING)
-                    yield self._placed(finding, spot, read.line)
+            seen: set[tuple[Defect, str]] = set()
+            for wrong in wrongs:
+                if (wrong.defect, wrong.message) in seen:
+                    continue
+                seen.add((wrong.defect, wrong.message))
+                finding = spot.finding(_RULES_BY_ID[wrong.defect], wrong.message)
+                if not wrong.defect.is_advice and not wrong.read.is_certain:
+                    finding = finding._replace(severity=Severity.WARNING)
+                yield self._placed(finding, spot, wrong.read.line)
 
     def _unreadable(self, spot: Spot, text: Text, error: TemplateError) -> Finding:
         if not isinstance(error, TemplateParseError):
@@ -236,142 +240,3 @@ class ActionTexts(NamedTuple):
         """Count lines inside a block from the line of its mark on."""
         there = self.located.found.line_of(spot.path, line)
         return finding if there == finding.line else finding._replace(line=there, column=1)
-
-
-class ActionReads:
-    """Check of what the texts of one action read against what will be there.
-
-    `all_phases` names the action of each phase of the Blueprint, `outputs` what the
-    function of a phase declares, by action and phase.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        action: Action,
-        all_phases: Mapping[str, str],
-        outputs: Mapping[tuple[str, str], frozenset[str]],
-        engine: Engine = Engine.GO,
-        hints: Hints | None = None,
-    ) -> None:
-        self._name = name
-        self._action = action
-        self._all_phases = all_phases
-        self._outputs = outputs
-        self._engine = engine
-        self._hints = hints or Hints()
-        self._indices: dict[str, int] = {}
-        for index, phase in enumerate(action.phases):
-            self._indices.setdefault(phase.name, index)
-        self._names = [each for each in self._indices if each]
-
-    def wrongs(self, text: Text, read: Read) -> Iterator[tuple[Rule, str]]:
-        """Say what is wrong with one read of a text, wherever it stands there."""
-        root, *below = read.names
-        if EACH in below:
-            why = why_impossible(read.names, self._engine)
-            if why:
-                yield FIELD, f"There is {why}"
-            return
-        if root not in ROOTS:
-            dot = "." if self._engine is Engine.GO else ""
-            meant = self._hints.did_you_mean(root, ROOTS, dot)
-            there = meant or f"; there are {', '.join(dot + each for each in ROOTS)}"
-            yield PARAMETER, f"There is no {dot}{root}{there}"
-            return
-        if text.role == "objects" and root in ("Phases", "DeferPhase"):
-            yield OBJECTS_EARLY, f"{read} is read before any phase has run"
-        elif root == "Phases" and below:
-            yield from self._wrong_phase(text, read, below)
-        elif root == "DeferPhase":
-            yield from self._wrong_deferred(text, read, below)
-        elif root in _DECLARED and below:
-            yield from self._undeclared(root, below[0])
-        why = why_impossible(read.names, self._engine)
-        if why:
-            yield FIELD, f"There is {why}"
-        if text.role == "artifacts" and _is_secret(read.names):
-            yield SECRET_KEPT, f"{read} goes into the status of the ActionSet"
-
-    def _wrong_phase(self, text: Text, read: Read, below: list[str]) -> Iterator[tuple[Rule, str]]:
-        name, *inside = below
-        index = self._indices.get(name)
-        if index is None:
-            if read.indexed != len(below):
-                yield PHASE_UNKNOWN, self._why_unknown(name)
-            return
-        phase = self._action.phases[index]
-        now = len(self._action.phases) if text.phase in (None, DEFER) else text.phase
-        assert now is not None  # None is replaced in the line above
-        is_itself = index == now
-        if index > now or (is_itself and inside[:1] == ["Output"] and len(inside) > read.indexed):
-            if read.indexed < len(below):
-                what = "is this very phase" if is_itself else "runs later"
-                yield PHASE_LATER, f"{read} is not there yet: the phase {name} {what}"
-            return
-        yield from self._wrong_object(phase, read, inside)
-        made = self._outputs.get((self._name, name))
-        is_output = len(inside) > 1 and inside[0] == "Output" and not read.indexed
-        if made is not None and is_output and inside[1] not in made:
-            there = f"it makes {', '.join(sorted(made))}" if made else "it makes none"
-            yield OUTPUT, f"{phase.func} makes no output {inside[1]}; {there}"
-
-    def _wrong_deferred(
-        self, text: Text, read: Read, below: list[str]
-    ) -> Iterator[tuple[Rule, str]]:
-        deferred = self._action.defer_phase
-        if below[:1] == ["Output"] and len(below) - 1 > read.indexed:
-            if deferred is None:
-                yield PHASE_UNKNOWN, f"The action {self._name} has no deferPhase, and no {read}"
-            elif text.phase is not None and read.is_certain:
-                what = "is this very phase" if text.phase == DEFER else "runs later"
-                yield PHASE_LATER, f"{read} is not there yet: the deferPhase {what}"
-        elif deferred is not None:
-            yield from self._wrong_object(deferred, read, below)
-
-    def _why_unknown(self, name: str) -> str:
-        missing = f"The action {self._name} has no phase {name}"
-        deferred = self._action.defer_phase
-        if deferred is not None and deferred.name == name:
-            return f"{missing}; its deferPhase is read as .DeferPhase"
-        if name in self._all_phases:
-            return f"{missing}; it belongs to the action {self._all_phases[name]}"
-        there = f"; it has {_few(self._names)}" if self._names else "; it has none with a name"
-        return missing + (self._hints.did_you_mean(name, self._names) or there)
-
-    def _wrong_object(
-        self, phase: Phase, read: Read, inside: list[str]
-    ) -> Iterator[tuple[Rule, str]]:
-        if len(inside) < 2 or inside[0] not in ("Secrets", "ConfigMaps"):
-            return
-        if inside[1] not in phase.objects and read.indexed < len(inside) - 1:
-            there = ", ".join(phase.objects)
-            meant = self._hints.did_you_mean(inside[1], [*phase.objects]) or (
-                f"; there are {there}" if there else "; name it there, with its kind"
-            )
-            called = phase.name or phase.func
-            yield OBJECT, f"The phase {called} names no object {inside[1]}{meant}"
-
-    def _undeclared(self, root: str, name: str) -> Iterator[tuple[Rule, str]]:
-        field, declared = {
-            "ArtifactsIn": ("inputArtifactNames", self._action.input_artifact_names),
-            "ConfigMaps": ("configMapNames", self._action.config_map_names),
-            "Secrets": ("secretNames", self._action.secret_names),
-        }[root]
-        if name not in declared:
-            meant = self._hints.did_you_mean(name, declared)
-            yield UNDECLARED, f".{root}.{name} is read, and {field} does not name it{meant}"
-
-
-_DECLARED = ("ArtifactsIn", "ConfigMaps", "Secrets")
-
-
-def _few(names: Sequence[str]) -> str:
-    more = len(names) - 12
-    return ", ".join(names[:12]) + (f" and {more} more" if more > 0 else "")
-
-
-def _is_secret(names: tuple[str, ...]) -> bool:
-    if names[0] == "Secrets" or names[:2] == ("Profile", "Credential"):
-        return True
-    return "Secrets" in names[1:3] and names[0] in ("Phases", "DeferPhase")

@@ -1,4 +1,4 @@
-"""Check of an action before it acts: what it will do, and everything it is sure to fail for."""
+"""Preflight check of an action: what it will do, and everything it is sure to fail for."""
 
 from __future__ import annotations
 
@@ -6,14 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kanister_py.core.actionsets.model import ActionSpec
-from kanister_py.core.blueprints.lint.arguments import outputs_of, wrong_durations
-from kanister_py.core.blueprints.lint.findings import Rule, Severity
-from kanister_py.core.blueprints.lint.templates import (
-    PHASE_LATER,
-    PHASE_UNKNOWN,
-    ActionReads,
-    actions_of_phases,
-)
+from kanister_py.core.blueprints.analysis import Defect, outputs_of, wrong_durations
 from kanister_py.core.blueprints.model import Blueprint, Phase
 from kanister_py.core.blueprints.plan import (
     NO_PROFILE,
@@ -24,8 +17,8 @@ from kanister_py.core.blueprints.plan import (
     Unknown,
     plan_phase,
 )
-from kanister_py.core.blueprints.reads import Read, reads_of
-from kanister_py.core.blueprints.texts import DEFER, Text, texts_of
+from kanister_py.core.blueprints.reads import Read
+from kanister_py.core.blueprints.texts import DEFER, Text
 from kanister_py.core.errors import (
     KanisterError,
     NotFound,
@@ -67,11 +60,11 @@ class ActionRefused(UsageError):
         return self.obstacles[0].phase
 
 
-class Foreseen(NamedTuple):
-    """An action's phases as they would run, what they are sure to fail for, and what is open.
+class Preflight(NamedTuple):
+    """An action's phases as they would run, and what they are sure to fail for.
 
     `unchecked` says of objects that are not there why that is not held against the action,
-    `unknown` what is not known yet of what the action leaves behind.
+    `unknown` what is not known yet of the artifacts that the action leaves.
     """
 
     phases: tuple[PlannedPhase, ...] = ()
@@ -81,124 +74,119 @@ class Foreseen(NamedTuple):
     unknown: tuple[Unknown, ...] = ()
 
 
-def foresee(
-    blueprint: Blueprint,
-    name: str,
+def run_preflight(
+    basis: PlanBasis,
     choices: Sequence[Choice[FunctionEntry] | KanisterError],
-    known: PlanBasis,
     cluster: Cluster,
     *,
     done: int = 0,
     is_later: bool = False,
-) -> Foreseen:
-    """Plan the phases of an action that are not done yet. Reads the cluster, and no more.
+) -> Preflight:
+    """Plan the phases of an action that are not done yet. Only reads the cluster.
 
-    `is_later`: other actions run before it, and may make what it refers to.
-
-    `known.params` grows by the objects of the phases: it must have no other user.
+    With `is_later` other actions run before it, and may create what it refers to.
+    `basis.params` grows by the objects of the phases: it must have no other user.
     """
-    looking = _Looking(blueprint, name, known, cluster, may_make=is_later)
-    every = blueprint.actions[name].every_phase()
+    checks = _Checks(basis, cluster, may_make=is_later)
+    every = basis.analysis.action.every_phase()
     for (path, phase), choice in zip(every, choices, strict=True):
         if not isinstance(path[-1], int) or path[-1] >= done:
-            looking.look_at(phase, path, choice)
-    looking.look_at_artifacts()
-    looking.look_at_reads(done)
-    obstacles = sorted(looking.obstacles, key=_rank)
-    phases = looking.phases
+            checks.check_phase(phase, path, choice)
+    checks.check_artifacts()
+    checks.check_reads(done)
+    obstacles = sorted(checks.obstacles, key=_rank)
+    phases = checks.phases
     if obstacles:
         phases = [
-            each._replace(obstacles=tuple(one for one in obstacles if one.phase == each.at))
-            for each in phases
+            phase._replace(obstacles=tuple(each for each in obstacles if each.phase == phase.at))
+            for phase in phases
         ]
-    return Foreseen(
+    return Preflight(
         tuple(phases),
         tuple(obstacles),
-        tuple(looking.unchecked),
-        tuple(looking.reads),
-        tuple(looking.unknown),
+        tuple(checks.unchecked),
+        tuple(checks.reads),
+        tuple(checks.unknown),
     )
 
 
 def _rank(obstacle: Obstacle) -> tuple[bool, bool, int, list[tuple[int, str]]]:
     """Sort by the phases in the order they run, then by place."""
     phase = obstacle.phase
-    place = [(each, "") if isinstance(each, int) else (-1, each) for each in obstacle.path]
+    place = [(part, "") if isinstance(part, int) else (-1, part) for part in obstacle.path]
     return (phase is None, phase == DEFER, phase if phase is not None else 0, place)
 
 
-class _Looking:
-    """One look at an action, phase by phase in their order."""
+class _Checks:
+    """Checks of one action, phase by phase in their order."""
 
-    def __init__(
-        self, blueprint: Blueprint, name: str, known: PlanBasis, cluster: Cluster, *, may_make: bool
-    ) -> None:
+    def __init__(self, basis: PlanBasis, cluster: Cluster, *, may_make: bool) -> None:
         self.phases: list[PlannedPhase] = []
         self.obstacles: list[Obstacle] = []
         self.unchecked: list[str] = []
         self.reads: list[Read] = []
         self.unknown: list[Unknown] = []
-        self._blueprint = blueprint
-        self._action = blueprint.actions[name]
-        self._name = name
-        self._known = known
+        self._analysis = basis.analysis
+        self._basis = basis
         self._cluster = cluster
         self._may_make = may_make
+        """Whether Secrets and ConfigMaps may have been created by the phase's turn."""
         self._is_sure: dict[int | None, bool] = {None: True}
 
-    def look_at(
+    def check_phase(
         self, phase: Phase, path: Path, choice: Choice[FunctionEntry] | KanisterError
     ) -> None:
-        texts = TextPlanner(path, self._known)
+        """Plan a phase, and note what it is sure to fail for."""
+        texts = TextPlanner(path, self._basis)
         missing = self._enter(phase, path, texts)
-        planned = plan_phase(phase, path, choice, self._known)
-        found = [*texts.obstacles, *planned.obstacles]
-        found += [texts.obstacle(inside, error) for inside, error in wrong_durations(phase)]
+        planned = plan_phase(phase, path, choice, self._basis)
+        obstacles = [*texts.obstacles, *planned.obstacles]
+        obstacles += [texts.obstacle(inside, error) for inside, error in wrong_durations(phase)]
         try:
             self._check_store(planned)
         except InvalidProfile as refusal:
-            found.append(texts.obstacle(("func",), refusal))
+            obstacles.append(texts.obstacle(("func",), refusal))
         if texts.unknown:
             planned = planned._replace(unknown=(*texts.unknown, *planned.unknown))
         for inside, need, error in missing:
             obstacle = texts.obstacle(inside, error)
             why = self._why_it_may_come(phase) if isinstance(error, NotFound) else ""
             if not why and planned.is_wanted:
-                found.append(obstacle._replace(reason=MISSING))
+                obstacles.append(obstacle._replace(reason=MISSING))
             elif planned.is_wanted is not False:
                 why = why or "its phase may be skipped"
                 self.unchecked.append(f"{obstacle.message}; not held against the run, since {why}")
             place = f"{need.namespace}/{need.name}" if need.namespace else need.name
             gone = Unknown(".".join(map(str, inside)), (), f"{place} is not there")
             planned = planned._replace(unknown=(*planned.unknown, gone))
-        written = self._known.params.facts.artifacts
+        written = self._basis.params.facts.artifacts
         if written and planned.is_wanted and not isinstance(choice, KanisterError):
             unread = unread_artifacts(choice, written, (*texts.reads, *planned.reads))
-            found += [texts.obstacle(("args",), error) for error in unread]
-        planned = planned._replace(notices=(*planned.notices, *self._of_one_name(phase)))
+            obstacles += [texts.obstacle(("args",), error) for error in unread]
+        planned = planned._replace(notices=(*planned.notices, *self._notices_of_name(phase)))
         self._is_sure[texts.phase] = planned.is_wanted is True
         self._may_make = self._may_make or planned.may_make
         self.reads += [*texts.reads, *planned.reads]
-        self.obstacles += found
+        self.obstacles += obstacles
         self.phases.append(planned)
 
-    def _of_one_name(self, phase: Phase) -> Iterator[Notice]:
+    def _notices_of_name(self, phase: Phase) -> Iterator[Notice]:
         """Warn of an earlier phase of the same name: Kanister runs both, and one's output goes."""
-        if phase.name and any(each.name == phase.name for each in self.phases):
+        if phase.name and any(planned.name == phase.name for planned in self.phases):
             message = (
-                f"{self._name} has two phases called {phase.name}: "
+                f"{self._analysis.name} has two phases called {phase.name}: "
                 "what is read of the first is lost once the second begins"
             )
             yield Notice(NAME_TWICE, message)
 
     def _check_store(self, planned: PlannedPhase) -> None:
         """Raise if a phase is sure to run, and the Profile names nothing that it can use."""
-        args, profile = getattr(planned.code, "Args", None), self._known.params.facts.profile
+        args, profile = getattr(planned.code, "Args", None), self._basis.params.facts.profile
         if planned.is_wanted and profile and getattr(args, "needs_repository", False):
-            self._known.place_of(read_location(profile.location)).check_repository()
+            self._basis.place_of(read_location(profile.location)).check_repository()
 
     def _why_it_may_come(self, phase: Phase) -> str:
-        """Say why an object that a phase refers to may be there in time; empty if it may not."""
+        """Return why an object that a phase refers to may be there in time; empty if it may not."""
         if self._may_make:
             return "an earlier phase may make it"
         if phase.retry is not None and phase.retry.limit and NotFound.reason in phase.retry.on:
@@ -208,15 +196,15 @@ class _Looking:
     def _enter(
         self, phase: Phase, path: Path, texts: TextPlanner
     ) -> list[tuple[Path, ObjectNeed, KanisterError]]:
-        """Let templates see the objects of a phase, and give those that are not there."""
+        """Let templates see the objects of a phase; returns those that are not there."""
         found: dict[str, dict[str, KubeObject]] = {"secrets": {}, "configmaps": {}}
         root = ("Phases", phase.name) if path[0] == "phases" else ("DeferPhase",)
         missing = self._read_objects(phase, texts, root, found) if phase.objects else []
         if self._may_make:
-            soft = (*self._known.soft, *((*root, kind) for kind in _KINDS))
-            self._known = self._known._replace(soft=soft)
+            soft = (*self._basis.soft, *((*root, kind) for kind in _KINDS))
+            self._basis = self._basis._replace(soft=soft)
         name = phase.name if path[0] == "phases" else None
-        self._known.params.enter_phase(name, found["secrets"], found["configmaps"])
+        self._basis.params.enter_phase(name, found["secrets"], found["configmaps"])
         return missing
 
     def _read_objects(
@@ -226,13 +214,13 @@ class _Looking:
         root: tuple[str, ...],
         found: Mapping[str, dict[str, KubeObject]],
     ) -> list[tuple[Path, ObjectNeed, KanisterError]]:
-        """Read the objects of a phase into `found`; those that are not there are no more known."""
-        objects = {name: each.as_dict() for name, each in phase.objects.items()}
+        """Read the objects of a phase into `found`; returns those that are not there."""
+        objects = {name: obj.as_dict() for name, obj in phase.objects.items()}
         rendered = texts.value(objects, ("objects",))
         whole = {
-            name: each
-            for name, each in rendered.items()
-            if not any(map(texts.is_open, each.values()))
+            name: reference
+            for name, reference in rendered.items()
+            if not any(map(texts.is_open, reference.values()))
         }
         missing: list[tuple[Path, ObjectNeed, KanisterError]] = []
         for name, need in needs_of_phase(whole).items():
@@ -246,72 +234,65 @@ class _Looking:
         unknown = {
             (*root, kind, name): "its object is not there" for kind in _KINDS for name in unread
         }
-        self._known = self._known._replace(open={**self._known.open, **unknown})
+        self._basis = self._basis._replace(open={**self._basis.open, **unknown})
         return missing
 
-    def look_at_artifacts(self) -> None:
-        """Render what the action leaves behind, as far as that goes."""
-        if not self._action.output_artifacts:
+    def check_artifacts(self) -> None:
+        """Render the artifacts that the action leaves, as far as that goes."""
+        if not self._analysis.action.output_artifacts:
             return
-        texts = TextPlanner((), self._known)
-        for text in texts_of(self._action):
+        texts = TextPlanner((), self._basis)
+        for text in self._analysis.texts:
             if text.phase is None:
                 texts.value(text.text, text.path)
         self.unknown += texts.unknown
         self.obstacles += texts.obstacles
         self.reads += texts.reads
 
-    def look_at_reads(self, done: int) -> None:
-        """Look for phases, outputs and objects that templates read, and that cannot be there."""
-        templates = [each for each in texts_of(self._action) if "{" in each.text]
-        if not templates:
-            return
+    def check_reads(self, done: int) -> None:
+        """Find phases, outputs and objects that templates read, and that cannot be there."""
         outputs = {
-            (self._name, each.name): made
-            for each in self.phases
-            if each.code is not None and (made := outputs_of(each.code)) is not None
+            phase.name: declared
+            for phase in self.phases
+            if phase.code is not None and (declared := outputs_of(phase.code)) is not None
         }
-        known_phases = actions_of_phases(self._blueprint)
-        engine = self._known.renderer.engine
-        reads = ActionReads(self._name, self._action, known_phases, outputs, engine)
-        at_fault = {each.path for each in self.obstacles}
-        for text in templates:
+        at_fault = {obstacle.path for obstacle in self.obstacles}
+        for text in self._analysis.texts:
             is_over = text.phase is not None and 0 <= text.phase < done
-            if is_over or text.role == "condition":
+            if "{" not in text.text or is_over or text.role == "condition":
                 continue
             if text.role == "if" or self._is_sure.get(text.phase, True):
-                found = self._wrong_reads(text, reads, is_at_fault=text.path in at_fault)
+                found = self._wrong_reads(text, outputs, is_at_fault=text.path in at_fault)
                 self.obstacles += dict.fromkeys(found)
 
     def _wrong_reads(
-        self, text: Text, reads: ActionReads, *, is_at_fault: bool
+        self, text: Text, outputs: Mapping[str, frozenset[str]], *, is_at_fault: bool
     ) -> Iterator[Obstacle]:
         """Find what a text reads in vain; `is_at_fault`: rendering it has failed already."""
-        renderer = self._known.renderer
+        renderer = self._basis.renderer
         try:
-            found = reads_of(text.text, renderer.engine, inside_lists=True)
+            wrongs = list(self._analysis.wrong_reads(text, outputs))
         except TemplateError:
             return
-        for read in found:
+        for read, defect, message in wrongs:
             # What may give no output yet was not rendered.
             if is_at_fault and (read.names[0], *read.names[2:3]) != ("Phases", "Output"):
                 continue
-            for rule, message in reads.wrongs(text, read):
-                if rule.severity is Severity.ERROR and read.is_certain:
-                    where = renderer.origin.where(text.path, read.line)
-                    is_go = renderer.engine is Engine.GO
-                    whole = f"{where}: {message}{_original(rule, read) if is_go else ''}"
-                    yield Obstacle(text.phase, text.path, whole, RenderFailed.reason)
+            if not defect.is_advice and read.is_certain:
+                where = renderer.origin.where(text.path, read.line)
+                is_go = renderer.engine is Engine.GO
+                whole = f"{where}: {message}{_original(defect, read) if is_go else ''}"
+                yield Obstacle(text.phase, text.path, whole, RenderFailed.reason)
 
 
-def _original(rule: Rule, read: Read) -> str:
-    """Give Kanister's own sentence, for searching."""
-    if rule not in (PHASE_UNKNOWN, PHASE_LATER) or read.names[:1] != ("Phases",):
+def _original(defect: Defect, read: Read) -> str:
+    """Return Kanister's own sentence, for searching."""
+    if defect not in (Defect.PHASE_UNKNOWN, Defect.PHASE_LATER) or read.names[:1] != ("Phases",):
         return ""
     return f'{ORIGINAL}Failed to render template: "{read.names[1]}" not found'
 
 
-def forbidden(seen: Foreseen, origin: Origin, cluster: Cluster) -> Iterator[Obstacle]:
+def forbidden(seen: Preflight, origin: Origin, cluster: Cluster) -> Iterator[Obstacle]:
     """Ask a cluster for the rights that phases need, and give those that are missing.
 
     What is touched under a name that is not known yet is not asked for.
@@ -375,7 +356,7 @@ def _options_in(reads: Iterable[Read]) -> set[str]:
 
 
 def warnings_before(
-    blueprint: Blueprint, spec: ActionSpec, seen: Foreseen
+    blueprint: Blueprint, spec: ActionSpec, seen: Preflight
 ) -> Iterator[tuple[str, str]]:
     """Warn of what looks wrong before an action runs, each with its reason.
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from kanister_py.core.blueprints.analysis import ActionAnalysis
 from kanister_py.core.blueprints.model import blueprints_in
 from kanister_py.core.blueprints.plan import PlanBasis, choose_phase_version, renderer_of
 from kanister_py.core.blueprints.texts import DEFER
@@ -16,8 +17,8 @@ from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.templates.params import Params
 from kanister_py.core.yaml.documents import parse_documents
-from kanister_py.executor.foresee import foresee
 from kanister_py.executor.loading import load_function
+from kanister_py.executor.preflight import run_preflight
 from kanister_py.gotemplate.effects import Effects
 from kanister_py.ports.cluster import Cluster
 from kanister_py.wiring import read_functions
@@ -65,11 +66,12 @@ def test_what_renders_in_kanister_is_not_refused(blueprint: str, answer: Mapping
     made, name = located.blueprint, answer["action"]
     every = made.actions[name].every_phase()
     renderer = renderer_of(made, name, Effects(now=lambda: RENDERED_AT))
+    analysis = ActionAnalysis(made, name, renderer.engine)
     known = PlanBasis(
-        renderer, Params(_params(answer["params"]).facts), load_function, is_whole=True
+        analysis, renderer, Params(_params(answer["params"]).facts), load_function, is_whole=True
     )
     choices = [_choice(phase) for _, phase in every]
-    seen = foresee(made, name, choices, known, cast("Cluster", Recorded(answer)))
+    seen = run_preflight(known, choices, cast("Cluster", Recorded(answer)))
     failing = {
         DEFER if path[-1] == "deferPhase" else path[-1]
         for (path, _), phase in zip(every, answer["phases"], strict=True)
