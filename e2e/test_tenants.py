@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Protocol
 
 import pytest
 import yaml
@@ -29,8 +29,15 @@ CONTROLLER = "kanister-controller"
 OUTSIDE = "is outside of namespace mallory"
 NODELESS = {name: case for name, case in FIELDS.items() if not case.needs_node}
 
+SUBJECTS: Final[Mapping[str, Callable[[str], Mapping[str, str]]]] = {
+    "User": lambda _: {"apiGroup": "rbac.authorization.k8s.io"},
+    "ServiceAccount": lambda namespace: {"namespace": namespace},
+}
 
-def allow(admin: ApiClient, user: str, namespace: str, *rules: Mapping[str, Any]) -> None:
+
+def allow(
+    admin: ApiClient, user: str, namespace: str, *rules: Mapping[str, Any], kind: str = "User"
+) -> None:
     metadata = {"name": user, "namespace": namespace}
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": metadata}
     admin.post(f"{RBAC}/namespaces/{namespace}/roles", {**role, "rules": list(rules)})
@@ -39,9 +46,7 @@ def allow(admin: ApiClient, user: str, namespace: str, *rules: Mapping[str, Any]
         "kind": "RoleBinding",
         "metadata": metadata,
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": user},
-        "subjects": [
-            {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user},
-        ],
+        "subjects": [{"kind": kind, "name": user, **SUBJECTS[kind](namespace)}],
     }
     admin.post(f"{RBAC}/namespaces/{namespace}/rolebindings", binding)
 
@@ -105,6 +110,7 @@ def controller(
                 "--identity",
                 "one-pod",
                 *named,
+                "--impersonate-service-accounts",
             ],
             env=environment,
             stderr=stderr,
@@ -132,15 +138,18 @@ def objects(admin: ApiClient, kubectl: Kubectl, controller: Path) -> None:  # no
     assert done.returncode == 0, done.stderr
 
 
-Run = Callable[[str, Case, str], Mapping[str, Any]]
+class Run(Protocol):
+    """Runs an ActionSet with a field that names an object of a namespace; returns its status."""
+
+    def __call__(self, field: str, case: Case, where: str, **spec: Any) -> Mapping[str, Any]: ...
 
 
 @pytest.fixture
 def run(objects: None, admin: ApiClient, mallory: Kubectl, controller: Path) -> Run:  # noqa: ARG001 # order
     """Let mallory run an ActionSet with a field that names an object of some namespace."""
 
-    def start(field: str, case: Case, where: str) -> Mapping[str, Any]:
-        name = f"{field}-{where}".lower()
+    def start(field: str, case: Case, where: str, **spec: Any) -> Mapping[str, Any]:
+        name = "-".join([field, where, *map(str, spec.values())]).lower()
         phase = case.phase(where) if case.phase is not None else NOTHING
         own = {"kind": "Namespace", "name": OWN, "namespace": OWN}
         action = {"name": "go", "blueprint": name, "object": own, **case.action(where)}
@@ -156,7 +165,7 @@ def run(objects: None, admin: ApiClient, mallory: Kubectl, controller: Path) -> 
                 "apiVersion": "cr.kanister.io/v1alpha1",
                 "kind": "ActionSet",
                 "metadata": metadata,
-                "spec": {"actions": [action]},
+                "spec": {"actions": [action], **spec},
             },
         ]
         done = mallory("create", "-f", "-", stdin=yaml.safe_dump_all(manifests).encode())
@@ -202,3 +211,28 @@ def test_an_object_that_its_owner_granted_is_reached(run: Run, field: str) -> No
 @pytest.mark.parametrize("field", NODELESS)
 def test_an_own_object_is_reached_without_a_grant(run: Run, field: str) -> None:
     assert OUTSIDE not in json.dumps(run(field, FIELDS[field], OWN))
+
+
+@pytest.fixture(scope="module")
+def backup(admin: ApiClient, kubectl: Kubectl, objects: None) -> str:  # noqa: ARG001 # wanted for its effect
+    """Make a ServiceAccount that may use ConfigMaps of its namespace, and nothing else."""
+    name = "backup"
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
+    admin.post(f"/api/v1/namespaces/{OWN}/serviceaccounts", account)
+    rules = [rule("", "configmaps"), {**rule("", "namespaces"), "verbs": ["get"]}]
+    allow(admin, name, OWN, *rules, kind="ServiceAccount")
+    user = f"--as=system:serviceaccount:{OWN}:{name}"
+    # The authorizer learns of a new Role a moment later.
+    until(lambda: kubectl("auth", "can-i", "get", "configmaps", "-n", OWN, user).returncode == 0)
+    return name
+
+
+def test_a_run_has_the_rights_of_the_account_that_it_acts_as(run: Run, backup: str) -> None:
+    status = run("configMaps", FIELDS["configMaps"], OWN, serviceAccountName=backup)
+    assert status["state"] == "complete", status
+
+
+def test_a_run_has_no_other_rights_than_the_account_that_it_acts_as(run: Run, backup: str) -> None:
+    status = run("secrets", FIELDS["secrets"], OWN, serviceAccountName=backup)
+    assert status["state"] == "failed"
+    assert "system:serviceaccount:mallory:backup" in json.dumps(status)

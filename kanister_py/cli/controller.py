@@ -145,6 +145,12 @@ def _add_where(where: Any) -> None:
         "--allow-ambient-credentials",
         help="let other namespaces' ActionSets use the cloud credentials of this process",
     )
+    switch(
+        where,
+        "--impersonate-service-accounts",
+        help="let runs act as the ServiceAccount that spec.serviceAccountName of the ActionSet or "
+        "the annotation kanister-py.io/service-account of its namespace names",
+    )
     where.add_argument("--kubeconfig", default="", metavar="FILE", help="how to reach the cluster")
     where.add_argument("--context", default="", help="which context of the kubeconfig")
     switch(
@@ -423,6 +429,7 @@ def settings_of(
             allowed_networks=tuple(args.allowed_networks),
             refused_addresses=_api_server_addresses(environment),
         ),
+        impersonates=args.impersonate_service_accounts,
         stands_by=args.leader_elect,
         workers=args.workers,
         workers_per_namespace=args.workers_per_namespace,

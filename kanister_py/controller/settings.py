@@ -29,6 +29,8 @@ class ControllerSettings(NamedTuple):
     allows_other_namespaces: bool = False
     confinement: Confinement = Confinement("")
     """Restrictions on ActionSets outside of `home`; each gets its own namespace in it."""
+    impersonates: bool = False
+    """Whether runs act as the ServiceAccount that their ActionSet or namespace names."""
     stands_by: bool = False
     """Whether to wait while another replica acts; without it, one that acts is refused."""
     workers: int = 32

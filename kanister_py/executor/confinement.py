@@ -106,6 +106,10 @@ class ConfinedCluster:
     def default_namespace(self) -> str:
         return self._namespace
 
+    def acting_as(self, user: str) -> Cluster:
+        acting = self._cluster.acting_as(user)
+        return ConfinedCluster(acting, self._namespace, self._grants).as_cluster()
+
     # Single objects
 
     def get(

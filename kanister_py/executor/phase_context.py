@@ -77,6 +77,8 @@ class Surroundings(NamedTuple):
     """Owner reference, with its namespace, of the objects that functions create."""
     grace_seconds: float = 30.0
     """How long a function that was told to stop may take before the run goes on without it."""
+    service_account: str = ""
+    """ServiceAccount that the cluster is used as; empty for the process's own."""
 
 
 class StopSignal:
@@ -179,6 +181,10 @@ class RunningPhase:
     @property
     def confinement(self) -> Confinement | None:
         return self._surroundings.confinement
+
+    @property
+    def service_account(self) -> str:
+        return self._surroundings.service_account
 
     @property
     def cancelled(self) -> bool:

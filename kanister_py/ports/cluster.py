@@ -183,6 +183,13 @@ class Cluster(Protocol):
     def default_namespace(self) -> str:
         """Say where objects land that name no namespace."""
 
+    def acting_as(self, user: str) -> Cluster:
+        """Return this cluster as another user may use it, by impersonation.
+
+        Needs the right to impersonate that user. The embedded cluster knows no users and
+        returns itself.
+        """
+
     def resource_for(self, api_version: str, kind: str) -> ResourceKind:
         """Say which resource holds objects of a kind; `NoMatch` if the cluster knows none."""
 

@@ -74,6 +74,10 @@ class PhaseContext(Protocol):
         """Restrictions on this run; None if it may use all that its process may."""
 
     @property
+    def service_account(self) -> str:
+        """ServiceAccount under which this run acts; empty if it acts as its process does."""
+
+    @property
     def renderer(self) -> Renderer:
         """What renders the templates of the blueprint; for a function that gets its args raw."""
 

@@ -33,6 +33,7 @@ from kanister_py.core.errors import (
     RequestTooLarge,
     TooManyRequests,
     Unauthorized,
+    UsageError,
 )
 from kanister_py.core.kube.managed_fields import ApplyConflict
 from kanister_py.core.kube.resources import CONFIG_MAPS, GroupVersionResource
@@ -47,6 +48,7 @@ class Heard(NamedTuple):
     path: str
     authorization: str
     body: Any
+    impersonated: str = ""
 
     def __str__(self) -> str:
         return f"{self.method} {self.path.partition('?')[0]}"
@@ -80,7 +82,8 @@ class Script:
                 sent = self.rfile.read(length)
                 body = json.loads(sent) if sent else None
                 authorization = self.headers.get("Authorization") or ""
-                heard = Heard(self.command, self.path, authorization, body)
+                user = self.headers.get("Impersonate-User", "")
+                heard = Heard(self.command, self.path, authorization, body, user)
                 script.heard.append(heard)
                 answer = script.answers.pop(0) if script.answers else Answer("", 404)
                 given = answer if isinstance(answer, Answer) else answer(heard)
@@ -155,6 +158,32 @@ def status(code: int, reason: str = "", message: str = "", **details: Any) -> di
 
 def get(cluster: KubeCluster) -> Mapping[str, Any]:
     return cluster.get(CONFIG_MAPS, "settings", namespace="shop")
+
+
+class TestImpersonation:
+    USER = "system:serviceaccount:shop:backup"
+
+    def test_requests_name_the_user_beside_the_own_credentials(
+        self, cluster: KubeCluster, server: Script
+    ) -> None:
+        server.says(Answer({"kind": "ConfigMap"}), Answer({"kind": "ConfigMap"}))
+        get(cluster.acting_as(self.USER))
+        get(cluster)
+        acting, own = server.heard
+        assert (acting.impersonated, own.impersonated) == (self.USER, "")
+        assert acting.authorization == own.authorization != ""
+
+    def test_credentials_that_are_refused_are_renewed(
+        self, cluster: KubeCluster, server: Script
+    ) -> None:
+        server.says(*[Answer(status(401, "Unauthorized"), 401)] * 3)
+        with pytest.raises(Unauthorized):
+            get(cluster.acting_as(self.USER))
+        assert {heard.impersonated for heard in server.heard} == {self.USER}
+
+    def test_a_user_that_is_no_header_is_refused(self, cluster: KubeCluster) -> None:
+        with pytest.raises(UsageError):
+            get(cluster.acting_as("a\r\nX-Other: b"))
 
 
 class TestAnswers:

@@ -26,6 +26,7 @@ def test_only_the_blueprints_are_printed_when_asked_for(kanister: CommandLine) -
         "actionsets.cr.kanister.io",
         "blueprints.cr.kanister.io",
         "profiles.cr.kanister.io",
+        "referencegrants.kanister-py.io",
         "schedules.kanister-py.io",
     ]
 

@@ -644,7 +644,7 @@ def test_what_hangs_in_one_namespace_leaves_workers_for_the_others(world: World)
     while states_of(world).count("running") < 3:
         assert time.monotonic() < until, states_of(world)
         threading.Event().wait(0.005)
-    world.create(actionset("well", blueprint="quick", metadata={"namespace": "other"}))
+    world.create(in_namespace(actionset("well", blueprint="quick"), "other"))
     with world.cluster.watch(
         ACTION_SETS, namespace="other", timeout_seconds=PATIENCE_SECONDS
     ) as watch:
@@ -751,7 +751,11 @@ def test_kanister_that_comes_later_is_noticed_and_makes_us_stop(world: World) ->
 
 
 def in_namespace(made: dict[str, Any], namespace: str) -> dict[str, Any]:
-    return {**made, "metadata": {**made["metadata"], "namespace": namespace}}
+    """Move an object to a namespace; an ActionSet acts on that namespace, too."""
+    moved = {**made, "metadata": {**made["metadata"], "namespace": namespace}}
+    for action in moved.get("spec", {}).get("actions", ()):
+        action["object"] = {"kind": "Namespace", "name": namespace, "namespace": namespace}
+    return moved
 
 
 def test_a_namespace_that_is_not_there_is_told_once_and_served_when_it_comes(

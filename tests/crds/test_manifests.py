@@ -60,6 +60,7 @@ def test_an_actionset_keeps_every_field_that_is_read() -> None:
         "actions",
         "executionMode",
         "cancel",
+        "serviceAccountName",
         "suspend",
         "ttlSecondsAfterFinished",
         "ttlSecondsAfterFailure",

@@ -74,6 +74,7 @@ def test_a_bare_cluster_gets_them_all_and_installing_again_changes_nothing() -> 
         "actionsets.cr.kanister.io",
         BLUEPRINTS,
         "profiles.cr.kanister.io",
+        "referencegrants.kanister-py.io",
         "schedules.kanister-py.io",
     ]
     assert steps(bring(cluster)) == {Step.UNCHANGED}

@@ -33,6 +33,8 @@ TRUE_FINDINGS = {
 }
 # Published with an artifact whose key nothing reads, here or in Kanister.
 WITH_UNKNOWN_KEY = "restore-actionset.yaml"
+# An example with placeholders such as <secret-name>, which no API server takes as names.
+WITH_PLACEHOLDERS = CORPUS / "etcd" / "etcd-in-cluster" / "k8s" / "backup-actionset.yaml"
 
 
 def blueprints() -> list[LocatedBlueprint]:
@@ -51,7 +53,16 @@ def test_there_are_blueprints_to_look_at() -> None:
     assert len(blueprints()) >= 20
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(CORPUS)))
+def test_placeholders_that_nobody_replaced_are_named() -> None:
+    report = lint_sources([Source("a.yaml", WITH_PLACEHOLDERS.read_bytes())], context())
+    assert {(found.rule, found.line) for found in report.findings} == {("actionset-invalid", 17)}
+
+
+@pytest.mark.parametrize(
+    "file",
+    [file for file in FILES if file != WITH_PLACEHOLDERS],
+    ids=lambda file: str(file.relative_to(CORPUS)),
+)
 def test_a_blueprint_that_people_run_lints_without_a_false_finding(file: Path) -> None:
     report = lint_sources([Source(str(file), file.read_bytes())], context())
     assert {each.rule for each in report.findings} <= TRUE_FINDINGS

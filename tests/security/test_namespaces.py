@@ -72,12 +72,12 @@ class Recording:
 class Tenants:
     """A cluster with two tenants, and a controller that serves both from a third namespace."""
 
-    def __init__(self) -> None:
+    def __init__(self, recording: type[Recording] = Recording, **settings: Any) -> None:
         clock = SystemClock()
         self.cluster = MemoryCluster(clock=clock)
         for obj in (*definitions(), *tenant("mallory"), *tenant("victim")):
             self.cluster.create(obj)
-        self.requests = Recording(self.cluster)
+        self.requests = recording(self.cluster)
         functions = read_functions()
         self.controller = Controller(
             self.requests.as_cluster(),
@@ -87,11 +87,14 @@ class Tenants:
                 namespaces=("kanister", "mallory", "victim"),
                 home="kanister",
                 terms=LeaseTerms(term_seconds=600, acts_for_seconds=500),
+                **settings,
             ),
         )
         self.controller.start()
 
-    def run(self, namespace: str, action: Mapping[str, Any], *phases: Any) -> Mapping[str, Any]:
+    def run(
+        self, namespace: str, action: Mapping[str, Any], *phases: Any, **spec: Any
+    ) -> Mapping[str, Any]:
         """Run an ActionSet with one action of a Blueprint beside it, and return its status."""
         blueprint = {
             "apiVersion": "cr.kanister.io/v1alpha1",
@@ -100,11 +103,12 @@ class Tenants:
             "actions": {"go": {"phases": list(phases)}},
         }
         own = {"kind": "Namespace", "name": namespace, "namespace": namespace}
+        go = {"name": "go", "blueprint": "b", "object": own, **action}
         actionset = {
             "apiVersion": "cr.kanister.io/v1alpha1",
             "kind": "ActionSet",
             "metadata": {"name": "one", "namespace": namespace},
-            "spec": {"actions": [{"name": "go", "blueprint": "b", "object": own, **action}]},
+            "spec": {"actions": [go], **spec},
         }
         self.requests.asked.clear()
         self.cluster.create(blueprint)
@@ -210,6 +214,68 @@ def test_a_pod_without_a_namespace_goes_to_that_of_the_actionset(tenants: Tenant
     assert created == ["mallory"]
 
 
+class Impersonating(Recording):
+    """A cluster that notes under which account everything is asked for."""
+
+    user = ""
+
+    def acting_as(self, user: str) -> Cluster:
+        acting = Impersonating(self._cluster)
+        acting.user, acting.asked = user, self.asked
+        return acting.as_cluster()
+
+    def __getattr__(self, name: str) -> Any:
+        method = super().__getattr__(name)
+        if not callable(method):
+            return method
+
+        def call(*args: Any, **options: Any) -> Any:
+            answer = method(*args, **options)
+            self.asked[-1] = (self.asked[-1][0], self.user)
+            return answer
+
+        return call
+
+
+ACCOUNT = "system:serviceaccount:mallory:backup"
+COMMAND: dict[str, Any] = {"image": "i", "command": ["true"]}
+TASK = {"func": "KubeTask", "name": "task", "args": COMMAND}
+
+
+@pytest.fixture
+def impersonating() -> Iterator[Tenants]:
+    made = Tenants(Impersonating, impersonates=True)
+    try:
+        yield made
+    finally:
+        made.controller.kill()
+
+
+@pytest.mark.parametrize("where", ["spec", "annotation"])
+def test_a_run_and_its_pods_act_as_the_account_that_is_named(
+    impersonating: Tenants, where: str
+) -> None:
+    annotations = {"kanister-py.io/service-account": "backup"} if where == "annotation" else {}
+    metadata = {"name": "mallory", "annotations": annotations}
+    impersonating.cluster.apply(
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, field_manager="test"
+    )
+    spec = {"serviceAccountName": "backup"} if where == "spec" else {}
+    phase = {**TASK, "args": {**COMMAND, "podOverride": {"serviceAccountName": "admin"}}}
+    before = impersonating.cluster.list(PODS, namespace="mallory").resource_version
+    impersonating.run("mallory", FIELDS["secrets"].action("mallory"), phase, **spec)
+    asked = impersonating.requests.asked
+    assert {user for kind, user in asked if kind in ("secrets", "Pod", "pods")} == {ACCOUNT}
+    with impersonating.cluster.watch(PODS, namespace="mallory", resource_version=before) as watch:
+        pod = next(watch).object
+    assert pod["spec"]["serviceAccountName"] == "backup"
+
+
+def test_an_account_is_refused_where_the_controller_does_not_impersonate(tenants: Tenants) -> None:
+    status = tenants.run("mallory", {}, TASK, serviceAccountName="backup")
+    assert status["error"]["reason"] == "ImpersonationDisabled"
+
+
 # The confined cluster itself
 
 
@@ -240,7 +306,14 @@ REQUESTS: dict[str, Callable[[Cluster], Any]] = {
 
 
 def test_every_request_of_the_port_is_listed() -> None:
-    answers = {"resource_for", "describe", "schema_of", "runs_pods", "default_namespace"}
+    answers = {
+        "resource_for",
+        "describe",
+        "schema_of",
+        "runs_pods",
+        "default_namespace",
+        "acting_as",
+    }
     names = {name for name in vars(Cluster) if not name.startswith("_")}
     assert names - answers == set(REQUESTS)
 

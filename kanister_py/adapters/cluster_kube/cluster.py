@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, Final, Self
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.cluster_kube.answers import Asked
-from kanister_py.adapters.cluster_kube.connection import ClusterChoice, Connection
+from kanister_py.adapters.cluster_kube.connection import (
+    ClusterChoice,
+    Connection,
+    ImpersonatingConnection,
+)
 from kanister_py.adapters.cluster_kube.discovery import Addresses, Discovery
 from kanister_py.adapters.cluster_kube.logs import KubeLogStream
 from kanister_py.adapters.cluster_kube.requests import Request, Requests, Timing
@@ -79,6 +84,16 @@ class KubeCluster:
     def server(self) -> str:
         """Say under which address the API server is reached."""
         return self._connection.server
+
+    def acting_as(self, user: str) -> KubeCluster:
+        """Return this cluster as another user may use it. Closing it closes nothing."""
+        connection = ImpersonatingConnection(self._connection, user)
+        timing = self._requests.timing
+        # The server has answered before: a failure is no sign of a wrong address.
+        timing = timing._replace(first_patience=timing.patience)
+        acting = copy(self)
+        acting._requests = Requests(connection, self._requests.clock, timing)  # noqa: SLF001 # same class
+        return acting
 
     def resource_for(self, api_version: str, kind: str) -> ResourceKind:
         return self._discovery.of_kind(api_version, kind)

@@ -198,6 +198,38 @@ class Connection:
         self.pool.close()
 
 
+class ImpersonatingConnection:
+    """A connection whose requests are made on behalf of another user.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
+    """
+
+    def __init__(self, connection: Connection, user: str) -> None:
+        self._connection = connection
+        self._impersonation = {"Impersonate-User": user}
+        self.default_namespace = connection.default_namespace
+        self.tls = connection.tls
+        self.proxy = connection.proxy
+
+    @property
+    def pool(self) -> ServerPool:
+        return self._connection.pool
+
+    @property
+    def server(self) -> str:
+        return self._connection.server
+
+    def headers(self) -> dict[str, str]:
+        return {**self._connection.headers(), **self._impersonation}
+
+    def renew(self, refused: Mapping[str, str]) -> bool:
+        own = {key: text for key, text in refused.items() if key not in self._impersonation}
+        return self._connection.renew(own)
+
+    def close(self) -> None:
+        """Leave the connection open: it belongs to the cluster that this one was made from."""
+
+
 class _Found(NamedTuple):
     """The client's configuration for a cluster, and how long its credentials are good."""
 

@@ -17,7 +17,7 @@ from kanister_py.adapters.cluster_kube.answers import (
     reason_of,
     status_in,
 )
-from kanister_py.adapters.cluster_kube.connection import Connection
+from kanister_py.adapters.cluster_kube.connection import Connection, ImpersonatingConnection
 from kanister_py.core.errors import (
     ApiError,
     ClusterUnavailable,
@@ -109,7 +109,9 @@ class _Lost(Exception):
 class Requests:
     """Client of an API server, for any thread, that repeats what is safe to repeat."""
 
-    def __init__(self, connection: Connection, clock: Clock, timing: Timing) -> None:
+    def __init__(
+        self, connection: Connection | ImpersonatingConnection, clock: Clock, timing: Timing
+    ) -> None:
         self.connection = connection
         self.clock = clock
         self.timing = timing

@@ -23,7 +23,8 @@ from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import WorkLoop
 from kanister_py.controller.settings import ControllerSettings
 from kanister_py.core.actionsets.partitions import partition_of
-from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
+from kanister_py.core.kube.parts import annotations_of
+from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS, NAMESPACES
 from kanister_py.executor.confinement import ReferenceGrants, confined
 from kanister_py.executor.loading import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
@@ -35,6 +36,7 @@ from kanister_py.ports.object_store import ObjectStores
 
 _LOG: Final = logging.getLogger(__name__)
 _COLLECT_SECONDS: Final = 30.0
+SERVICE_ACCOUNT_ANNOTATION: Final = "kanister-py.io/service-account"
 
 
 class ActionSets:
@@ -104,6 +106,7 @@ class ActionSets:
                 Planner(
                     *(cluster, clock, functions),
                     allows_other_namespaces=settings.allows_other_namespaces,
+                    impersonates=settings.impersonates,
                 ),
                 functions,
                 Tellers(tools.tell, tools.metrics, lines, functions.registry),
@@ -133,7 +136,32 @@ class ActionSets:
                 self._notices.on_end(obj, kept, was_failing=had_failed and has_order)
         return kept
 
-    def _surroundings(self, namespace: str) -> Surroundings:
+    def _surroundings(self, namespace: str, service_account: str) -> Surroundings:
+        """Return the surroundings of a run; the account is that of its ActionSet, if it names one.
+
+        A run that acts as another account reads everything under that account: it sees nothing
+        from caches that were filled with the controller's rights.
+        """
+        surroundings = self._shared_surroundings(namespace)
+        account = service_account or self._account_of(namespace)
+        if account:
+            acting = self._tools.cluster.acting_as(f"system:serviceaccount:{namespace}:{account}")
+            surroundings = surroundings._replace(
+                cluster=acting, facts=None, service_account=account
+            )
+        if namespace == self._settings.home:
+            return surroundings
+        confinement = self._settings.confinement._replace(namespace=namespace)
+        return confined(surroundings, confinement, self._grants)
+
+    def _account_of(self, namespace: str) -> str:
+        """Return the account that the annotation of a namespace names; empty for none."""
+        if not self._settings.impersonates:
+            return ""
+        found = self._namespaces.get(NAMESPACES, namespace)
+        return str(annotations_of(found).get(SERVICE_ACCOUNT_ANNOTATION) or "")
+
+    def _shared_surroundings(self, namespace: str) -> Surroundings:
         workers: Workers = self._workers
         if self._most_of_namespace:
             with self._lock:
@@ -142,7 +170,7 @@ class ActionSets:
                     share = self._workers.part(self._most_of_namespace)
                     self._shares[namespace] = share
             workers = share
-        surroundings = Surroundings(
+        return Surroundings(
             self._tools.cluster,
             self._tools.clock,
             workers,
@@ -153,10 +181,6 @@ class ActionSets:
             # Phases change Namespaces, and wait for changes of them: they see them as they are.
             facts=self._namespaces.as_cluster(),
         )
-        if namespace == self._settings.home:
-            return surroundings
-        confinement = self._settings.confinement._replace(namespace=namespace)
-        return confined(surroundings, confinement, self._grants)
 
     def _show_gauges(self) -> None:
         watch = self._tools.metrics.watch

@@ -76,11 +76,13 @@ class Planner:
         functions: FunctionSource,
         *,
         allows_other_namespaces: bool = False,
+        impersonates: bool = False,
     ) -> None:
         self._cluster = cluster
         self._clock = clock
         self._functions = functions
         self._allows_other_namespaces = allows_other_namespaces
+        self._impersonates = impersonates
         self._changed = Condition()
         self._parsed: OrderedDict[ObjectKey, _Parsed] = OrderedDict()
         self._asking: dict[ObjectKey, object] = {}
@@ -103,6 +105,12 @@ class Planner:
                 reason="Interrupted",
             )
         actionset = parse_actionset(document)
+        if actionset.spec.service_account_name and not self._impersonates:
+            raise UsageError(
+                "spec.serviceAccountName is set, and this controller acts under its own account "
+                "only; start it with --impersonate-service-accounts",
+                reason="ImpersonationDisabled",
+            )
         found = self._blueprints_of(actionset, seen_at)
         course = course_of(actionset, {name: each.blueprint for name, each in found.items()})
         subjects = tuple([found[each.blueprint].subject for each in actionset.spec.actions])

@@ -83,7 +83,7 @@ class Equipment(NamedTuple):
     planner: Planner
     functions: FunctionSource
     tellers: Tellers
-    surroundings: Callable[[str], Surroundings]
+    surroundings: Callable[[str, str], Surroundings]
     """What runs of a namespace find around them."""
 
 
@@ -385,7 +385,9 @@ class ActionSetReconciler:
         run = ActionSetRun(
             course,
             equipment.functions,
-            equipment.surroundings(key.namespace)._replace(owner=_owner_of(obj)),
+            equipment.surroundings(
+                key.namespace, course.actionset.spec.service_account_name
+            )._replace(owner=_owner_of(obj)),
             journal=writer,
             status=status,
             onlooker=teller,

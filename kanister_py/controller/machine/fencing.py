@@ -23,6 +23,9 @@ class FencedCluster:
         """Give it as what it stands for."""
         return cast("Cluster", self)
 
+    def acting_as(self, user: str) -> Cluster:
+        return FencedCluster(self._cluster.acting_as(user), self._check).as_cluster()
+
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._cluster, name)
         if not callable(found):

@@ -12,6 +12,7 @@ from kanister_py.core.blueprints.model import Artifact, Found, Metadata, ObjectR
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.kube.request_paths import (
     ApiVersionText,
+    BlueprintText,
     GroupText,
     KindText,
     NamespaceText,
@@ -49,7 +50,11 @@ class ActionSpec(ApiModel):
     object: TargetReference = Field(
         TargetReference(), description="Object that the action acts on."
     )
-    blueprint: NameText = Field("", description="Name of a Blueprint in the same namespace.")
+    blueprint: BlueprintText = Field(
+        "",
+        description="Name of a Blueprint in the same namespace, or NAMESPACE/NAME where the "
+        "controller allows Blueprints of other namespaces.",
+    )
     artifacts: Named[Artifact] = Field(
         default_factory=dict, description="Artifacts of earlier actions, by name."
     )
@@ -87,6 +92,11 @@ class ActionSetSpec(ApiModel):
     execution_mode: Choice[ExecutionMode] = Field(
         ExecutionMode.PARALLEL,
         description="Whether the actions run at the same time or one after the other.",
+    )
+    service_account_name: NameText = Field(
+        "",
+        description="ServiceAccount of the same namespace that the run and its pods act as. "
+        "The controller must be allowed to impersonate it.",
     )
     cancel: bool = Field(False, description="Stops the run. Deferred phases still run.")
     suspend: bool = Field(False, description="While true, no further phase starts.")

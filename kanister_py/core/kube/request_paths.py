@@ -26,6 +26,8 @@ _LABEL_1035: Final = r"[a-z]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = rf"{_LABEL}(\.{_LABEL})*"
 _SIGN: Final = r"[^/%\x00-\x1f\x7f]"
 _SIGN_BUT_DOT: Final = r"[^./%\x00-\x1f\x7f]"
+# Some kinds allow almost any name, such as `system:node` among ClusterRoles.
+_NAME: Final = rf"{_SIGN_BUT_DOT}{_SIGN}*|\.{_SIGN_BUT_DOT}{_SIGN}*|\.\.{_SIGN}+"
 
 
 class Grammar(NamedTuple):
@@ -75,12 +77,17 @@ GRAMMARS: Final[Mapping[str, Grammar]] = {
         "use letters, digits and '-', such as Deployment",
     ),
     "namespace": Grammar("a namespace", _LABEL, MAX_LABEL, f"{_LOWER} my-namespace"),
-    # Some kinds allow almost any name, such as `system:node` among ClusterRoles.
     "name": Grammar(
         "an object name",
-        rf"{_SIGN_BUT_DOT}{_SIGN}*|\.{_SIGN_BUT_DOT}{_SIGN}*|\.\.{_SIGN}+",
+        _NAME,
         MAX_SUBDOMAIN,
         "'.', '..', '/', '%' and control characters are not allowed",
+    ),
+    "blueprint": Grammar(
+        "the name of a Blueprint",
+        rf"({_LABEL}/)?({_NAME})",
+        MAX_LABEL + 1 + MAX_SUBDOMAIN,
+        "write NAME, or NAMESPACE/NAME for one of another namespace",
     ),
 }
 """Grammar of every field that addresses an object, under its name in YAML."""
@@ -116,6 +123,7 @@ ResourceText = Annotated[str, AddressPart("resource")]
 KindText = Annotated[str, AddressPart("kind")]
 NamespaceText = Annotated[str, AddressPart("namespace")]
 NameText = Annotated[str, AddressPart("name")]
+BlueprintText = Annotated[str, AddressPart("blueprint")]
 
 # Half a character, as JSON may hold it; it cannot be written in UTF-8.
 _SURROGATE: Final = re.compile(r"[\ud800-\udfff]")

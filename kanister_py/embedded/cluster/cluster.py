@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from threading import RLock
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from kanister_py.core.errors import (
     BadRequest,
@@ -109,6 +109,9 @@ class MemoryCluster:
         """Take on what runs this cluster's pods, and answers for their logs and commands."""
         self._pods = pods
         self._objects.runs_pods = pods is not None
+
+    def acting_as(self, user: str) -> Self:  # noqa: ARG002 # it knows no users
+        return self
 
     def resource_for(self, api_version: str, kind: str) -> ResourceKind:
         return self._objects.catalogue.of(api_version, kind).kind

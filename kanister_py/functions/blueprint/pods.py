@@ -129,6 +129,10 @@ def pod_of(ctx: PhaseContext, params: Params, job: Job) -> KubeObject:
         before, spec = spec, _overridden(spec, job.override)
         if ctx.confinement is not None:
             check_privileges(before, spec, "podOverride of the ActionSet")
+    if ctx.service_account:
+        # A run that is limited to this account must not get the rights of another one by a pod.
+        spec |= {"serviceAccountName": ctx.service_account}
+        spec.pop("serviceAccount", None)
     if named := traceparent():
         spec["containers"] = [_in_span(each, named) for each in spec["containers"]]
     namespace = job.namespace or ctx.cluster.default_namespace
