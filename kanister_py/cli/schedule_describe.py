@@ -68,7 +68,9 @@ def _lines(obj: KubeObject, runs: list[KubeObject], now: datetime) -> Iterator[L
         yield line("", in_zone(text, zone, now))
     yield line("Last success", ago(status.get("lastSuccessfulTime"), now) or "never")
     if status.get("lastFailureTime"):
-        yield line("Last failure", ago(status["lastFailureTime"], now))
+        fields = ("lastFailed", "lastFailureReason", "lastFailureMessage")
+        why = ": ".join(str(status[field]) for field in fields if status.get(field))
+        yield line("Last failure", f"{ago(status['lastFailureTime'], now)} {why}".rstrip())
     if trouble := trouble_of(obj):
         yield line("Not ready", Tint(str(trouble.get("message") or trouble.get("reason")), "red"))
     if runs:

@@ -26,6 +26,7 @@ from kanister_py.controller.machine.metrics import (
     Act,
     ActPhase,
     ControllerMetrics,
+    ScheduleNumbers,
 )
 from kanister_py.http_api.metrics import Metrics
 from tests.conftest import REPOSITORY
@@ -253,6 +254,24 @@ def test_a_backup_of_no_schedule_is_told_of_as_well_and_a_try_is_forgotten_in_a_
     fires(promtool, tmp_path, nights, {1.0: [], 3: both, 27: both, 30: alerts, 97: alerts, 101: []})
 
 
+@pytest.mark.parametrize(
+    "not_ready", ["Suspended", "LastRunFailed", ""], ids=["suspended", "failing", "no run begins"]
+)
+def test_a_backup_that_is_older_than_twice_its_interval_raises_an_alert(
+    promtool: str, tmp_path: Path, not_ready: str
+) -> None:
+    nights = Nights()
+    numbers = ScheduleNumbers(not_ready, 3600.0, (ACT.object,), 86400.0)
+    nights.metrics.show_schedule("shop", "nightly", numbers)
+    nights.until(72)
+    nights.metrics.show_schedule(
+        "shop", "nightly", numbers._replace(not_ready="", last_success=72 * 3600.0)
+    )
+    nights.until(80)
+    old = [("KanisterPyBackupOld", ACT._replace(blueprint="", action=""))]
+    fires(promtool, tmp_path, nights, {1.0: [], 48: [], 50: old, 71: old, 74: []})
+
+
 def test_what_happens_once_in_silence_is_told_of(promtool: str, tmp_path: Path) -> None:
     """Series that stand for a while, one for each alert that no run brings about."""
 
@@ -304,8 +323,31 @@ def test_what_happens_once_in_silence_is_told_of(promtool: str, tmp_path: Path) 
             queue="ActionSet",
         ),
         alert("KanisterPyDeprecatedFunction", name_of(uses, version), "0x5 1x30", 10, **version),
+        alert(
+            "KanisterPyScheduleNotReady",
+            name_of("kanister_py_schedule_not_ready", {**schedule, "reason": "Invalid"}),
+            "1x30",
+            12,
+            **schedule,
+            reason="Invalid",
+        ),
+        alert(
+            "KanisterPyRetentionFails",
+            name_of("kanister_py_schedule_retention_failing", schedule),
+            "1x30",
+            12,
+            **schedule,
+        ),
+        alert(
+            "KanisterPyApiErrors",
+            name_of("kanister_py_api_errors_total", {"reason": "Forbidden"}),
+            "0+5x40",
+            20,
+            reason="Forbidden",
+        ),
+        alert("KanisterPyEventsDropped", "kanister_py_dropped_events_total", "0x5 1x30", 20),
     ]
-    of_runs = {"KanisterPyScheduleFails", "KanisterPyActionFails"}
+    of_runs = {"KanisterPyScheduleFails", "KanisterPyActionFails", "KanisterPyBackupOld"}
     asked = {each["alert_rule_test"][0]["alertname"] for each in tests}
     assert asked | of_runs == {each["alert"] for each in every}
     file = tmp_path / "test.yaml"

@@ -18,7 +18,7 @@ from kanister_py.core.actionsets.creation import PARENT, RETRY_OF, SCHEDULE_LABE
 from kanister_py.core.actionsets.status import CANCELLED, LONG_AGO, parse_time
 from kanister_py.core.actionsets.stored_status import ended_at, holds_artifacts, read_status_data
 from kanister_py.core.kube.parts import annotations_of, labels_of, namespace_of
-from kanister_py.core.schedules.runs import TIME_ANNOTATION
+from kanister_py.core.schedules.runs import RETENTION_LABEL, TIME_ANNOTATION
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
 
@@ -104,7 +104,8 @@ def actions_of(live: Live) -> Iterator[tuple[str, str, str]]:
 def acts_of(obj: KubeObject) -> tuple[Act, ...]:
     """Give of each action what numbers tell it apart by."""
     spec, namespace = obj.get("spec"), namespace_of(obj)
-    schedule = str(labels_of(obj).get(SCHEDULE_LABEL) or "")
+    labels = labels_of(obj)
+    schedule = str(labels.get(SCHEDULE_LABEL) or labels.get(RETENTION_LABEL) or "")
     actions = spec.get("actions") if isinstance(spec, dict) else None
     found = []
     for each in actions if isinstance(actions, list) else ():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from threading import Lock
 from typing import Any, Final, Generic, NamedTuple, TypeVar
@@ -52,6 +52,19 @@ class ActPhase(NamedTuple):
     version: str
 
 
+class ScheduleNumbers(NamedTuple):
+    """What is shown of a schedule. `not_ready` is the reason, empty if it is ready.
+
+    `last_success` is a timestamp in seconds; until a run succeeds, the time of creation.
+    """
+
+    not_ready: str
+    last_success: float
+    objects: tuple[str, ...] = ()
+    interval_seconds: float | None = None
+    is_retention_failing: bool = False
+
+
 _ACT: Final = Act._fields[:-1]
 _Metric = TypeVar("_Metric", bound=MetricWrapperBase)
 
@@ -83,6 +96,7 @@ class ControllerMetrics:
         of_function = ("function", "version")
         self.phase_failures = self._counter("kanister_py_phase_failures", *of_function, "reason")
         self._last = _LastEnds(self.registry)
+        self._schedules = _Schedules(self.registry)
         self._others = self._counter("kanister_py_counted_as_other")
         self.phase_seconds = self._histogram(
             "kanister_py_phase_duration_seconds", _PHASE_SECONDS, *of_function
@@ -131,6 +145,11 @@ class ControllerMetrics:
     def forget_schedule(self, namespace: str, schedule: str) -> None:
         """Drop when the runs ended of a schedule that is gone: nobody waits for the next."""
         self._last.forget(namespace, schedule)
+        self._schedules.show((namespace, schedule), None)
+
+    def show_schedule(self, namespace: str, schedule: str, numbers: ScheduleNumbers) -> None:
+        """Show whether a schedule is ready, and when it last succeeded."""
+        self._schedules.show((namespace, schedule), numbers)
 
     def count_notice(self, outcome: str) -> None:
         """Count a notice that was sent, that its receiver refused, or that was given up."""
@@ -278,6 +297,68 @@ class _LastEnds:
                     shown.remove(*act)
 
 
+class _Schedules:
+    """Gauges of schedules; a schedule that is too many is left out."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._lock = Lock()
+        self._numbers: dict[tuple[str, str], ScheduleNumbers] = {}
+        self._shown: dict[tuple[str, str], list[tuple[Gauge, tuple[str, ...]]]] = {}
+        self._not_ready, self._last_success, self._interval, self._retention = (
+            Gauge(name, documentation, ("namespace", "schedule", *labels), registry=registry)
+            for name, documentation, labels in _OF_SCHEDULES
+        )
+
+    def show(self, schedule: tuple[str, str], numbers: ScheduleNumbers | None) -> None:
+        """Replace the numbers of a schedule; without `numbers` it is gone."""
+        with self._lock:
+            if self._numbers.get(schedule) == numbers:
+                return
+            for gauge, labels in self._shown.pop(schedule, ()):
+                gauge.remove(*labels)
+            self._numbers.pop(schedule, None)
+            if numbers is None or len(self._numbers) >= MOST_LABEL_SETS:
+                return
+            self._numbers[schedule] = numbers
+            shown = self._shown[schedule] = []
+            for gauge, labels, value in self._values(schedule, numbers):
+                gauge.labels(*labels).set(value)
+                shown.append((gauge, labels))
+
+    def _values(
+        self, schedule: tuple[str, str], numbers: ScheduleNumbers
+    ) -> Iterator[tuple[Gauge, tuple[str, ...], float]]:
+        if numbers.not_ready:
+            yield self._not_ready, (*schedule, numbers.not_ready), 1.0
+        for about in numbers.objects:
+            yield self._last_success, (*schedule, about), numbers.last_success
+        if numbers.interval_seconds is not None:
+            yield self._interval, schedule, numbers.interval_seconds
+        yield self._retention, schedule, float(numbers.is_retention_failing)
+
+
+_OF_SCHEDULES: Final[Sequence[tuple[str, str, tuple[str, ...]]]] = (
+    (
+        "kanister_py_schedule_not_ready",
+        "Schedules that are not ready, with the reason (always 1)",
+        ("reason",),
+    ),
+    (
+        "kanister_py_schedule_last_success_timestamp_seconds",
+        "When a run of a schedule last completed; until then, when the schedule was created",
+        ("object",),
+    ),
+    (
+        "kanister_py_schedule_interval_seconds",
+        "The longest interval between two of the next times of a schedule",
+        (),
+    ),
+    (
+        "kanister_py_schedule_retention_failing",
+        "Whether the deletion of an old backup of a schedule failed last (1) or not (0)",
+        (),
+    ),
+)
 _LAST: Final = (
     ("kanister_py_last_success_timestamp_seconds", "When such an action completed last", COMPLETE),
     ("kanister_py_last_failure_timestamp_seconds", "When such an action failed last", FAILED),

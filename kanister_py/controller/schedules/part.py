@@ -13,6 +13,8 @@ from functools import partial
 from threading import Lock
 from typing import Any, Final, NamedTuple
 
+from kanister_py.controller.actionsets.projection import acts_of
+from kanister_py.controller.machine.metrics import ScheduleNumbers
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
@@ -20,13 +22,20 @@ from kanister_py.controller.machine.work_loop import Look, WorkLoop
 from kanister_py.controller.schedules.reconcile import ScheduleReconciler
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.actionsets.partitions import labelled_partition
+from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.errors import Forbidden, InvalidDocument, NotFound
-from kanister_py.core.kube.parts import status_of
+from kanister_py.core.kube.parts import condition_of, namespace_of, spec_of, status_of
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.decisions import Act, decide
-from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
+from kanister_py.core.schedules.model import SCHEDULES, Schedule, parse_schedule
 from kanister_py.core.schedules.runs import RETENTION_LABEL, Run, read_run
-from kanister_py.core.schedules.status import is_suspended, situation_of
+from kanister_py.core.schedules.status import (
+    created_at,
+    is_suspended,
+    longest_interval,
+    situation_of,
+    trouble_of,
+)
 from kanister_py.ports.cluster import KubeObject
 
 _LOG: Final = logging.getLogger(__name__)
@@ -80,6 +89,7 @@ class Schedules:
         self._cluster = cluster
         self._clock = clock
         self._partition = partition
+        self._metrics = tools.metrics
         watched = tuple(namespaces) or ("",)
         self._namespaces = watched
         self._lock = Lock()
@@ -174,13 +184,16 @@ class Schedules:
             return None
         metadata, status = obj["metadata"], status_of(obj)
         uid, generation = metadata["uid"], metadata.get("generation", 0)
-        if status.get("observedGeneration") != generation:
-            return Rest(uid, generation, is_new=True)
+        is_unseen = status.get("observedGeneration") != generation
+        now = self._clock.now()
         try:
             schedule = parse_schedule(obj)
         except InvalidDocument:
-            return Rest(uid, generation)
-        now = self._clock.now()
+            self._show(obj, None, now)
+            return Rest(uid, generation, is_new=is_unseen)
+        self._show(obj, schedule, now)
+        if is_unseen:
+            return Rest(uid, generation, is_new=True)
         decision = decide(situation_of(obj, schedule, now))
         is_new = (
             decision.act is not Act.REST
@@ -188,6 +201,24 @@ class Schedules:
             or bool((status.get("backups") or {}).get("leaving"))
         )
         return Rest(uid, generation, decision.look_at, is_new=is_new)
+
+    def _show(self, obj: KubeObject, schedule: Schedule | None, now: datetime) -> None:
+        """Show the numbers of a schedule; without `schedule` it is invalid."""
+        metadata, spec = obj["metadata"], spec_of(spec_of(obj).get("template") or {})
+        acts = acts_of({"metadata": {"namespace": namespace_of(obj)}, "spec": spec})
+        interval = longest_interval(schedule, created_at(obj, now), now) if schedule else None
+        succeeded = parse_time(status_of(obj).get("lastSuccessfulTime")) or created_at(obj, now)
+        self._metrics.show_schedule(
+            namespace_of(obj),
+            metadata["name"],
+            ScheduleNumbers(
+                str(trouble_of(obj).get("reason") or "") if schedule else "Invalid",
+                succeeded.timestamp(),
+                tuple(dict.fromkeys(act.object for act in acts)),
+                interval.total_seconds() if interval is not None else None,
+                condition_of(obj, "Retention").get("status") == "False",
+            ),
+        )
 
     def _on_schedule(self, key: ObjectKey, old: Rest | None, new: Rest | None) -> None:
         if new is None:

@@ -34,7 +34,13 @@ from kanister_py.core.schedules.decisions import Act, Decision, Reason, decide, 
 from kanister_py.core.schedules.deletions import Plan, plan_deletions
 from kanister_py.core.schedules.model import SCHEDULES, parse_schedule
 from kanister_py.core.schedules.runs import Run, name_of_run, run_of, surplus_runs
-from kanister_py.core.schedules.status import Account, situation_of, status_after
+from kanister_py.core.schedules.status import (
+    Account,
+    situation_of,
+    status_after,
+    trouble_of,
+    why_not_ready,
+)
 from kanister_py.ports.cluster import KubeObject, find
 
 _LOG: Final = logging.getLogger(__name__)
@@ -108,13 +114,17 @@ class ScheduleReconciler:
         deletions = self._deletions_of(key)
         plan = plan_deletions(runs, deletions, schedule.keep, schedule.zone, now)
         status = status_after(obj, situation, decision, Account(runs, started, plan))
+        reason, why = why_not_ready(status, is_suspended=schedule.is_suspended)
         conditions = [
-            condition("Ready", "True", "Scheduled"),
+            condition("Ready", "False", reason, why)
+            if reason
+            else condition("Ready", "True", "Scheduled"),
             condition("Suspended", "True" if schedule.is_suspended else "False", "AsSaid"),
         ]
         if schedule.keep.says_anything:
             conditions.append(_retention(plan))
         write_status(self._cluster, self._clock, obj, conditions, status)
+        self._tell_not_ready(obj, reason, why)
         # Reported once the status is written: a process that dies before leaves both to the next.
         self._say(obj, decision, started)
         self._collect(surplus_runs(runs, schedule.history))
@@ -189,6 +199,13 @@ class ScheduleReconciler:
         refused = condition("Ready", "False", "Invalid", why)
         write_status(self._cluster, self._clock, obj, [refused], status)
         return DONE
+
+    def _tell_not_ready(self, obj: KubeObject, reason: str, message: str) -> None:
+        """Post an event if a schedule stops being ready, or is not ready for another reason."""
+        before = trouble_of(obj)
+        if reason and (before.get("reason"), before.get("message")) != (reason, message):
+            kind = NORMAL if reason == "Suspended" else WARNING
+            self._tell(subject_of(obj), kind, reason, message)
 
     def _fail(self, obj: KubeObject, error: ApiError) -> Look:
         """Say that the cluster does not take the ActionSet; it is tried again, then more rarely."""

@@ -84,6 +84,7 @@ class Run(NamedTuple):
     """Which runs it competes with: those of the same Blueprints on the same objects."""
     parent: str = ""
     error: str = ""
+    reason: str = ""
 
     @property
     def is_active(self) -> bool:
@@ -122,6 +123,7 @@ def read_run(actionset: Mapping[str, Any]) -> Run:
         _group_of(actionset) if holds else "",
         str(annotations_of(actionset).get(PARENT) or ""),
         " ".join(str(error.get("message") or "").split())[:_LONGEST_ERROR],
+        str(error.get("reason") or ""),
     )
 
 

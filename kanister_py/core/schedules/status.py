@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Any, NamedTuple
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.status import parse_time, text_of_time
 from kanister_py.core.kube.parts import (
@@ -18,6 +19,8 @@ from kanister_py.core.schedules.decisions import Act, Decision, Memory, Situatio
 from kanister_py.core.schedules.deletions import Plan
 from kanister_py.core.schedules.model import Schedule
 from kanister_py.core.schedules.runs import Run, backups_among
+
+_INTERVALS: Final = 8
 
 
 def created_at(obj: Mapping[str, Any], now: datetime) -> datetime:
@@ -33,6 +36,33 @@ def trouble_of(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     """Give the condition that says what keeps a schedule from running; empty if nothing does."""
     ready = condition_of(obj, "Ready")
     return ready if ready.get("status") == "False" else {}
+
+
+def why_not_ready(status: Mapping[str, Any], *, is_suspended: bool) -> tuple[str, str]:
+    """Return the reason and message for which a valid schedule is not ready; empty if it is."""
+    if is_suspended:
+        return "Suspended", "It is suspended: no run begins until it is resumed"
+    failed, succeeded = (
+        parse_time(status.get(key)) for key in ("lastFailureTime", "lastSuccessfulTime")
+    )
+    if failed is None or (succeeded is not None and succeeded >= failed):
+        return "", ""
+    why = ": ".join(
+        str(status[key]) for key in ("lastFailureReason", "lastFailureMessage") if status.get(key)
+    )
+    message = f"The last run {status.get('lastFailed')} failed{': ' if why else ''}{why}"
+    return "LastRunFailed", message
+
+
+def longest_interval(schedule: Schedule, created: datetime, now: datetime) -> timedelta | None:
+    """Return the longest interval between two of the next times, suspended or not."""
+    times = [now]
+    while len(times) <= _INTERVALS:
+        following = schedule.times.next_after(times[-1], created)
+        if following is None:
+            break
+        times.append(following)
+    return max((after - before for before, after in pairwise(times[1:])), default=None)
 
 
 def memory_of(obj: Mapping[str, Any], schedule: Schedule, now: datetime) -> Memory:
@@ -119,13 +149,23 @@ def _add_runs(status: dict[str, Any], before: Mapping[str, Any], account: Accoun
         ("lastSuccessfulTime", "lastSuccessful", True),
         ("lastFailureTime", "lastFailed", False),
     ):
-        last = _last_ended(each for each in account.runs if each.is_complete is is_complete)
+        last = _last_ended(
+            run
+            for run in account.runs
+            # A run that was cancelled on request has not failed.
+            if run.is_complete is is_complete and not (run.is_cancelled and not is_complete)
+        )
         known = parse_time(before.get(key))
         if last is not None and last.ended is not None and (known is None or last.ended >= known):
             status[key], status[name] = text_of_time(last.ended), last.name
+            if not is_complete:
+                status["lastFailureReason"], status["lastFailureMessage"] = last.reason, last.error
         elif known is not None:
             # Its ActionSet may be gone; that it was is remembered.
             status[key], status[name] = before[key], before.get(name, "")
+            if not is_complete:
+                for field in ("lastFailureReason", "lastFailureMessage"):
+                    status[field] = before.get(field, "")
     ended = _last_ended(account.runs)
     last_state = "running" if active else ended.state if ended else before.get("lastState")
     if last_state:

@@ -14,7 +14,15 @@ from kanister_py.core.schedules.runs import run_of
 from kanister_py.core.schedules.status import has_noted
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.ports.cluster import KubeObject
-from tests.controller.conftest import SetClock, World, actionset, blueprint, definitions, phase
+from tests.controller.conftest import (
+    SetClock,
+    World,
+    actionset,
+    blueprint,
+    definitions,
+    phase,
+    until,
+)
 from tests.core.schedules.schedules import schedule
 
 
@@ -114,3 +122,36 @@ def test_a_cluster_without_schedules_is_served_all_the_same(world: World) -> Non
     world.until_state("complete")
     (why,) = [check() for check in controller.checks().values()]
     assert why == ""
+
+
+def test_the_numbers_of_a_schedule_say_whether_it_can_run_and_how_old_its_last_success_is(
+    world: World,
+) -> None:
+    world.create(schedule(schedule="0 2 * * 1-5"))
+    controller = world.controller()
+    value = controller.metrics.registry.get_sample_value
+    about = {"namespace": "default", "schedule": "nightly"}
+
+    def interval() -> float | None:
+        return value("kanister_py_schedule_interval_seconds", about)
+
+    until(lambda: interval() is not None)
+    # From Friday to Monday.
+    assert interval() == timedelta(days=3).total_seconds()
+    samples = [
+        sample
+        for family in controller.metrics.registry.collect()
+        for sample in family.samples
+        if sample.name == "kanister_py_schedule_last_success_timestamp_seconds"
+    ]
+    created = world.cluster.get(SCHEDULES, "nightly", namespace="default")["metadata"]
+    assert {sample.value for sample in samples} == {
+        datetime.fromisoformat(created["creationTimestamp"]).timestamp()
+    }
+    for spec, reason in (({"suspend": True}, "Suspended"), ({"schedule": "0 25 * * *"}, "Invalid")):
+        world.cluster.patch(SCHEDULES, "nightly", {"spec": spec}, namespace="default")
+        seen = {**about, "reason": reason}
+        until(lambda: value("kanister_py_schedule_not_ready", seen) == 1.0)  # noqa: B023 # called at once
+    assert value("kanister_py_schedule_not_ready", {**about, "reason": "Suspended"}) is None
+    world.cluster.delete(SCHEDULES, "nightly", namespace="default")
+    until(lambda: value("kanister_py_schedule_not_ready", seen) is None)

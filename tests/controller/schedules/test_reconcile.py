@@ -409,3 +409,55 @@ def test_a_schedule_that_is_gone_or_on_its_way_out_runs_nothing(there: Place) ->
     )
     there.look("2026-11-20T02:00")
     assert there.times() == []
+
+
+def ready_message(there: Place) -> str:
+    (ready,) = (each for each in there.status()["conditions"] if each["type"] == "Ready")
+    return str(ready.get("message") or "")
+
+
+def test_a_schedule_whose_last_run_failed_is_not_ready_until_one_completes(there: Place) -> None:
+    there.create()
+    there.look()
+    error = {"message": "dump: exit code 1", "reason": "CommandFailed"}
+    for day, state in ((19, "failed"), (20, "failed"), (21, "complete")):
+        there.look(f"2026-11-{day}T02:00")
+        (made,) = (each for each in there.actionsets() if not each.get("status"))
+        name = made["metadata"]["name"]
+        there.end(name, state, **({"error": error} if state == "failed" else {}))
+        there.look()
+        if state == "failed":
+            assert there.conditions()["Ready"] == ("False", "LastRunFailed")
+            why = f"The last run {name} failed: CommandFailed: dump: exit code 1"
+            assert ready_message(there) == why
+            assert there.events[-1] == ("LastRunFailed", why)
+            there.look()
+            assert there.events.count(("LastRunFailed", why)) == 1
+    assert there.conditions()["Ready"] == ("True", "Scheduled")
+    assert there.status()["lastFailureReason"] == "CommandFailed"
+
+
+def test_a_run_that_was_cancelled_on_request_is_no_failure(there: Place) -> None:
+    there.create()
+    there.look()
+    there.look("2026-11-19T02:00")
+    (made,) = there.actionsets()
+    name = made["metadata"]["name"]
+    there.cluster.patch(ACTION_SETS, name, {"spec": {"cancel": True}}, namespace="default")
+    there.end(name, "failed", error={"message": "Cancelled", "reason": "Cancelled"})
+    there.look()
+    assert there.conditions()["Ready"] == ("True", "Scheduled")
+    assert "lastFailed" not in there.status()
+
+
+def test_a_suspended_schedule_is_not_ready_and_says_so_once(there: Place) -> None:
+    there.create()
+    there.look()
+    there.change(suspend=True)
+    for _ in range(2):
+        there.look()
+        assert there.conditions()["Ready"] == ("False", "Suspended")
+    assert [reason for reason, _ in there.events] == ["Suspended"]
+    there.change(suspend=False)
+    there.look()
+    assert there.conditions()["Ready"] == ("True", "Scheduled")
