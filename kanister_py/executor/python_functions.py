@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from collections.abc import Awaitable, Mapping
+from inspect import isawaitable, iscoroutinefunction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kanister_py.core.compositions.authoring import InvalidResponse, Request, Response
 from kanister_py.core.compositions.endpoints import PYTHON, scheme_of, target_of
@@ -15,10 +17,9 @@ from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.executor.loading import PluginBroken, import_target, load_function
+from kanister_py.executor.wire_messages import RESPONSE
 from kanister_py.ports.composition_function import CompositionFunction
-
-if TYPE_CHECKING:
-    import asyncio
+from kanister_py.proto.encoding import NotEncodable, check_message
 
 _GOODBYE_SECONDS: Final = 5.0
 
@@ -37,8 +38,6 @@ class PythonFunction(NamedTuple):
     def is_async(self) -> bool:
         if self.is_ours:
             return False
-        from inspect import iscoroutinefunction
-
         return iscoroutinefunction(self.code.run)
 
     def begin(self, request: FunctionRequest) -> FunctionResponse | Awaitable[Any]:
@@ -46,8 +45,6 @@ class PythonFunction(NamedTuple):
         answer = self.code().run(Request(request, is_own=not self.is_ours, is_lazy=self.is_ours))
         if self.is_ours or isinstance(answer, Response | dict):
             return self.finish(answer)
-        from inspect import isawaitable
-
         return answer if isawaitable(answer) else self.finish(answer)
 
     def finish(self, answer: Any) -> FunctionResponse:
@@ -91,9 +88,6 @@ def _class_at(target: str) -> type[CompositionFunction]:
 
 
 def _checked(answer: Mapping[str, Any]) -> dict[str, Any]:
-    from kanister_py.executor.wire_messages import RESPONSE
-    from kanister_py.proto.encoding import NotEncodable, check_message
-
     try:
         return check_message(RESPONSE, answer)
     except NotEncodable as error:
@@ -110,7 +104,6 @@ class LoopThread:
 
     def run(self, awaitable: Awaitable[Any], timeout_seconds: float = 0.0) -> Any:
         """Wait for a coroutine; one that takes too long is cancelled, and TimeoutError raised."""
-        import asyncio
 
         async def wait() -> Any:
             return await asyncio.wait_for(awaitable, timeout_seconds or None)
@@ -121,9 +114,6 @@ class LoopThread:
         return ended.result()
 
     def _running(self) -> asyncio.AbstractEventLoop:
-        # Most functions are no coroutines, and it takes longer to load than they to run.
-        import asyncio
-
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(
@@ -157,8 +147,6 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
     """Cancel what is under way in a loop, and stop it once that has ended."""
-    import asyncio
-
     under_way = asyncio.all_tasks(loop)
     for each in under_way:
         each.cancel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kanister_py.core.compositions.cache_keys import Digests, kept_seconds
 from kanister_py.core.compositions.capabilities import check_capability
@@ -39,6 +39,7 @@ from kanister_py.core.kube.parts import name_of, namespace_of
 from kanister_py.core.registry.choose import choose_revision
 from kanister_py.core.registry.entries import FunctionRevision, Registry
 from kanister_py.executor.requirements_loop import Settled, fetch, settle
+from kanister_py.executor.response_cache import CachedStep, ResponseCache
 from kanister_py.executor.runner_wrappers import (
     STEP_RETRY,
     bounded,
@@ -47,6 +48,7 @@ from kanister_py.executor.runner_wrappers import (
     traced,
     with_tags_checked,
 )
+from kanister_py.executor.step_artifacts import StepArtifacts
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_runner import (
     FunctionCall,
@@ -56,10 +58,6 @@ from kanister_py.ports.function_runner import (
 )
 from kanister_py.ports.requirement_source import RequirementSource
 from kanister_py.ports.tracing import span
-
-if TYPE_CHECKING:
-    from kanister_py.executor.response_cache import ResponseCache
-    from kanister_py.executor.step_artifacts import StepArtifacts
 
 
 class PipelineStepFailed(KanisterError, reason="PipelineStepFailed"):
@@ -338,8 +336,6 @@ def _answer(
         if engine.cache is None:
             response = settled(call).response
         else:
-            from kanister_py.executor.response_cache import CachedStep
-
             cached = CachedStep(settled, step, engine.source, engine.cache, digests)
             response = cached.run(call)
     except KanisterError as error:

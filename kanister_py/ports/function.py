@@ -8,19 +8,16 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
-from kanister_py.core.errors import UsageError
+from kanister_py.core.actionsets.status import Moved
+from kanister_py.core.errors import KanisterError, UsageError
+from kanister_py.core.kube.access import Access
+from kanister_py.core.templates.render import Renderer
+from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.confinement import Confinement
 from kanister_py.ports.models import AnyOutputs, Args
-
-if TYPE_CHECKING:
-    from kanister_py.core.actionsets.status import Moved
-    from kanister_py.core.errors import KanisterError
-    from kanister_py.core.kube.access import Access
-    from kanister_py.core.templates.render import Renderer
-    from kanister_py.ports.cluster import Cluster
-    from kanister_py.ports.confinement import Confinement
-    from kanister_py.ports.object_store import ObjectStores
+from kanister_py.ports.object_store import ObjectStores
 
 
 class OnRestart(StrEnum):

@@ -7,6 +7,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
+from urllib.parse import quote, quote_plus
 
 MIN_LENGTH: Final = 6
 """Shorter values are words of every language; masking them would say more than it hides."""
@@ -64,8 +65,6 @@ class Masker:
 
 def _forms_of(secret: str) -> Iterator[str]:
     """Give what becomes of a secret on its way through what others write."""
-    from urllib.parse import quote, quote_plus
-
     raw = secret.encode("utf-8", "surrogateescape")
     yield json.dumps(secret)[1:-1].strip()
     yield json.dumps(secret, ensure_ascii=False)[1:-1].strip()

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
 
 from kanister_py.core.compositions.messages import (
     REQUEST_FIELDS,
@@ -31,10 +33,7 @@ from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.parts import condition_of
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-    Model = TypeVar("Model", bound=BaseModel)
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class InvalidResponse(UsageError, reason="InvalidResponse"):
@@ -116,8 +115,6 @@ class Request(Mapping[str, Any]):
         apiVersion, kind and metadata are those of the step's object, and no concern of
         a model that does not name them.
         """
-        from pydantic import ValidationError
-
         named = {each.alias or name for name, each in model.model_fields.items()}
         given = {
             key: value

@@ -15,14 +15,13 @@ from kanister_py.core.registry.entries import (
     Registry,
     RegistryBuilder,
 )
+from kanister_py.core.revisions.package import COMPOSITION, has_capability
 
 
 class FunctionCapabilityMissing(UsageError, reason="MissingCapabilities"):
     """A step would call a revision whose package is made for something else."""
 
     def __init__(self, revision: FunctionRevision, others: Sequence[str]) -> None:
-        from kanister_py.core.revisions.package import COMPOSITION
-
         named = f"name {' or '.join(others)} in functionRevisionRef, or " if others else ""
         super().__init__(
             f"Active revision {revision.name} of function {revision.function} is made for "
@@ -43,8 +42,6 @@ def check_capability(revision: FunctionRevision, family: Iterable[FunctionRevisi
     """
     if not revision.capabilities:
         return
-    from kanister_py.core.revisions.package import COMPOSITION, has_capability
-
     if has_capability(revision.capabilities, COMPOSITION):
         return
     others = [

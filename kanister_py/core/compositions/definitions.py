@@ -9,6 +9,7 @@ from typing import Any, Final
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.names import MAX_LABEL
 from kanister_py.core.kube.parts import mapping_of
+from kanister_py.core.revisions.policy import UpdatePolicy
 
 MACHINERY_KEY: Final = "crossplane"
 _GROUP: Final = "apiextensions.crossplane.io"
@@ -238,8 +239,6 @@ _SELECTOR: Final[Mapping[str, Any]] = {
 
 
 def _selection(default_policy: str) -> dict[str, Any]:
-    from kanister_py.core.revisions.policy import UpdatePolicy
-
     policies = _choice(*map(str, UpdatePolicy))
     return {
         "compositionRef": _object(("name",)),

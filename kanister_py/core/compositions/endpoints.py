@@ -9,6 +9,7 @@ exec:./bucket --fast                                a program that reads stdin
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 BUILTIN, PYTHON, EXEC, GRPC = "builtin", "python", "exec", "grpc"
@@ -23,8 +24,6 @@ def python_endpoint(target: str) -> str:
 
 
 def exec_endpoint(command: Sequence[str]) -> str:
-    import shlex
-
     return f"{EXEC}:{shlex.join(command)}"
 
 
@@ -41,6 +40,4 @@ def target_of(endpoint: str) -> str:
 
 def command_of(endpoint: str) -> list[str]:
     """Give the words of the program behind an endpoint; ValueError if a quote stays open."""
-    import shlex
-
     return shlex.split(target_of(endpoint))

@@ -29,6 +29,7 @@ An object is as expected if it holds all that is written; lists must be equal in
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from json import dumps
 from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.dry_run import Rendered
@@ -181,7 +182,5 @@ def golden_failures(wanted: list[Data], found: list[Data]) -> Iterator[str]:
 
 
 def _shown(value: Any) -> str:
-    from json import dumps
-
     text = dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 300 else f"{text[:299]}…"

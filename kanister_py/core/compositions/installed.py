@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from kanister_py.core.errors import (
     Problem,
 )
 from kanister_py.core.kube.parts import kind_and_version, spec_of
+from kanister_py.core.kube.quantities import InvalidQuantity, parse_size
 from kanister_py.core.kube.reading import Reader
 from kanister_py.core.notices import Notice, Severity
 from kanister_py.core.registry.entries import (
@@ -239,9 +241,6 @@ class _Reader(Reader):
         text = annotations.get(ANSWER_LIMIT)
         if not text:
             return 0
-        # With decimal numbers, which few have to be read for.
-        from kanister_py.core.kube.quantities import InvalidQuantity, parse_size
-
         try:
             return parse_size(text)
         except InvalidQuantity as error:
@@ -249,8 +248,6 @@ class _Reader(Reader):
             return 0
 
     def _command(self, annotations: Mapping[str, str]) -> str:
-        import shlex
-
         try:
             words = shlex.split(annotations.get(COMMAND, ""))
         except ValueError as error:

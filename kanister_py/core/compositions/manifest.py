@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, field_validator, mo
 from kanister_py.core.blueprints.model import Metadata
 from kanister_py.core.errors import InvalidVersion
 from kanister_py.core.kube.cel.errors import CelError
+from kanister_py.core.kube.cel.expression import compile_cel
 from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
 from kanister_py.core.kube.request_paths import ApiVersionText, KindText, NamespaceText, NameText
 from kanister_py.core.kube.selectors import InvalidSelector, LabelSelector, label_selector_of
@@ -62,9 +63,6 @@ def _condition_as_text(value: Any) -> Any:
 def _check_condition(text: str) -> str:
     if not text:
         return text
-    # Compositions without conditions need no parser of them.
-    from kanister_py.core.kube.cel.expression import compile_cel
-
     try:
         if compile_cel(text).is_never_bool:
             raise refusal(f"Must be an expression that is true or false, found {shown(text)}")

@@ -18,6 +18,7 @@ from kanister_py.core.compositions.requirements import requirements_of
 from kanister_py.core.compositions.results import CustomCondition, Event, results_of
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.kube.cel.errors import CelError
+from kanister_py.core.kube.cel.expression import compile_cel
 from kanister_py.core.notices import Notice, Severity
 
 
@@ -195,9 +196,6 @@ def why_not_due(when: str, state: PipelineState) -> str:
         return ""
     if when == "false":
         return "its when is false"
-    # With an evaluator, which only conditions need.
-    from kanister_py.core.kube.cel.expression import compile_cel
-
     is_due = compile_cel(when).evaluate(
         {
             "observed": {"resources": {}, **state.observed.data},

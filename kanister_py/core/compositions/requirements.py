@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import re2
+
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse
 from kanister_py.core.compositions.model import AllowedResource, Step
 from kanister_py.core.errors import UsageError
@@ -144,6 +146,4 @@ def _allows(rule: AllowedResource, selector: Mapping[str, Any]) -> bool:
 
 
 def _matches(pattern: str, text: str) -> bool:
-    import re2
-
     return re2.fullmatch(pattern, text) is not None

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.errors import InvalidDocument, UsageError
 from kanister_py.core.kube.parts import mapping_of
+from kanister_py.core.revisions.package import PackageReference
 from kanister_py.core.yaml.documents import parse_document
-
-if TYPE_CHECKING:
-    from kanister_py.core.revisions.package import PackageReference
 
 
 class InputRef(NamedTuple):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import re2
+
 from kanister_py.core.errors import Cause
 
 _ALWAYS_KEPT: Final = frozenset({"apiVersion", "kind", "metadata"})
@@ -133,9 +135,6 @@ def _complaints_of_list(value: list[Any], schema: Mapping[str, Any], path: str) 
 
 
 def _matches(pattern: str, value: str) -> bool:
-    # Few schemas have patterns, and the library is slow to load.
-    import re2
-
     return re2.search(pattern, value) is not None
 
 

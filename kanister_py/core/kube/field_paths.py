@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.core.errors import UsageError
+from kanister_py.gotemplate.quoting import quote
 
 # What these say is part of what functions answer on the wire, word for word: they begin
 # with the path, small letters included.
@@ -271,9 +272,6 @@ def _bracket(text: str, position: int, steps: list[Step]) -> int:
 
 
 def _quoted(text: str) -> str:
-    # Loaded where it is needed: most paths lead somewhere.
-    from kanister_py.gotemplate.quoting import quote
-
     return quote(text)
 
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from kanister_py.core.errors import Unusable
 from kanister_py.core.kube.field_paths import go_type
+from kanister_py.gotemplate.numbers import format_float
 
 
 class InvalidJSONPath(Unusable, reason="InvalidJSONPath"):
@@ -484,6 +485,4 @@ def _go_text(value: Any) -> str:
 def _go_float(value: float) -> str:
     if not value or 1e-4 <= abs(value) < 1e21:
         return f"{value:.0f}" if abs(value) >= 1e16 else repr(value).removesuffix(".0")
-    from kanister_py.gotemplate.numbers import format_float  # few answers hold such a number
-
     return format_float(value, "e")

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from kanister_py.core.yaml.documents import nearest
+
 
 class Misshapen(NamedTuple):
     """A value that a field cannot hold, or a name (`wanted` is empty) that no field has."""
@@ -52,8 +54,6 @@ def unreadable_in(spec: Any, path: str) -> Misshapen | None:
 
 
 def _near(key: str, fields: Mapping[str, str]) -> tuple[str, ...]:
-    from kanister_py.core.yaml.documents import nearest
-
     return nearest(key, [*fields], most=1, likeness=0.8)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from typing import Final
 
 _NOT_SHOWN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
@@ -12,8 +13,6 @@ def visible(text: str, keeps: str = "") -> str:
     """Write out what would steer a terminal or turn the direction of its text."""
     if text.isprintable():
         return text
-    import unicodedata
-
     return "".join(
         each.encode("unicode_escape").decode()
         if unicodedata.category(each) in _NOT_SHOWN and each not in keeps

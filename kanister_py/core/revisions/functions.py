@@ -14,6 +14,7 @@ from kanister_py.core.kube.parts import (
     spec_of,
     status_of,
 )
+from kanister_py.core.kube.quantities import InvalidQuantity, parse_size
 from kanister_py.core.registry.entries import DesiredState, FunctionRevision
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
 from kanister_py.core.revisions.lifecycles import LIFECYCLE
@@ -74,9 +75,6 @@ def _answer_limit_of(obj: Mapping[str, Any]) -> int:
     text = annotations_of(obj).get(ANSWER_LIMIT)
     if not text:
         return 0
-    # With decimal numbers, which few have to be read for.
-    from kanister_py.core.kube.quantities import InvalidQuantity, parse_size
-
     try:
         return parse_size(text)
     except InvalidQuantity:

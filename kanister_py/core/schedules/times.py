@@ -14,6 +14,8 @@ from functools import lru_cache
 from typing import Final, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from cronsim import CronSim, CronSimError
+
 from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.durations import InvalidDuration, parse_duration
 from kanister_py.gotemplate.durations import SECOND
@@ -51,8 +53,6 @@ class Cron(NamedTuple):
 
     def next_after(self, moment: datetime, anchor: datetime) -> datetime | None:  # noqa: ARG002 # as an interval has it
         """Say when it comes next; None if not within fifty years."""
-        from cronsim import CronSim  # who has no schedules does not pay for it
-
         if self.zone is not UTC and self._is_wild:
             return self._next_on_the_wall(moment)
         for found in CronSim(self.line, moment.astimezone(self.zone)):
@@ -69,8 +69,6 @@ class Cron(NamedTuple):
 
     def _next_on_the_wall(self, moment: datetime) -> datetime | None:
         """Follow the clock on the wall, from one of its changes to the next."""
-        from cronsim import CronSim
-
         offset = _offset_at(moment, self.zone)
         while True:
             found = next(CronSim(self.line, moment.astimezone(timezone(offset))), None)
@@ -125,8 +123,6 @@ def parse_timetable(text: str, zone: tzinfo = UTC) -> Timetable:
 
     Many schedules say the same, and one is read at each look at it.
     """
-    from cronsim import CronSimError
-
     words = text.split()
     if words[:1] == ["@every"]:
         return _interval(text, words[1:])
@@ -153,8 +149,6 @@ def parse_timetable(text: str, zone: tzinfo = UTC) -> Timetable:
 
 
 def _is_read_without_months(line: str) -> bool:
-    from cronsim import CronSim, CronSimError
-
     minute, hour, day, _months, weekday = line.split()
     try:
         CronSim(f"{minute} {hour} {day} * {weekday}", _SOME_TIME)

@@ -11,6 +11,7 @@ from kanister_py.core.errors import UsageError
 from kanister_py.core.templates.errors import TemplateParseError
 from kanister_py.core.templates.param_types import ROOT_NAMES
 from kanister_py.gotemplate.functions import FunctionTable
+from kanister_py.gotemplate.sprig import BLUEPRINT_FUNCTIONS
 from kanister_py.gotemplate.template import compile_template
 
 
@@ -100,9 +101,6 @@ def is_template(text: str, engine: Engine | None = None) -> bool:
 
 def blueprint_functions() -> FunctionTable:
     """Give the functions that the Go templates of a blueprint may call."""
-    # Some five hundred functions: a run whose args are plain text does without them.
-    from kanister_py.gotemplate.sprig import BLUEPRINT_FUNCTIONS
-
     return BLUEPRINT_FUNCTIONS
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from difflib import get_close_matches
 from typing import Final
 
 from kanister_py.core.errors import did_you_mean
@@ -154,8 +155,6 @@ def explain_syntax(error: TemplateError) -> str:
         name = undefined[1]
         if name in ROOT_NAMES:
             return f'there is no function "{name}"; what is read begins with a dot: .{name}'
-        from difflib import get_close_matches
-
         known = [*blueprint_functions()]
         message = f'there is no function "{name}"{did_you_mean(nearest(name, known))}'
         is_near = bool(get_close_matches(name, known, n=1, cutoff=_NEAR))

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
+from semver import Version as SemVer
+
 from kanister_py.core.errors import InvalidVersion
 
 
@@ -70,9 +72,6 @@ def _compared(one: Version, other: object) -> int:
     if not one[3] and not other[3]:
         mine, theirs = one[:3], other[:3]
         return (mine > theirs) - (mine < theirs)
-    # Loaded where it decides: releases are read and compared without it, as most versions are.
-    from semver import Version as SemVer
-
     return SemVer(*one[:3], one[3] or None).compare(SemVer(*other[:3], other[3] or None))
 
 
@@ -89,8 +88,6 @@ def parse_version(text: str) -> Version:
     plain = _PLAIN.match(text)
     if plain:
         return Version(int(plain[1]), int(plain[2]), int(plain[3]))
-    from semver import Version as SemVer
-
     bare = text[1:] if text[:1] == "v" else text
     try:
         if not bare.isascii():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
 from typing import Any, ClassVar, NamedTuple
 
 import yaml
@@ -51,9 +52,6 @@ def nearest(
     word: str, known: Sequence[str], most: int = 3, likeness: float = 0.6
 ) -> tuple[str, ...]:
     """Say which of the known words may be meant; capitals do not count."""
-    # Loaded for mistakes alone.
-    from difflib import get_close_matches
-
     by_folded = {each.casefold(): each for each in sorted(known, reverse=True)}
     found = get_close_matches(word.casefold(), sorted(by_folded), n=most, cutoff=likeness)
     return tuple(by_folded[each] for each in found)

@@ -27,6 +27,7 @@ from yaml.events import (
 )
 
 from kanister_py.core.yaml.scalars import NUMBER_STARTS, WORDS
+from kanister_py.gotemplate.numbers import format_float
 
 _WIDTH: Final = 80
 _LONGEST_KEY_BYTES: Final = 128
@@ -102,9 +103,6 @@ def _number(value: Any) -> str:
         value = int(value)
     if isinstance(value, int) and -(2**63) <= value < 2**64:
         return str(value)
-    # Templates' own library, which few documents need for their numbers.
-    from kanister_py.gotemplate.numbers import format_float
-
     text = format_float(float(value), "g", -1)
     return {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}.get(text, text)
 

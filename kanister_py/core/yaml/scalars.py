@@ -10,8 +10,11 @@ import re
 import struct
 from base64 import b64decode
 from binascii import Error as Base64Error
+from decimal import Decimal
 from math import inf, isfinite
 from typing import Any
+
+from kanister_py.gotemplate.numbers import format_float
 
 WORDS: dict[str, bool | None] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
@@ -124,8 +127,6 @@ def as_json(value: Any, text: str) -> Any:
         if not value.is_integer() or abs(value) >= 1e19:
             return value
         # A whole number has lost its point, and its digits beyond the shortest ones are zeros.
-        from decimal import Decimal
-
         whole = int(Decimal(repr(value)))
         return whole if _INT64_MIN <= whole <= _INT64_MAX else value
     if isinstance(value, int) and value > _INT64_MAX:
@@ -146,9 +147,6 @@ def as_key(value: Any) -> Any:
 
 def _short_float(number: float) -> str:
     """Write a number with the fewest digits that distinguish it from other 32-bit floats."""
-    # Templates' own library, which few keys need.
-    from kanister_py.gotemplate.numbers import format_float
-
     try:
         short = struct.unpack("f", struct.pack("f", number))[0]
     except OverflowError:

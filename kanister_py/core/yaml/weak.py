@@ -11,6 +11,7 @@ import re
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from decimal import Decimal
 from enum import Enum
 from math import isfinite
 from typing import (
@@ -330,8 +331,6 @@ def _text(value: str | float) -> str:
         return str(value)
     if not isfinite(value):
         return {"inf": "+Inf", "-inf": "-Inf", "nan": "NaN"}[str(value)]
-    from decimal import Decimal
-
     text = format(Decimal(repr(value)), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 

@@ -12,6 +12,7 @@ from uuid import uuid4
 from pydantic.alias_generators import to_camel
 
 from kanister_py.core.actionsets.course import Course, course_of, first_status
+from kanister_py.core.actionsets.creation import nothing_to_retry, why_not_retried
 from kanister_py.core.actionsets.model import ActionSpec, parse_actionset
 from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.references import parse_object_reference
@@ -156,8 +157,6 @@ def header_for_retry(
     course, status = replayed(header, outcomes)
     began = status_for_retry(course.rules, status, first_status(course), from_phase)
     if began is None:
-        from kanister_py.core.actionsets.creation import nothing_to_retry, why_not_retried
-
         raise nothing_to_retry(header.name, from_phase, why_not_retried(status, from_phase))
     metadata = {**header.actionset["metadata"], "name": name, "uid": str(uuid4())}
     return header._replace(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from kanister_py.core.registry.entries import FunctionEntry, Registry
+from kanister_py.executor.run.state import Onlooker
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
-
-if TYPE_CHECKING:
-    from kanister_py.executor.run.state import Onlooker
 
 
 class RunSettings(NamedTuple):

@@ -23,6 +23,7 @@ from kanister_py.functions.blueprint.references import (
     check_scope,
 )
 from kanister_py.gotemplate.functions import FunctionTable, GoError, go_function
+from kanister_py.gotemplate.sprig.encoding import decode_base64
 from kanister_py.gotemplate.types import Kind
 from kanister_py.gotemplate.values import Value, from_bytes, kind_of
 from kanister_py.ports.cluster import KubeObject
@@ -213,9 +214,6 @@ _WHOLE: Final = frozenset(
 
 @go_function("func(string) (string, error)")
 def _base64decode(text: str) -> str:
-    # Some five hundred functions stand beside this one: most waits do without them.
-    from kanister_py.gotemplate.sprig.encoding import decode_base64
-
     try:
         return from_bytes(decode_base64(text))
     except GoError as error:

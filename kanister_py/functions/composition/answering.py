@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+from pydantic import BaseModel
 
 from kanister_py.core.compositions.messages import nanoseconds_text
 from kanister_py.core.kube.durations import InvalidDuration, parse_duration
@@ -21,9 +23,6 @@ from kanister_py.functions.composition.fields import (
     unreadable,
 )
 from kanister_py.ports.composition_function import CompositionFunction
-
-if TYPE_CHECKING:
-    from pydantic import BaseModel
 
 Data = dict[str, Any]
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, create_model
+from pydantic import Field as ModelField
 
 TEXT: Final = "a string"
 WHOLE: Final = "a whole number"
@@ -131,9 +131,6 @@ def _read(value: Any, shape: Any, path: str) -> Any:
 
 def described(fields: Fields) -> type[BaseModel]:
     """Make the model that the documentation of an input is made of."""
-    from pydantic import ConfigDict, create_model
-    from pydantic import Field as ModelField
-
     plain: dict[str, Any] = {TEXT: str, WHOLE: int, ANY: Any, MAP: dict[str, Any]}
     literal: Any = Literal
     # A table that stands in several places is one model.

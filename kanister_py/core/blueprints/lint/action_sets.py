@@ -21,6 +21,7 @@ from kanister_py.core.blueprints.model import (
 )
 from kanister_py.core.errors import FunctionVersionRemoved, InvalidVersion, KanisterError
 from kanister_py.core.registry.choose import Asked, asked_version, choose_version
+from kanister_py.core.templates.facts import InvalidObjectReference, needs_of
 from kanister_py.core.versions.semver import Version, parse_request
 from kanister_py.core.yaml.documents import text_of_path
 
@@ -125,8 +126,6 @@ def check_action_set(
 
 def _unknown_objects(found: Found) -> Iterator[Finding]:
     """Find the objects of actions that are sure not to be found, as no resource is named."""
-    from kanister_py.core.templates.facts import InvalidObjectReference, needs_of
-
     for index, given in actions_of(found):
         reference = given.get("object")
         if not isinstance(reference, dict) or not isinstance(reference.get("kind", ""), str):

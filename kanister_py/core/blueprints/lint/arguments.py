@@ -10,6 +10,7 @@ from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, Spot
 from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.errors import did_you_mean
+from kanister_py.core.kube.pod_shapes import misshapen_in
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.retries import REASONS
 
@@ -100,8 +101,6 @@ def _commands_as_text(spot: Spot, phase: Phase, model: Any) -> Iterator[Finding]
 
 
 def _fields_of_no_pod(spot: Spot, override: object) -> Iterator[Finding]:
-    from kanister_py.core.kube.pod_shapes import misshapen_in
-
     for each in misshapen_in(override, "podOverride"):
         # What is given a shape that no pod has is for the model of the function.
         if not each.wanted:

@@ -27,6 +27,7 @@ from kanister_py.core.kube.cel.values import (
     type_of,
 )
 from kanister_py.core.kube.durations import InvalidDuration, parse_duration
+from kanister_py.gotemplate.numbers import format_float
 
 
 class Function(NamedTuple):
@@ -115,8 +116,6 @@ def _string(scope: Scope, value: Any) -> str:
     if isinstance(value, str):
         return str(value)
     if isinstance(value, float):
-        from kanister_py.gotemplate.numbers import format_float  # few expressions need it
-
         return format_float(value)
     if isinstance(value, int):
         return str(checked_uint(value) if value > 0 else checked_int(value))

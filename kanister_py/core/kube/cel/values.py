@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from math import copysign, inf, isnan, nan
 from typing import Any, Final, NamedTuple
 
+import re2
+
 MIN_INT: Final = -(1 << 63)
 MAX_INT: Final = (1 << 63) - 1
 MAX_UINT: Final = (1 << 64) - 1
@@ -86,8 +88,6 @@ class Scope:
 
     def pattern(self, text: str) -> Any:
         """Compile a regular expression, once for each evaluation."""
-        import re2  # few expressions have one
-
         patterns = self.meter.patterns
         if text not in patterns:
             self.spend(_PATTERN_WORK + len(text))

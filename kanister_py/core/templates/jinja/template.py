@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from jinja2 import (
     Environment,
@@ -39,16 +39,13 @@ from kanister_py.core.templates.jinja.values import (
     text_of,
 )
 from kanister_py.core.templates.param_types import ROOT_NAMES
+from kanister_py.core.templates.params import Params
 from kanister_py.core.yaml.documents import nearest
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.gotemplate.errors import LimitExceeded
 from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.limits import DEFAULT, MAX_CHARACTERS, Budget, Limits
 from kanister_py.gotemplate.values import byte_length
-
-if TYPE_CHECKING:
-    from kanister_py.core.templates.params import Params
-
 
 NO_FUNCTIONS: Mapping[str, Callee] = {}
 _MOST_KEPT = 2048

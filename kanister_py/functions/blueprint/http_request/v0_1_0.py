@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from http.client import HTTPException
+from ssl import SSLCertVerificationError
 from threading import Timer
 from typing import Any, ClassVar, Final
 
@@ -14,6 +16,7 @@ from kanister_py.core.errors import KanisterError, TransientError, UsageError
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.durations import parse_seconds
 from kanister_py.core.kube.jsonpath import InvalidJSONPath, parse_jsonpath
+from kanister_py.functions.blueprint.http_request.exchange import Exchange, Security
 from kanister_py.functions.blueprint.http_request.request import (
     Address,
     InvalidRequest,
@@ -237,11 +240,6 @@ def _send(ctx: PhaseContext, args: HTTPRequestArgs, request: Request) -> Respons
 
 
 def _exchange(ctx: PhaseContext, args: HTTPRequestArgs, request: Request) -> Response:
-    from http.client import HTTPException
-    from ssl import SSLCertVerificationError
-
-    from kanister_py.functions.blueprint.http_request.exchange import Exchange, Security
-
     seconds = parse_seconds(args.timeout or "30s")
     security = Security(
         args.ca_certificate, args.insecure_skip_tls_verify, args.use_environment_proxy

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from kanister_py.core.kube.cel.errors import CelError
+from kanister_py.core.kube.cel.expression import compile_cel
 from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
 from kanister_py.functions.composition.answering import (
     DEFAULT_TTL,
@@ -103,8 +104,6 @@ def _kind_of(resource: Data) -> str:
 
 
 def _verdict(text: str, resource: Data) -> bool:
-    from kanister_py.core.kube.cel.expression import compile_cel
-
     verdict = compile_cel(text).evaluate({"object": resource})
     if not isinstance(verdict, bool):
         raise CelError(text, f"it must say true or false, and says {verdict!r}")

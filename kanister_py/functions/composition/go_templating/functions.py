@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode
 from binascii import Error as NoBase64
+from datetime import datetime
 from typing import Any
 
 from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
@@ -97,8 +98,6 @@ def _condition(type_: str, given: dict[str, Any]) -> Struct:
 
 
 def _moment(text: str) -> KubeTime:
-    from datetime import datetime
-
     try:
         return KubeTime(from_datetime(datetime.fromisoformat(text)))
     except (ValueError, TypeError):

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from kanister_py.core.templates.errors import TemplateError, TemplateParseError
+from kanister_py.core.templates.jinja import compile_jinja
+from kanister_py.core.templates.jinja.template import JinjaTemplate
 from kanister_py.functions.composition.answering import Data, Refused
+from kanister_py.functions.composition.jinja_templating.functions import functions_for
 from kanister_py.functions.composition.templating.composing import Vocabulary
 from kanister_py.functions.composition.templating.function import (
     EFFECTS,
     Templating,
     templating_fields,
 )
-
-if TYPE_CHECKING:
-    from kanister_py.core.templates.jinja.template import JinjaTemplate
 
 _NAMES = (
     "meta",
@@ -56,9 +56,6 @@ class JinjaTemplating(Templating):
 
     @staticmethod
     def _compiled(text: str) -> JinjaTemplate:
-        # Jinja2 takes longer to import than most calls take; others do without it.
-        from kanister_py.core.templates.jinja import compile_jinja
-
         try:
             return compile_jinja(text)
         except TemplateParseError as error:
@@ -68,8 +65,6 @@ class JinjaTemplating(Templating):
             ) from None
 
     def rendered(self, text: str, given: Data, request: Mapping[str, Any]) -> str:
-        from kanister_py.functions.composition.jinja_templating.functions import functions_for
-
         data = {name: request.get(name) or {} for name in _NAMES}
         # Resources that were fetched stand under both of their names.
         data["requiredResources"] = data["requiredResources"] or data["extraResources"]

@@ -11,11 +11,16 @@ from kanister_py.core.kube.field_paths import (
     MergeOptions,
     parse_field_path,
 )
+from kanister_py.functions.composition.patch_and_transform import string_transforms, transforms
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,
     first_problem,
     invalid,
     required,
+)
+from kanister_py.functions.composition.patch_and_transform.transforms import (
+    check_transform,
+    compile_transforms,
 )
 from kanister_py.functions.composition.patch_and_transform.values import (
     Document,
@@ -89,9 +94,6 @@ def check_patch(patch: Mapping[str, Any], go_type: str) -> Problem | None:
         return required("fromFieldPath", f"fromFieldPath must be set for patch type {kind}")
     transforms = patch.get("transforms")
     if transforms:
-        # Most patches have none, and these modules take longer to load than one to compile.
-        from kanister_py.functions.composition.patch_and_transform.transforms import check_transform
-
         problem = first_problem("transforms", transforms, check_transform)
         if problem is not None:
             return problem
@@ -229,15 +231,11 @@ def _reader(patch: Mapping[str, Any]) -> Read:
     transforms: Sequence[Mapping[str, Any]] = patch.get("transforms", ())
     if not transforms:
         return lambda source: settled(path.get(source.data))
-    from kanister_py.functions.composition.patch_and_transform.transforms import compile_transforms
-
     resolve = compile_transforms(transforms)
     return lambda source: settled(resolve(source.read(path)))
 
 
 def _reader_of_several(patch: Mapping[str, Any], merge: MergeOptions | None) -> Read:
-    from kanister_py.functions.composition.patch_and_transform import string_transforms, transforms
-
     combine = patch["combine"]
     paths = [_path_of(each["fromFieldPath"]) for each in combine["variables"]]
     format_ = string_transforms.compile_format(combine["string"].get("fmt", ""))

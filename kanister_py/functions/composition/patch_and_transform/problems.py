@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from kanister_py.gotemplate.quoting import quote
+
 
 class Problem(NamedTuple):
     """One field of an input and what it lacks; for a wrong word also that, and those that do."""
@@ -66,7 +68,4 @@ def check_operand(
 
 def quoted(text: str) -> str:
     """Put a text in quotes as `%q` does."""
-    # Loaded where it is needed: most calls have nothing to complain about.
-    from kanister_py.gotemplate.quoting import quote
-
     return quote(text)

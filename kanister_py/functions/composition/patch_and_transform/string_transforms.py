@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -23,19 +25,22 @@ from kanister_py.functions.composition.patch_and_transform.values import (
     too_long,
     written,
 )
+from kanister_py.gotemplate.errors import LimitExceeded
+from kanister_py.gotemplate.functions import GoError
+from kanister_py.gotemplate.limits import Context
+from kanister_py.gotemplate.printing import sprintf
+from kanister_py.gotemplate.sprig import words
+from kanister_py.gotemplate.sprig.encoding import decode_base64, encode_base64
+from kanister_py.gotemplate.sprig.regex import Expression
+from kanister_py.gotemplate.values import Int64, byte_length, from_bytes, to_bytes
 
 
 def expression_of(pattern: str) -> Any:
-    # Loaded where it is needed: most patches have no regular expressions.
-    from kanister_py.gotemplate.sprig.regex import Expression
-
     return Expression(pattern)
 
 
 def regexp_problem(pattern: str) -> str:
     """Say what is wrong with a regular expression; nothing if nothing is."""
-    from kanister_py.gotemplate.functions import GoError
-
     try:
         expression_of(pattern)
     except GoError as error:
@@ -88,10 +93,6 @@ def compile_string(config: Config) -> Resolve:
 
 def formatted(format_: str, values: Sequence[Any]) -> str:
     """Print values as Sprintf does."""
-    from kanister_py.gotemplate.errors import LimitExceeded
-    from kanister_py.gotemplate.limits import Context
-    from kanister_py.gotemplate.printing import sprintf
-
     try:
         return sprintf(format_, *map(_printable, values), context=Context())
     except LimitExceeded as error:
@@ -101,8 +102,6 @@ def formatted(format_: str, values: Sequence[Any]) -> str:
 def _printable(value: Any) -> Any:
     kind = type(value)
     if kind is int:
-        from kanister_py.gotemplate.values import Int64
-
         return Int64(value)
     if kind is list:
         return [_printable(each) for each in value]
@@ -152,8 +151,6 @@ def _compile_regexp(config: Config) -> Resolve:
     if problem:
         return never(f"could not compile regexp: {problem}")
     expression = expression_of(pattern)
-    from kanister_py.gotemplate.limits import Context
-    from kanister_py.gotemplate.values import from_bytes, to_bytes
 
     def resolve(value: Any) -> str:
         data = to_bytes(shown(value))
@@ -168,7 +165,6 @@ def _compile_regexp(config: Config) -> Resolve:
 
 def _compile_join(config: Config, *, is_mended: bool = False) -> Resolve:
     separator = config.get("separator", "")
-    from kanister_py.gotemplate.values import byte_length, from_bytes, to_bytes
 
     def resolve(value: Any) -> str:
         if type(value) is not list:
@@ -209,23 +205,14 @@ def _cased(method: str, value: Any) -> str:
     text = shown(value)
     if text.isascii():
         return str(getattr(text, method)())
-    from kanister_py.gotemplate.sprig import words
-
     return words.upper(text) if method == "upper" else words.lower(text)
 
 
 def _to_base64(value: Any) -> str:
-    from kanister_py.gotemplate.sprig.encoding import encode_base64
-    from kanister_py.gotemplate.values import to_bytes
-
     return encode_base64(to_bytes(shown(value)))
 
 
 def _from_base64(value: Any) -> str:
-    from kanister_py.gotemplate.functions import GoError
-    from kanister_py.gotemplate.sprig.encoding import decode_base64
-    from kanister_py.gotemplate.values import from_bytes
-
     try:
         return from_bytes(decode_base64(shown(value)))
     except GoError as error:
@@ -233,8 +220,6 @@ def _from_base64(value: Any) -> str:
 
 
 def _bytes_to_hash(value: Any, failure: str) -> bytes:
-    from kanister_py.gotemplate.values import to_bytes
-
     if type(value) is str:
         return to_bytes(value)
     try:
@@ -244,15 +229,11 @@ def _bytes_to_hash(value: Any, failure: str) -> bytes:
 
 
 def _hashed(algorithm: str, value: Any) -> str:
-    import hashlib
-
     data = _bytes_to_hash(value, "cannot generate hash")
     return hashlib.new(algorithm, data, usedforsecurity=False).hexdigest()
 
 
 def _adler32(value: Any) -> str:
-    import zlib
-
     return str(zlib.adler32(_bytes_to_hash(value, "unable to generate Adler checksum")))
 
 

@@ -42,6 +42,12 @@ from kanister_py.functions.composition.patch_and_transform.values import (
     never,
     wrapped_int64,
 )
+from kanister_py.gotemplate.errors import LimitExceeded
+from kanister_py.gotemplate.functions import GoError
+from kanister_py.gotemplate.limits import Context
+from kanister_py.gotemplate.numbers import format_float, read_float
+from kanister_py.gotemplate.sprig.jsons import decode
+from kanister_py.gotemplate.values import to_bytes
 
 
 def compile_transforms(transforms: Sequence[Config]) -> Resolve:
@@ -210,7 +216,6 @@ def _compile_pattern(pattern: Config) -> Callable[[Any], bool]:
     if problem:
         return never(f"cannot compile regexp: {problem}")
     expression = expression_of(text)
-    from kanister_py.gotemplate.values import to_bytes
 
     def matches(value: Any) -> bool:
         if value is None:
@@ -292,8 +297,6 @@ def _parsed_bool(text: str) -> bool:
 
 
 def _parsed_float(text: str) -> float:
-    from kanister_py.gotemplate.numbers import read_float
-
     value = read_float(text)
     if value is not None:
         return value
@@ -317,17 +320,10 @@ def _is_hex_float(text: str) -> bool:
 
 
 def _float_as_text(value: float) -> str:
-    from kanister_py.gotemplate.numbers import format_float
-
     return format_float(value, "f")
 
 
 def _read_json(text: str) -> Any:
-    from kanister_py.gotemplate.errors import LimitExceeded
-    from kanister_py.gotemplate.functions import GoError
-    from kanister_py.gotemplate.limits import Context
-    from kanister_py.gotemplate.sprig.jsons import decode
-
     try:
         return decode(text, Context())
     except GoError as error:

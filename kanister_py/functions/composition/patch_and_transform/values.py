@@ -14,6 +14,10 @@ from typing import Any, Final, TypeAlias
 
 from kanister_py.core.kube.field_paths import FieldPath, MergeOptions, merge_values
 from kanister_py.functions.composition.answering import GO_TYPES
+from kanister_py.gotemplate.errors import LimitExceeded
+from kanister_py.gotemplate.functions import GoError
+from kanister_py.gotemplate.limits import Context
+from kanister_py.gotemplate.sprig.jsons import encode
 
 Resolve: TypeAlias = Callable[[Any], Any]
 Config: TypeAlias = Mapping[str, Any]
@@ -162,12 +166,6 @@ def missing_kind(data: Any) -> str:
 
 def written(value: Any) -> str:
     """Write a value as JSON, as encoding/json does."""
-    # Loaded where it is needed: most calls write none.
-    from kanister_py.gotemplate.errors import LimitExceeded
-    from kanister_py.gotemplate.functions import GoError
-    from kanister_py.gotemplate.limits import Context
-    from kanister_py.gotemplate.sprig.jsons import encode
-
     try:
         return encode(value, Context())
     except GoError as error:

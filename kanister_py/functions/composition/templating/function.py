@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
 
 from kanister_py.functions.composition.answering import AnsweringFunction, Data, Refused
 from kanister_py.functions.composition.fields import TTL, Field, Fields, Refusal, head
@@ -71,8 +72,6 @@ def _now() -> Time:
 
 
 def _zone(name: str) -> Location:
-    from zoneinfo import ZoneInfo  # few templates name a zone
-
     try:
         return zone_of(name, ZoneInfo(name))
     except (KeyError, ValueError, OSError):
