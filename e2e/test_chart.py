@@ -587,6 +587,12 @@ def until_ready(installed: Installed, name: str = "mine") -> None:
     installed.until(is_ready)
 
 
+def has_event_about(installed: Installed, kind: str) -> bool:
+    """Check for an event about a cluster-scoped object; the API server takes it there alone."""
+    events = installed.client.get("/api/v1/namespaces/default/events")["items"]
+    return any(each["involvedObject"]["kind"] == kind for each in events)
+
+
 def test_controllers_with_the_rights_of_the_chart_run_and_compose_side_by_side(
     installed: Installed,
 ) -> None:
@@ -595,6 +601,7 @@ def test_controllers_with_the_rights_of_the_chart_run_and_compose_side_by_side(
         installed.start(name)
     make_thing(installed)
     until_ready(installed)
+    installed.until(partial(has_event_about, installed, "CompositeResourceDefinition"))
     installed.create("blueprints", "waits", SHOP, actions=waits_for_the_gate())
     open_gate(installed)
     assert installed.run("runs", "waits")["state"] == "complete"

@@ -25,6 +25,7 @@ COMPONENT: Final = "Kanister Controller"
 NORMAL: Final = "Normal"
 WARNING: Final = "Warning"
 
+_NAMESPACE_OF_CLUSTER_SCOPED: Final = "default"
 _LONGEST_MESSAGE: Final = 1024
 _LONGEST_REASON: Final = 128
 _THREADS: Final = 4
@@ -41,6 +42,11 @@ class Subject(NamedTuple):
     name: str
     uid: str
     resource_version: str = ""
+
+    @property
+    def event_namespace(self) -> str:
+        """The namespace of events about the object; the API server accepts no other one."""
+        return self.namespace or _NAMESPACE_OF_CLUSTER_SCOPED
 
     def as_dict(self) -> dict[str, str]:
         pairs = {
@@ -214,7 +220,7 @@ class EventPoster:
                     EVENTS,
                     before.name,
                     {"count": before.count, "lastTimestamp": before.last},
-                    namespace=before.subject.namespace,
+                    namespace=before.subject.event_namespace,
                 )
             except NotFound:
                 # Events live for an hour: it is posted anew.
@@ -237,7 +243,7 @@ class EventPoster:
         return {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": happening.name, "namespace": subject.namespace},
+            "metadata": {"name": happening.name, "namespace": subject.event_namespace},
             "involvedObject": subject.as_dict(),
             "type": news.kind,
             "reason": news.reason,

@@ -45,6 +45,21 @@ def test_what_happens_again_is_counted_not_told_again(
     assert event["source"] == {"component": "Kanister Controller", "host": "here"}
 
 
+def test_events_of_cluster_scoped_objects_are_posted_in_the_default_namespace() -> None:
+    # The namespace of our account is another one, as in a pod of ours.
+    cluster = MemoryCluster(clock=SystemClock(), default_namespace="kanister")
+    poster = EventPoster(cluster, SystemClock())
+    function = Subject("pkg.crossplane.io/v1", "Function", "", "fn", "uid-2")
+    with cluster.watch(EVENTS, timeout_seconds=60) as watch:
+        for _ in range(2):
+            poster.post(function, NORMAL, "InstallPackage", "The package cannot be read")
+            event = next(watch).object
+    assert event["metadata"]["namespace"] == "default"
+    assert event["count"] == 2
+    assert "namespace" not in event["involvedObject"]
+    poster.close()
+
+
 def test_an_event_that_has_expired_is_told_anew(
     cluster: MemoryCluster, poster: EventPoster
 ) -> None:
