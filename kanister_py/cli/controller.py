@@ -488,10 +488,11 @@ def sources_of(
     Each is read only where the controller may: revisions of functions if it composes.
     """
     from kanister_py.controller.censuses import RevisionCensus, UsageCensus
+    from kanister_py.executor.refused_reads import RefusedReads
     from kanister_py.executor.review_access import AccessReviewer
 
     where = (namespaces or ("",)) if has_actionsets else ()
-    usage = UsageCensus(cluster, functions.registry, where)
+    usage = UsageCensus(cluster, functions.registry, where, RefusedReads(clock))
     revisions = RevisionCensus(cluster, functions.registry)
     for census in (usage, revisions) if has_revisions else (usage,):
         repeating = census.every_now_and_then(clock)

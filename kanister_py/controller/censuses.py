@@ -9,6 +9,7 @@ from kanister_py.controller.machine.repeating import Repeating
 from kanister_py.core.actionsets.uses import Uses
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.executor.find_uses import tally_uses
+from kanister_py.executor.refused_reads import RefusedReads
 from kanister_py.executor.revision_inventory import read_inventory
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
@@ -18,16 +19,22 @@ class UsageCensus:
     """Versions in use, counted page by page, so that it never holds what it counts."""
 
     def __init__(
-        self, cluster: Cluster, registry: Registry[FunctionEntry], namespaces: Sequence[str]
+        self,
+        cluster: Cluster,
+        registry: Registry[FunctionEntry],
+        namespaces: Sequence[str],
+        refused: RefusedReads,
     ) -> None:
         self._cluster = cluster
         self._registry = registry
         self._namespaces = namespaces
+        self._refused = refused
         self.uses: Uses | None = None
         """The last count, None while there is none."""
 
     def count(self) -> None:
-        self.uses = tally_uses(self._cluster, self._registry, self._namespaces).counts()
+        tally = tally_uses(self._cluster, self._registry, self._namespaces, self._refused)
+        self.uses = tally.counts()
 
     def every_now_and_then(self, clock: Clock) -> Repeating:
         what = "the census of versions in use"

@@ -11,6 +11,7 @@ from kanister_py.core.errors import Forbidden, NotFound
 from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS, GroupVersionResource
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.revisions.kinds import COMPOSITIONS, FUNCTIONS
+from kanister_py.executor.refused_reads import RefusedReads
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 _PAGE: Final = 200
@@ -31,7 +32,10 @@ def every(
 
 
 def tally_uses(
-    cluster: Cluster, registry: Registry[FunctionEntry], namespaces: Sequence[str]
+    cluster: Cluster,
+    registry: Registry[FunctionEntry],
+    namespaces: Sequence[str],
+    refused: RefusedReads,
 ) -> Tally:
     """Count the versions that Blueprints, ActionSets and Compositions use."""
     tally = Tally()
@@ -39,19 +43,19 @@ def tally_uses(
         tally.add_blueprint(uses_of(blueprint, registry))
     for actionset in every(cluster, ACTION_SETS, namespaces):
         tally.add_actionset(runs_of({**actionset, "status": read_status_data(actionset)}))
-    for versions in _composed_with(cluster, registry):
+    for versions in _composed_with(cluster, registry, refused):
         tally.add_composition(versions)
     return tally
 
 
 def _composed_with(
-    cluster: Cluster, registry: Registry[FunctionEntry]
+    cluster: Cluster, registry: Registry[FunctionEntry], refused: RefusedReads
 ) -> Iterator[list[tuple[str, str]]]:
     """Give the versions that each Composition, on a cluster that has some, would get."""
     try:
+        listed = refused.read(lambda: list(every(cluster, FUNCTIONS, [""])), FUNCTIONS)
         functions = [
-            {**each, "kind": "Function", "apiVersion": FUNCTIONS.api_version}
-            for each in every(cluster, FUNCTIONS, [""])
+            {**each, "kind": "Function", "apiVersion": FUNCTIONS.api_version} for each in listed
         ]
         for each in every(cluster, COMPOSITIONS, [""]):
             whole = {**each, "kind": "Composition"}

@@ -13,15 +13,16 @@ from typing import Any, Final, NamedTuple
 from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.outputs import LogLines, OutputParser
 from kanister_py.core.actionsets.status import NOT_MOVED, Moved, Place
-from kanister_py.core.errors import KanisterError, WaitTimedOut
+from kanister_py.core.errors import ApiError, KanisterError, WaitTimedOut
+from kanister_py.core.kube.boundaries import ReferenceNotGranted
 from kanister_py.core.kube.names import run_key
-from kanister_py.core.kube.resources import PODS
+from kanister_py.core.kube.resources import PODS, GroupVersionResource
 from kanister_py.core.templates.render import Renderer
 from kanister_py.executor.watching import Read, SharedWatches, Subscription, TracedCluster
 from kanister_py.executor.working import Workers
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.confinement import Confinement
 from kanister_py.ports.object_store import ObjectStores
 from kanister_py.ports.pods import pods_not_run
@@ -181,6 +182,18 @@ class RunningPhase:
     @property
     def confinement(self) -> Confinement | None:
         return self._surroundings.confinement
+
+    def find_if_allowed(
+        self, resource: GroupVersionResource, name: str, *, namespace: str = ""
+    ) -> KubeObject | None:
+        refused = self._surroundings.watches.refused
+        try:
+            return refused.read(
+                lambda: self.cluster.get(resource, name, namespace=namespace),
+                *(resource, namespace, name),
+            )
+        except (ApiError, ReferenceNotGranted):
+            return None
 
     @property
     def service_account(self) -> str:

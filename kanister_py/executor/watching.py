@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 from kanister_py.core.errors import Expired, KanisterError, TransientError
 from kanister_py.core.kube.parts import name_of
 from kanister_py.core.kube.resources import GroupVersionResource
+from kanister_py.executor.refused_reads import RefusedReads
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList, Watch
 
@@ -40,6 +41,8 @@ class SharedWatches:
         self._lock = Lock()
         self._feeds: dict[tuple[GroupVersionResource, str], _Feed] = {}
         self._looks = Semaphore(_MOST_LOOKS)
+        self.refused = RefusedReads(clock)
+        """Refusals of optional reads, for the account of these watches."""
 
     def look(self, read: Callable[[], T]) -> T:
         """Read what was waited for, among no more than a few at once.
@@ -61,7 +64,8 @@ class SharedWatches:
                 key = (read.resource, read.namespace)
                 feed = self._feeds.get(key)
                 if feed is None or feed.is_closed:
-                    feed = self._feeds[key] = _Feed(self._cluster, self._clock, *key)
+                    feed = _Feed(self._cluster, self._clock, self.refused, *key)
+                    self._feeds[key] = feed
                 feed.add(read.name, wake)
                 joined.append((feed, read.name))
         for feed, _ in joined:
@@ -107,7 +111,12 @@ class _Feed:
     """One watch, and the waiters for its events, by name of the object."""
 
     def __init__(
-        self, cluster: Cluster, clock: Clock, resource: GroupVersionResource, namespace: str
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        refused: RefusedReads,
+        resource: GroupVersionResource,
+        namespace: str,
     ) -> None:
         self.resource = resource
         self.namespace = namespace
@@ -115,6 +124,7 @@ class _Feed:
         self.is_blind = False
         self._cluster = cluster
         self._clock = clock
+        self._refused = refused
         self._lock = Lock()
         self._pause = Condition()
         self._waiters: dict[str, list[Wake]] = {}
@@ -169,7 +179,11 @@ class _Feed:
                 return
 
     def _follow_once(self) -> None:
-        listed = self._cluster.list(self.resource, namespace=self.namespace, limit=1)
+        listed = self._refused.read(
+            lambda: self._cluster.list(self.resource, namespace=self.namespace, limit=1),
+            self.resource,
+            self.namespace,
+        )
         watch = self._cluster.watch(
             self.resource, namespace=self.namespace, resource_version=listed.resource_version
         )

@@ -13,8 +13,9 @@ from typing import Any, ClassVar, Protocol
 from kanister_py.core.actionsets.status import Moved
 from kanister_py.core.errors import KanisterError, UsageError
 from kanister_py.core.kube.access import Access
+from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.core.templates.render import Renderer
-from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.confinement import Confinement
 from kanister_py.ports.models import AnyOutputs, Args
 from kanister_py.ports.object_store import ObjectStores
@@ -61,6 +62,14 @@ class PhaseContext(Protocol):
     @property
     def cluster(self) -> Cluster:
         """The cluster that the blueprint acts on."""
+
+    def find_if_allowed(
+        self, resource: GroupVersionResource, name: str, *, namespace: str = ""
+    ) -> KubeObject | None:
+        """Return an object, or None if it is not there or may not be read.
+
+        For details that a function can do without: a refusal is remembered for some minutes.
+        """
 
     @property
     def stores(self) -> ObjectStores:

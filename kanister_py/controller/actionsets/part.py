@@ -97,7 +97,12 @@ class ActionSets:
         self._passes = WorkLoop[ObjectKey]("ActionSet", tools, threads=settings.passes)
         self._chores = WorkLoop[ObjectKey]("Chore", tools)
         self.tidying = Tidying(
-            tools, has_subresource, self.store, self._chores.queue, settings.partition
+            tools,
+            has_subresource,
+            self.store,
+            self._chores.queue,
+            self._watches.refused,
+            settings.partition,
         )
         self.reconciler = ActionSetReconciler(
             Equipment(

@@ -21,6 +21,7 @@ from kanister_py.core.errors import Conflict, NotFound
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.status import has_noted
+from kanister_py.executor.refused_reads import RefusedReads
 from kanister_py.executor.run.left_behind import delete_pods_of_attempts, run_keys
 from kanister_py.ports.cluster import find
 
@@ -36,6 +37,7 @@ class Tidying:
         has_subresource: bool,
         store: Store[Kept],
         chores: WorkQueue[ObjectKey],
+        refused: RefusedReads,
         partition: str = "",
     ) -> None:
         self._cluster, self._clock = tools.cluster, tools.clock
@@ -43,6 +45,7 @@ class Tidying:
         self._has_subresource = has_subresource
         self._store = store
         self._chores = chores
+        self._refused = refused
         self._partition = partition
         self.is_active: Callable[[ObjectKey], bool] = lambda _key: False
         """Whether a run of an ActionSet is under way in this process."""
@@ -61,7 +64,7 @@ class Tidying:
         namespaces = {key.namespace}
         for action in status.actions:
             namespaces.add(str(action.object.get("namespace") or key.namespace))
-        delete_pods_of_attempts(self._cluster, keys, sorted(namespaces), str(key))
+        delete_pods_of_attempts(self._cluster, keys, sorted(namespaces), str(key), self._refused)
 
     # Those that ended
 

@@ -14,6 +14,7 @@ from kanister_py.core.kube.names import run_key
 from kanister_py.core.kube.parts import labels_of, status_of
 from kanister_py.core.kube.resources import PODS
 from kanister_py.executor.phase_context import ATTEMPT_LABEL, RUN_LABEL
+from kanister_py.executor.refused_reads import RefusedReads
 from kanister_py.executor.run.header import Header, replayed
 from kanister_py.ports.cluster import Cluster, KubeObject
 
@@ -37,6 +38,7 @@ def delete_pods_of_attempts(
     keys: Sequence[str],
     namespaces: Sequence[str],
     owner: str,
+    refused: RefusedReads,
     *,
     is_confined: bool = False,
 ) -> None:
@@ -49,16 +51,22 @@ def delete_pods_of_attempts(
         some = ",".join(keys[at : at + _MOST_KEYS_IN_SELECTOR])
         for label in (RUN_LABEL, ATTEMPT_LABEL):
             selector = f"createdBy=kanister,{label} in ({some})"
-            for pod in _pods_matching(cluster, selector, namespaces, is_confined=is_confined):
+            found = _pods_matching(cluster, selector, namespaces, refused, is_confined=is_confined)
+            for pod in found:
                 _delete_pod(cluster, pod, owner)
 
 
 def _pods_matching(
-    cluster: Cluster, selector: str, namespaces: Iterable[str], *, is_confined: bool
+    cluster: Cluster,
+    selector: str,
+    namespaces: Iterable[str],
+    refused: RefusedReads,
+    *,
+    is_confined: bool,
 ) -> Iterator[KubeObject]:
     if not is_confined:
         try:
-            yield from cluster.list(PODS, label_selector=selector).items
+            yield from refused.read(lambda: cluster.list(PODS, label_selector=selector).items, PODS)
             return
         except Forbidden:
             pass

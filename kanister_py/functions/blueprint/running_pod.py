@@ -8,10 +8,9 @@ from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
 from math import ceil
 from threading import Timer
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from kanister_py.core.errors import (
-    ApiError,
     BadRequest,
     CommandFailed,
     KanisterError,
@@ -20,7 +19,6 @@ from kanister_py.core.errors import (
     UsageError,
     WaitTimedOut,
 )
-from kanister_py.core.kube.boundaries import ReferenceNotGranted
 from kanister_py.core.kube.durations import parse_seconds
 from kanister_py.core.kube.parts import condition_of, spec_of, status_of
 from kanister_py.core.kube.resources import (
@@ -62,7 +60,6 @@ _STUCK: Final = frozenset(
         "RegistryUnavailable",
     }
 )
-T = TypeVar("T")
 
 
 class RunningPod:
@@ -133,7 +130,7 @@ class RunningPod:
 
     def _check_node(self, pod: KubeObject) -> None:
         name = pod["spec"].get("nodeName", "")
-        node = self._look(lambda: self._ctx.cluster.get(NODES, name)) if name else None
+        node = self._ctx.find_if_allowed(NODES, name) if name else None
         if node is None:
             return
         if spec_of(node).get("unschedulable"):
@@ -149,25 +146,17 @@ class RunningPod:
                 self._check_claim(claim)
 
     def _check_claim(self, name: str) -> None:
-        cluster = self._ctx.cluster
-        claim = self._look(
-            lambda: cluster.get(PERSISTENT_VOLUME_CLAIMS, name, namespace=self._namespace)
-        )
+        # An account that may not see nodes or volumes may still run pods.
+        find = self._ctx.find_if_allowed
+        claim = find(PERSISTENT_VOLUME_CLAIMS, name, namespace=self._namespace)
         if claim is None:
             return
         if status_of(claim).get("phase") == "Lost":
             raise PodNotReady(f"PVC {name} is lost: the volume it was bound to is gone")
         bound_to = spec_of(claim).get("volumeName", "")
-        volume = self._look(lambda: cluster.get(PERSISTENT_VOLUMES, bound_to)) if bound_to else None
+        volume = find(PERSISTENT_VOLUMES, bound_to) if bound_to else None
         if volume is not None and status_of(volume).get("phase") == "Failed":
             raise PodNotReady(f"PV {bound_to}, to which PVC {name} is bound, has failed")
-
-    def _look(self, get: Callable[[], T]) -> T | None:
-        # An account that may not see nodes or volumes may still run pods.
-        try:
-            return get()
-        except (ApiError, ReferenceNotGranted):
-            return None
 
     def _not_ready(self, seconds: float) -> KanisterError:
         limit = format_duration(int(seconds * SECOND))

@@ -13,11 +13,12 @@ from kanister_py.core.errors import (
     AlreadyExists,
     BadRequest,
     CommandFailed,
+    Forbidden,
     KanisterError,
     StreamLost,
 )
 from kanister_py.core.kube.patches import InvalidPatch
-from kanister_py.core.kube.resources import PODS
+from kanister_py.core.kube.resources import NODES, PODS, GroupVersionResource
 from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.core.templates.params import Params
 from kanister_py.core.yaml.weak import problems_of_args
@@ -218,6 +219,35 @@ def test_a_node_that_takes_nothing_is_told_at_once(
     error = failure(lambda: world.call(KubeTask, {**ARGS, **override}))
     assert isinstance(error, PodNotReady)
     assert message in error.message
+
+
+def test_an_account_that_may_not_read_nodes_asks_once_for_all_pods() -> None:
+    asked: list[str] = []
+
+    class WithoutNodes(MemoryCluster):
+        def get(self, resource: GroupVersionResource, name: str, **options: Any) -> Any:
+            refuse(resource)
+            return super().get(resource, name, **options)
+
+        def list(self, resource: GroupVersionResource, **options: Any) -> Any:
+            refuse(resource)
+            return super().list(resource, **options)
+
+    def refuse(resource: GroupVersionResource) -> None:
+        if resource == NODES:
+            asked.append(resource.resource)
+            raise Forbidden("nodes is forbidden")
+
+    cluster = WithoutNodes(clock=SystemClock())
+    cluster.attach_pods(ScriptedKubelet(*[(b"",)] * 3))
+    world = World(cluster)
+    override = {"podOverride": {"nodeName": "one"}}
+    for phase in range(3):
+        called = world.start(KubeTask, {**ARGS, **override}, phase=phase)
+        tell(world, phase="Pending")
+        tell(world, **SUCCEEDED)
+        called.result()
+    assert asked == ["nodes"]
 
 
 _WRONG_OVERRIDES = [

@@ -1,0 +1,56 @@
+"""Refused reads: optional reads that the cluster forbids are not repeated at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from threading import Lock
+from typing import Final, TypeVar
+
+from kanister_py.core.errors import Forbidden
+from kanister_py.core.kube.resources import GroupVersionResource
+from kanister_py.ports.clock import Clock
+
+T = TypeVar("T")
+
+# Rights may be granted while the process runs.
+_REMEMBERED_SECONDS: Final = 600.0
+_MAX_REMEMBERED: Final = 1000
+
+
+class RefusedReads:
+    """Memory of refused reads of one account, for any thread.
+
+    Every refusal is an entry in the audit log of the cluster. Use it for reads that a caller
+    can do without, and leave it out where a caller must see rights that were just granted.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._refused: dict[tuple[GroupVersionResource, str, str], tuple[float, Forbidden]] = {}
+
+    def read(
+        self,
+        ask: Callable[[], T],
+        resource: GroupVersionResource,
+        namespace: str = "",
+        name: str = "",
+    ) -> T:
+        """Return `ask()`, or raise its last `Forbidden` again without asking for ten minutes.
+
+        Without a namespace, a refusal holds for all objects of the resource.
+        """
+        key = (resource, namespace, name if namespace else "")
+        with self._lock:
+            until, refusal = self._refused.get(key, (0.0, None))
+        if refusal is not None and self._clock.monotonic() < until:
+            raise refusal
+        try:
+            return ask()
+        except Forbidden as error:
+            with self._lock:
+                self._refused.pop(key, None)
+                if len(self._refused) >= _MAX_REMEMBERED:
+                    self._refused.pop(next(iter(self._refused)))
+                self._refused[key] = (self._clock.monotonic() + _REMEMBERED_SECONDS, error)
+            raise

@@ -1,0 +1,66 @@
+"""Refused reads: what an account may not see is not asked for again and again."""
+
+from __future__ import annotations
+
+import pytest
+
+from kanister_py.core.errors import Forbidden, NotFound
+from kanister_py.core.kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS
+from kanister_py.executor.refused_reads import RefusedReads
+from tests.fake_clock import FakeClock
+
+
+class Account:
+    """Counts its requests, each of which is refused until `is_granted` is set."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.is_granted = False
+
+    def __call__(self) -> str:
+        self.requests += 1
+        if not self.is_granted:
+            raise Forbidden("nodes is forbidden")
+        return "found"
+
+
+def test_a_refused_read_is_not_repeated_for_ten_minutes() -> None:
+    clock, account = FakeClock(), Account()
+    refused = RefusedReads(clock)
+    for name in ("one", "two", "one"):
+        with pytest.raises(Forbidden, match="nodes is forbidden"):
+            refused.read(account, NODES, name=name)
+    assert account.requests == 1
+    clock.advance(599)
+    with pytest.raises(Forbidden):
+        refused.read(account, NODES, name="one")
+    assert account.requests == 1
+    account.is_granted = True
+    clock.advance(2)
+    assert refused.read(account, NODES, name="one") == "found"
+    assert refused.read(account, NODES, name="two") == "found"
+
+
+def test_a_refusal_in_a_namespace_holds_for_one_object() -> None:
+    account = Account()
+    refused = RefusedReads(FakeClock())
+    for namespace, name in (("shop", "a"), ("shop", "b"), ("blog", "a"), ("shop", "a")):
+        with pytest.raises(Forbidden):
+            refused.read(account, PERSISTENT_VOLUME_CLAIMS, namespace, name)
+    assert account.requests == 3
+
+
+def test_other_errors_are_not_remembered() -> None:
+    refused = RefusedReads(FakeClock())
+    found: list[object] = [NotFound("gone"), NotFound("gone"), "found"]
+
+    def ask() -> object:
+        answer = found.pop(0)
+        if isinstance(answer, NotFound):
+            raise answer
+        return answer
+
+    for _ in range(2):
+        with pytest.raises(NotFound):
+            refused.read(ask, NODES)
+    assert refused.read(ask, NODES) == "found"
