@@ -27,6 +27,8 @@ from kanister_py.core.errors import (
     did_you_mean,
 )
 from kanister_py.core.kube.locations import InvalidProfile, read_location
+from kanister_py.core.kube.patches import InvalidPatch
+from kanister_py.core.kube.pod_shapes import misshapen_in
 from kanister_py.core.notices import Notice
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
@@ -307,6 +309,31 @@ def forbidden(seen: Preflight, origin: Origin, cluster: Cluster) -> Iterator[Obs
                     "kanister-py rbac prints the Role that does"
                 )
                 yield Obstacle(phase.at, path, message, "Forbidden")
+
+
+def without_pods(seen: Preflight, origin: Origin, cluster: Cluster) -> Iterator[Obstacle]:
+    """Find the phases that are sure to need a pod, if the cluster only records pods."""
+    if cluster.runs_pods:
+        return
+    for phase in seen.phases:
+        if phase.is_wanted and getattr(phase.code, "needs_pods", False):
+            path: Path = ("deferPhase",) if phase.is_deferred else ("phases", phase.at)
+            message = (
+                f"{origin.where(path)}: {phase.function} needs a pod, and nothing runs pods here; "
+                "use --pods=processes or a real cluster"
+            )
+            yield Obstacle(phase.at, path, message, "PodsNotRun")
+
+
+def wrong_override(seen: Preflight, spec: ActionSpec) -> Iterator[Obstacle]:
+    """Find what no pod can take in the ActionSet's own `podOverride`, if a phase makes pods."""
+    models = [getattr(phase.code, "Args", None) for phase in seen.phases if phase.is_wanted]
+    if not any("pod_override" in getattr(model, "model_fields", ()) for model in models):
+        return
+    for wrong in misshapen_in(spec.pod_override, "podOverride"):
+        if wrong.wanted:
+            message = f"{wrong}, in the ActionSet's action {spec.name}"
+            yield Obstacle(None, (), message, InvalidPatch.reason)
 
 
 def unread_artifacts(

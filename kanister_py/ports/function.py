@@ -196,6 +196,8 @@ class Func(ABC):
     on_restart: ClassVar[OnRestart] = OnRestart.FAIL
     renders_own_args: ClassVar[bool] = False
     """Whether arguments arrive as the blueprint has them, with their templates."""
+    needs_pods: ClassVar[bool] = False
+    """Whether every call needs a pod that runs: a run without pods is refused before it acts."""
     condition_functions: ClassVar[tuple[str, ...]] = ("*",)
     """What a `condition` beside an `objectReference` may call besides Go's own functions.
 
@@ -215,6 +217,7 @@ class Func(ABC):
             "access",
             "refusals",
             "condition_functions",
+            "needs_pods",
         ):
             if attribute not in vars(cls):
                 setattr(cls, attribute, getattr(parent, attribute))

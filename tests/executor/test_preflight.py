@@ -109,6 +109,24 @@ def act(name: str, say: str = "x", func: str = "Act", **more: Any) -> dict[str, 
     return {"func": func, "name": name, "args": {"say": say}, **more}
 
 
+class NeedsPod(Act):
+    """Is sure to need a pod."""
+
+    name = "NeedsPod"
+    needs_pods = True
+
+
+class PodActArgs(ActArgs):
+    pod_override: dict[str, Any] | None = None
+
+
+class MakesPod(Act):
+    """Lays the ActionSet's `podOverride` over its pod."""
+
+    name = "MakesPod"
+    Args = PodActArgs
+
+
 def blueprint(*phases: Mapping[str, Any], **more: Any) -> dict[str, Any]:
     return {
         "apiVersion": "cr.kanister.io/v1alpha1",
@@ -120,7 +138,7 @@ def blueprint(*phases: Mapping[str, Any], **more: Any) -> dict[str, Any]:
 
 def ran(made: Mapping[str, Any] | Path, objects: Iterable[Any] = (), **more: Any) -> Run:
     _ACTED.clear()
-    registry = registry_of(Act, Command, Looks, Elsewhere, Declare, Patient)
+    registry = registry_of(*(Act, Command, Looks, Elsewhere, Declare, Patient, NeedsPod, MakesPod))
     settings = RunSettings(objects=tuple(objects), registry=registry)
     return run_blueprint(made, "go", settings=settings, **more).wait(180)
 
@@ -194,6 +212,37 @@ def test_a_mistake_in_a_later_phase_is_told_before_the_first_one_acts(
     assert error.phase == "second"
     states = [each["state"] for each in run.status["actions"][0]["phases"]]
     assert states == ["pending", "failed"]
+
+
+def test_a_phase_that_needs_a_pod_is_refused_before_the_first_one_where_none_runs() -> None:
+    needing = act("second", func="NeedsPod")
+    run = ran(blueprint(act("first"), needing))
+    (problem,) = problems_of(run)
+    assert "NeedsPod needs a pod" in problem
+    assert "--pods=processes" in problem
+    assert run.progress.error is not None
+    assert run.progress.error.reason == "PodsNotRun"
+    assert _ACTED == []
+    skipped = ran(blueprint(act("first"), {**needing, "if": "false"}))
+    assert skipped.is_complete
+
+
+@pytest.mark.parametrize(
+    ("func", "acted"),
+    [
+        pytest.param("MakesPod", [], id="that makes a pod"),
+        pytest.param("Act", ["first", "second"], id="that makes none"),
+    ],
+)
+def test_a_pod_override_that_no_pod_can_take_is_refused_before_the_first_phase(
+    func: str, acted: list[str]
+) -> None:
+    run = ran(
+        blueprint(act("first"), act("second", func=func)), pod_override={"containers": "none"}
+    )
+    assert acted == _ACTED
+    refused = [problem for problem in problems_of(run) if "podOverride.containers" in problem]
+    assert bool(refused) is (not acted)
 
 
 def test_all_mistakes_are_told_at_once_with_their_places(tmp_path: Path) -> None:

@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.blueprints.model import Action, Blueprint
-from kanister_py.core.blueprints.reads import engine_of, reads_of
-from kanister_py.core.blueprints.texts import texts_of
+from kanister_py.core.blueprints.reads import engine_of, reads_of_action
 from kanister_py.core.kube.access import Access, merged
 from kanister_py.core.kube.resources import PODS, GroupVersionResource
 from kanister_py.core.templates.engines import is_template
-from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.facts import SEEN_AS, needs_of
 
 # What is fetched so that a template can see it, by the name it is seen under.
@@ -134,12 +132,7 @@ def accesses_to(target: Target) -> Iterator[Access]:
 
 def _roots_of(action: Action, engine: Any) -> set[str]:
     roots = {SEEN_AS[action.kind.lower()]} if action.kind.lower() in SEEN_AS else set()
-    for text in texts_of(action):
-        try:
-            roots |= {read.names[0] for read in reads_of(text.text, engine)}
-        except TemplateError:
-            continue
-    return roots
+    return roots | {read.names[0] for read in reads_of_action(action, engine)}
 
 
 def _known_part(access: Access, target: Target | None) -> Access:

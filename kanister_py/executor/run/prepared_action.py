@@ -41,7 +41,14 @@ from kanister_py.executor.fetch_facts import (
 )
 from kanister_py.executor.loading import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
-from kanister_py.executor.preflight import ActionRefused, forbidden, run_preflight, warnings_before
+from kanister_py.executor.preflight import (
+    ActionRefused,
+    forbidden,
+    run_preflight,
+    warnings_before,
+    without_pods,
+    wrong_override,
+)
 from kanister_py.executor.run_phase import PhaseWork, enter, leave, phase_error_of
 from kanister_py.ports.function import OnRestart
 
@@ -293,6 +300,8 @@ class PreparedAction:
             if not is_later or isinstance(missing.error, InvalidObjectReference)
         ]
         obstacles += seen.obstacles
+        obstacles += without_pods(seen, renderer.origin, cluster)
+        obstacles += wrong_override(seen, spec)
         if surroundings.checks_access:
             obstacles += forbidden(seen, renderer.origin, cluster)
         if obstacles:

@@ -175,6 +175,7 @@ class PodFunc(Func):
     """A function that makes a pod, follows it, and takes it away."""
 
     on_restart = OnRestart.ADOPT
+    needs_pods = True
 
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> list[Access]:

@@ -542,6 +542,23 @@ def test_what_cannot_be_sent_is_refused(
     assert refusal in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("args", "refused"),
+    [
+        pytest.param({"url": "ftp://x/"}, ["url"], id="ftp"),
+        pytest.param({"url": "http:///x"}, ["url"], id="no host"),
+        pytest.param({"headers": {"X A:": "b"}}, ["headers"], id="no name of a header"),
+        pytest.param({"headers": {"X-A": "b\r\nX-Evil: c"}}, ["headers"], id="two headers"),
+        pytest.param({"headers": {"X-A": "b"}, "url": "http://x"}, [], id="nothing wrong"),
+        pytest.param({}, [], id="nothing known yet"),
+    ],
+)
+def test_what_is_known_of_a_request_is_judged_before_anything_acts(
+    args: dict[str, Any], refused: list[str]
+) -> None:
+    assert [name for name, _ in HTTPRequest.refusals(args)] == refused
+
+
 def test_a_header_cannot_smuggle_in_another(api: Api, server: Server) -> None:
     error = failure(api, url=server.url("/ok"), headers={"X-A": "b\r\nX-Evil: c"})
     assert isinstance(error, InvalidRequest)

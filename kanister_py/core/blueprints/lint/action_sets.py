@@ -6,8 +6,9 @@ Of a Schedule also the versions that end soon: nobody looks when it runs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from kanister_py.core.blueprints.lint.arguments import POD_FIELD
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
 from kanister_py.core.blueprints.lint.structure import check_form
@@ -20,6 +21,7 @@ from kanister_py.core.blueprints.model import (
     why_without_actions,
 )
 from kanister_py.core.errors import FunctionVersionRemoved, InvalidVersion, KanisterError
+from kanister_py.core.kube.pod_shapes import misshapen_in
 from kanister_py.core.registry.choose import Asked, asked_version, choose_version
 from kanister_py.core.templates.facts import InvalidObjectReference, needs_of
 from kanister_py.core.versions.semver import Version, parse_request
@@ -80,8 +82,16 @@ UNKNOWN_OBJECT = Rule(
     "Nothing of the ActionSet runs. Of other kinds than StatefulSet, Deployment, "
     "DeploymentConfig, PVC and Namespace the reference needs apiVersion and resource.",
 )
+INPUT_NOT_GIVEN = Rule(
+    "input-not-given",
+    Severity.WARNING,
+    "An ActionSet lacks a Secret or ConfigMap that its action declares.",
+    "`secretNames` and `configMapNames` of an action list what its templates read. An ActionSet "
+    "gives these in `secrets` and `configMaps`; a phase that reads a missing one fails.",
+)
 RULES = (
     UNKNOWN_OBJECT,
+    INPUT_NOT_GIVEN,
     NOT_GIVEN,
     NOT_AN_ACTION_SET,
     NO_ACTIONS,
@@ -110,7 +120,11 @@ def check_action_set(
             yield Spot(found, ()).finding(NO_ACTIONS, f"The ActionSet runs nothing: {why}")
     for index, given in actions_of(found):
         blueprint, name = blueprints.get(str(given.get("blueprint") or "")), given.get("name")
-        if blueprint is None or not isinstance(name, str) or name in blueprint.actions:
+        yield from _wrong_override(found, index, given)
+        if blueprint is None or not isinstance(name, str):
+            continue
+        if name in blueprint.actions:
+            yield from _missing_inputs(found, index, given, blueprint.actions[name])
             continue
         spot = Spot(found, ("spec", "actions", index, "name"), name)
         known = [*blueprint.actions]
@@ -135,6 +149,37 @@ def _unknown_objects(found: Found) -> Iterator[Finding]:
         except InvalidObjectReference as error:
             spot = Spot(found, ("spec", "actions", index, "object"), str(given.get("name") or ""))
             yield spot.finding(UNKNOWN_OBJECT, error.message)
+
+
+def _missing_inputs(
+    found: Found, index: int, given: Mapping[str, Any], action: Action
+) -> Iterator[Finding]:
+    """Find the Secrets and ConfigMaps that an action declares, and that it is not given."""
+    name = str(given.get("name"))
+    spot = Spot(found, ("spec", "actions", index), name)
+    for kind, declared, field, names in (
+        ("Secret", "secretNames", "secrets", action.secret_names),
+        ("ConfigMap", "configMapNames", "configMaps", action.config_map_names),
+    ):
+        inputs = given.get(field)
+        if inputs is not None and not isinstance(inputs, Mapping):
+            continue  # reported with the form
+        for missing in names:
+            if missing not in (inputs or {}):
+                message = (
+                    f"{name} declares the {kind} {missing} in {declared}, and none is given "
+                    f"in {field}"
+                )
+                where = spot if inputs is None else spot.at(field)
+                yield where.finding(INPUT_NOT_GIVEN, message)
+
+
+def _wrong_override(found: Found, index: int, given: Mapping[str, Any]) -> Iterator[Finding]:
+    """Find what no pod can take in the `podOverride` of an ActionSet."""
+    spot = Spot(found, ("spec", "actions", index, "podOverride"), str(given.get("name") or ""))
+    override = given.get("podOverride")
+    for wrong in misshapen_in(override, "podOverride") if isinstance(override, Mapping) else ():
+        yield spot.finding(NOT_AN_ACTION_SET if wrong.wanted else POD_FIELD, str(wrong))
 
 
 class Preference(NamedTuple):

@@ -52,6 +52,7 @@ class BackupData(CommandFunc):
     """
 
     name = "BackupData"
+    needs_pods = True
     version: ClassVar = "v0.0.0"
     Args = BackupDataArgs
     Outputs = BackupOutputs

@@ -46,6 +46,7 @@ class DeleteDataAll(HelperFunc):
     """Deletes what BackupDataAll backed up, in a new pod, one after the other."""
 
     name = "DeleteDataAll"
+    needs_pods = False  # the list of pods may be empty
     version: ClassVar = "v0.0.0"
     Args = DeleteDataAllArgs
     Outputs = DeleteDataOutputs

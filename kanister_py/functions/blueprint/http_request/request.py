@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -11,6 +12,8 @@ from kanister_py.core.errors import UsageError
 
 _PORTS: Final = {"http": 80, "https": 443}
 # Everything a URL may hold as it is; what is escaped already stays escaped.
+_HEADER_NAME: Final = re.compile(r"[^:\s][^:\r\n]*")
+_LINE_BREAK: Final = re.compile(r"\n(?![ \t])|\r(?![ \t\n])")
 _SAFE: Final = "!#$%&'()*+,/:;=?@[]~"
 
 
@@ -67,6 +70,14 @@ def _credentials_of(split: SplitResult) -> str:
         return ""
     pair = f"{unquote(split.username)}:{unquote(split.password or '')}"
     return f"Basic {b64encode(pair.encode()).decode('ascii')}"
+
+
+def check_header(name: str, value: str) -> None:
+    """Raise what `http.client` would refuse. Values may hold secrets, so none is shown."""
+    if not name.isascii() or not _HEADER_NAME.fullmatch(name):
+        raise InvalidRequest(f"{name!r} is no name of a header")
+    if _LINE_BREAK.search(value):
+        raise InvalidRequest(f"The header {name} has a line break in its value")
 
 
 class Request(NamedTuple):

@@ -22,6 +22,7 @@ from kanister_py.functions.blueprint.http_request.request import (
     InvalidRequest,
     Request,
     Response,
+    check_header,
 )
 from kanister_py.functions.blueprint.pods import Timeout
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
@@ -183,6 +184,20 @@ class HTTPRequest(Func):
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:
         return []
+
+    @classmethod
+    def refusals(cls, args: Mapping[str, Any]) -> Iterable[tuple[str, KanisterError]]:
+        url, headers = args.get("url"), args.get("headers")
+        try:
+            if isinstance(url, str):
+                Address.of(url)
+        except InvalidRequest as error:
+            yield "url", error
+        for name, value in headers.items() if isinstance(headers, Mapping) else ():
+            try:
+                check_header(name, str(value))
+            except InvalidRequest as error:
+                yield "headers", error
 
     def exec(self, ctx: PhaseContext, params: Any, args: HTTPRequestArgs) -> Mapping[str, Any]:
         request = _request_of(args)

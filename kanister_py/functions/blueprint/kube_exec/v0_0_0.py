@@ -39,6 +39,7 @@ class KubeExec(CommandFunc):
     """
 
     name = "KubeExec"
+    needs_pods = True
     version: ClassVar = "v0.0.0"
     Args = KubeExecArgs
 

@@ -50,6 +50,7 @@ class RestoreDataAll(VolumeFunc):
     """
 
     name = "RestoreDataAll"
+    needs_pods = False  # the list of pods may be empty
     version: ClassVar = "v0.0.0"
     Args = RestoreDataAllArgs
     pod_prefix: ClassVar = "restore-data-all-"

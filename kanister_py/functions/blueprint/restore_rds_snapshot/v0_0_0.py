@@ -56,6 +56,7 @@ class RestoreRDSSnapshot(PodFunc):
     """
 
     name = "RestoreRDSSnapshot"
+    needs_pods = False  # it restores without one where AWS kept the snapshot
     version: ClassVar = "v0.0.0"
     Args = RestoreRDSSnapshotArgs
     on_restart = OnRestart.FAIL

@@ -266,6 +266,63 @@ def test_an_object_of_a_misspelt_kind_is_told_before_an_actionset_runs(context: 
     assert lint(context, text.replace("{kind: Namespaec, name: shop}", own)) == []
 
 
+_DECLARES = (
+    HEAD + "actions:\n  a:\n    secretNames: [login, spare]\n    configMapNames: [sizes]\n"
+    "    phases:\n    - func: Wait\n      name: w\n      args:\n"
+    "        timeout: 1s\n        conditions: {anyOf: []}\n"
+)
+_GIVES = (
+    "---\napiVersion: cr.kanister.io/v1alpha1\nkind: ActionSet\nmetadata: {name: s}\nspec:\n"
+    "  actions:\n  - name: a\n    blueprint: b\n"
+    "    object: {kind: Namespace, name: shop}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "missing"),
+    [
+        pytest.param("", ["login", "spare", "sizes"], id="none"),
+        pytest.param(
+            "    secrets: {login: {kind: Secret, name: x, namespace: n}}\n",
+            ["spare", "sizes"],
+            id="one Secret",
+        ),
+        pytest.param(
+            "    secrets:\n      login: {kind: Secret, name: x, namespace: n}\n"
+            "      spare: {kind: Secret, name: x, namespace: n}\n"
+            "    configMaps: {sizes: {kind: ConfigMap, name: x, namespace: n}}\n",
+            [],
+            id="all",
+        ),
+    ],
+)
+def test_an_actionset_that_lacks_declared_inputs_is_reported(
+    context: Context, inputs: str, missing: list[str]
+) -> None:
+    found = [
+        each
+        for each in lint(context, _DECLARES + _GIVES + inputs)
+        if each.rule == "input-not-given"
+    ]
+    assert sorted(each.message.split()[4] for each in found) == sorted(missing)
+    assert {str(each.severity) for each in found} <= {"warning"}
+
+
+@pytest.mark.parametrize(
+    ("override", "rule"),
+    [
+        pytest.param("{containers: {}}", "actionset-invalid", id="a map for a list"),
+        pytest.param("{nodeSelektor: {a: b}}", "pod-field-unknown", id="a misspelt field"),
+        pytest.param("{nodeSelector: {a: b}}", "", id="nothing"),
+    ],
+)
+def test_the_pod_override_of_an_actionset_is_judged(
+    context: Context, override: str, rule: str
+) -> None:
+    found = lint(context, f"{_GIVES}    podOverride: {override}\n")
+    assert [each.rule for each in found if "podOverride" in each.message] == [rule][: bool(rule)]
+
+
 def test_a_misspelt_function_is_told_at_its_name_and_not_at_its_version(context: Context) -> None:
     text = HEAD + "actions:\n  a:\n    phases:\n    - func: Gret\n      funcVersion: v0.1.0\n"
     (found,) = [each for each in lint(context, text) if each.rule == "function-unknown"]
