@@ -142,6 +142,10 @@ def test_null_counts_as_left_out(written: dict[str, Any], expected: Step) -> Non
             "{step: a, rules: [{kind: b, zzz: {}}]}",
             "rules[0].zzz: Unknown key 'zzz'; known here: kind, matchLabels",
         ),
+        (
+            "{step: a, rules: [{kind: b, zzz: null}]}",
+            "rules[0].zzz: Unknown key 'zzz'; known here: kind, matchLabels",
+        ),
         ("{step: a, isLast: true, rules: [{kind: b}]}", "rules: Must be empty in the last step"),
     ],
 )
