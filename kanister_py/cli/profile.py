@@ -352,11 +352,12 @@ def _from_files(args: argparse.Namespace) -> tuple[Any, dict[Any, Any]]:
 
 def _refuse_unknown_keys(profile: Any) -> None:
     """Name what is misspelt: an API server would drop it without a word."""
-    from kanister_py.core.kube.locations import InvalidProfile, unknown_keys_of_profile
-    from kanister_py.core.models import UnknownKey
+    from kanister_py.core.blueprints.profiles import ProfileObject
+    from kanister_py.core.kube.locations import InvalidProfile
+    from kanister_py.core.models import unknown_keys
     from kanister_py.core.yaml.documents import text_of_path
 
-    unknown = [UnknownKey(*each) for each in unknown_keys_of_profile(profile)]
+    unknown = [*unknown_keys(ProfileObject, profile)]
     if unknown:
-        keys = "; ".join(f"{text_of_path(each.path)}{each.meant}" for each in unknown)
+        keys = "; ".join(f"{text_of_path(key.path)}{key.meant}" for key in unknown)
         raise InvalidProfile(f"Nothing reads these keys of the Profile: {keys}")

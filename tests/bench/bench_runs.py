@@ -18,9 +18,9 @@ from kanister_py import Func, PhaseContext
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.effects_system import system_effects
 from kanister_py.core.actionsets.course import course_of
-from kanister_py.core.actionsets.model import ActionSpec, TargetReference, parse_actionset
+from kanister_py.core.actionsets.model import ActionSpec, parse_actionset
 from kanister_py.core.blueprints.analysis import ActionAnalysis
-from kanister_py.core.blueprints.model import only_blueprint
+from kanister_py.core.blueprints.model import TargetReference, only_blueprint
 from kanister_py.core.blueprints.plan import PlanBasis, choose_phase_version, renderer_of
 from kanister_py.core.kube.resources import CONFIG_MAPS
 from kanister_py.core.templates.params import Params

@@ -1039,9 +1039,7 @@ class TestSuites:
             pytest.param(
                 {"cases": [{"xr": "x", "expect": {"redy": True}}]}, "did you mean ready?", id="deep"
             ),
-            pytest.param(
-                {"cases": [{"xr": "x"}]}, "Must say what is expected", id="nothing wanted"
-            ),
+            pytest.param({"cases": [{"xr": "x"}]}, "expect: Must be given", id="nothing wanted"),
         ],
     )
     def test_a_suite_that_says_something_else_is_refused(

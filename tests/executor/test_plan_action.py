@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.core.actionsets.model import ActionSpec, TargetReference
-from kanister_py.core.blueprints.model import blueprints_in
+from kanister_py.core.actionsets.model import ActionSpec
+from kanister_py.core.blueprints.model import TargetReference, blueprints_in
 from kanister_py.core.kube.access import Access
 from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster

@@ -8,17 +8,15 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from kanister_py.core.actionsets.rules import ExecutionMode
-from kanister_py.core.blueprints.model import Artifact, Found, Metadata, ObjectReference
-from kanister_py.core.errors import InvalidDocument, Problem
-from kanister_py.core.kube.request_paths import (
-    ApiVersionText,
-    BlueprintText,
-    GroupText,
-    KindText,
-    NamespaceText,
-    NameText,
-    ResourceText,
+from kanister_py.core.blueprints.model import (
+    Artifact,
+    Found,
+    Metadata,
+    ObjectReference,
+    TargetReference,
 )
+from kanister_py.core.errors import InvalidDocument, Problem
+from kanister_py.core.kube.request_paths import BlueprintText, NameText
 from kanister_py.core.models import (
     ApiModel,
     Choice,
@@ -30,17 +28,6 @@ from kanister_py.core.models import (
     read_partly,
 )
 from kanister_py.core.yaml.documents import Document, Path
-
-
-class TargetReference(ObjectReference):
-    """Reference whose fields become parts of request paths; in Blueprints, they are templates."""
-
-    api_version: ApiVersionText = Field("", description="Version without the group, such as v1.")
-    group: GroupText = Field("", description="API group, such as apps; empty for the core group.")
-    resource: ResourceText = Field("", description="Plural name of the resource, such as secrets.")
-    kind: KindText = Field("", description="Kind of the object, such as Secret.")
-    name: NameText = Field("", description="Name of the object.")
-    namespace: NamespaceText = Field("", description="Namespace of the object.")
 
 
 class ActionSpec(ApiModel):

@@ -9,6 +9,14 @@ from pydantic import BeforeValidator, Field, PrivateAttr
 
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
 from kanister_py.core.kube.parts import mapping_of
+from kanister_py.core.kube.request_paths import (
+    ApiVersionText,
+    GroupText,
+    KindText,
+    NamespaceText,
+    NameText,
+    ResourceText,
+)
 from kanister_py.core.models import (
     ApiModel,
     DurationText,
@@ -43,6 +51,17 @@ class ObjectReference(ApiModel):
     def as_dict(self) -> dict[str, str]:
         """Return every field under its name in YAML."""
         return self.model_dump(by_alias=True)
+
+
+class TargetReference(ObjectReference):
+    """Reference whose fields become parts of request paths; in Blueprints, they are templates."""
+
+    api_version: ApiVersionText = Field("", description="Version without the group, such as v1.")
+    group: GroupText = Field("", description="API group, such as apps; empty for the core group.")
+    resource: ResourceText = Field("", description="Plural name of the resource, such as secrets.")
+    kind: KindText = Field("", description="Kind of the object, such as Secret.")
+    name: NameText = Field("", description="Name of the object.")
+    namespace: NamespaceText = Field("", description="Namespace of the object.")
 
 
 class Artifact(ApiModel):

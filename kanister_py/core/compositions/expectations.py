@@ -32,21 +32,90 @@ from collections.abc import Iterator, Mapping
 from json import dumps
 from typing import Any, NamedTuple
 
+from pydantic import field_validator, model_validator
+
 from kanister_py.core.compositions.dry_run import Rendered
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.naming import resource_name_of
-from kanister_py.core.kube.parts import is_true, kind_and_version, metadata_of
-from kanister_py.core.kube.reading import Reader
+from kanister_py.core.errors import InvalidDocument
+from kanister_py.core.kube.parts import is_true, kind_and_version, mapping_of, metadata_of
+from kanister_py.core.models import ClosedModel, Items, keys_of, read_model, read_partly, refusal
 from kanister_py.core.yaml.documents import Document
 
 API_VERSION = "kanister-py.io/v1alpha1"
 KIND = "RenderSuite"
 
-_FILES = ("observed", "required", "schemas", "credentials", "xrd")
-_SHARED = ("composition", "functions", *_FILES, "context")
-_CASE = ("name", "xr", *_SHARED, "expect")
-_EXPECT = ("resources", "composite", "ready", "events", "error", "golden", "resourceCount")
-_RESOURCE = ("name", "object", "ready", "absent")
+
+class ExpectedResource(ClosedModel):
+    """What is expected of one composed resource."""
+
+    name: Any = None
+    object: Any = None
+    ready: Any = None
+    absent: Any = None
+
+
+class Expectation(ClosedModel):
+    """What is expected of a rendering."""
+
+    resources: Items[ExpectedResource] = ()
+    composite: Any = None
+    ready: Any = None
+    events: Any = None
+    error: Any = None
+    golden: Any = None
+    resource_count: Any = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _require_any(cls, data: Any) -> Any:
+        if not data:
+            raise refusal("Must say what is expected")
+        return data
+
+
+class _Inputs(ClosedModel):
+    composition: Any = None
+    functions: Any = None
+    observed: Any = None
+    required: Any = None
+    schemas: Any = None
+    credentials: Any = None
+    xrd: Any = None
+    context: Any = None
+
+
+class CaseSpec(_Inputs):
+    """One case of a suite, as it is written."""
+
+    name: str = ""
+    xr: Any = None
+    expect: Expectation
+
+
+class SuiteFile(_Inputs):
+    """A file of cases, with the inputs that they share."""
+
+    api_version: Any = None
+    kind: Any = None
+    metadata: Any = None
+    cases: Items[CaseSpec]
+
+    @field_validator("cases")
+    @classmethod
+    def _require_cases(cls, cases: tuple[CaseSpec, ...]) -> tuple[CaseSpec, ...]:
+        if not cases:
+            raise refusal("Must hold at least one case")
+        return cases
+
+    @model_validator(mode="after")
+    def _require_inputs(self) -> SuiteFile:
+        for index, case in enumerate(self.cases):
+            if case.xr is None:
+                raise refusal("Must be given", ("cases", index, "xr"))
+            if case.composition is None and self.composition is None:
+                raise refusal("Must be given", ("cases", index, "composition"))
+        return self
 
 
 class Case(NamedTuple):
@@ -66,31 +135,23 @@ class Suite(NamedTuple):
 
 def parse_suite(document: Document) -> Suite:
     """Read a suite. It is our own: unknown fields are refused."""
-    reader = Reader()
-    data = reader.mapping(document.value, (), ("apiVersion", "kind", "metadata", *_SHARED, "cases"))
+    data = mapping_of(document.value)
     if (data.get("apiVersion"), data.get("kind")) != (API_VERSION, KIND):
-        found = kind_and_version(data)
-        reader.note(("kind",), f"Must be a {KIND} of {API_VERSION}, found {found}")
-    shared = {key: data[key] for key in _SHARED if key in data}
-    cases: list[Case] = []
-    for given, path in reader.members(data, "cases", (), _CASE):
-        inputs = {**shared, **{key: each for key, each in given.items() if key in _CASE[1:-1]}}
-        for key in ("xr", "composition"):
-            if key not in inputs:
-                reader.note((*path, key), "Must be given")
-        expect = reader.mapping(given.get("expect"), (*path, "expect"), _EXPECT, keeps_nulls=True)
-        if not expect:
-            reader.note((*path, "expect"), "Must say what is expected")
-        [*reader.members(expect, "resources", (*path, "expect"), _RESOURCE)]
-        name = reader.text(given, "name", path) or f"case {len(cases) + 1}"
-        cases.append(Case(name, inputs, expect))
-    if not cases:
-        reader.note(("cases",), "Must hold at least one case")
-    for unknown in reader.unknown:
-        reader.note(unknown.path, f"Unknown field{unknown.meant}")
-    reader.refuse_problems(document)
-    metadata = metadata_of(data)
-    return Suite(str(metadata.get("name") or document.file), tuple(cases))
+        message = f"Must be a {KIND} of {API_VERSION}, found {kind_and_version(data)}"
+        partial = read_partly(SuiteFile, document)
+        raise InvalidDocument([document.problem(("kind",), message), *partial.problems.values()])
+    read_model(SuiteFile, document)
+    inputs = keys_of(_Inputs)
+    shared = {key: data[key] for key in inputs if data.get(key) is not None}
+    cases = tuple(
+        Case(
+            case.get("name") or f"case {number}",
+            {**shared, **{key: case[key] for key in ("xr", *inputs) if case.get(key) is not None}},
+            case["expect"],
+        )
+        for number, case in enumerate(data["cases"], 1)
+    )
+    return Suite(str(metadata_of(data).get("name") or document.file), cases)
 
 
 def failures(expect: Mapping[str, Any], result: Rendered) -> Iterator[str]:

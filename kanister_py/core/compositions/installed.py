@@ -15,12 +15,11 @@ from kanister_py.core.errors import (
     InvalidVersion,
     Problem,
 )
-from kanister_py.core.kube.parts import kind_and_version, spec_of
+from kanister_py.core.kube.parts import kind_and_version, mapping_of, spec_of
 from kanister_py.core.kube.quantities import InvalidQuantity, parse_size
-from kanister_py.core.kube.reading import Reader
+from kanister_py.core.models import read_model
 from kanister_py.core.notices import Notice, Severity
 from kanister_py.core.registry.entries import (
-    DesiredState,
     FunctionEntry,
     FunctionRevision,
     Origin,
@@ -39,6 +38,7 @@ from kanister_py.core.revisions.functions import (
 from kanister_py.core.revisions.functions import RUNTIME as OWN_RUNTIME
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
 from kanister_py.core.revisions.lifecycles import LIFECYCLE, with_lifecycles
+from kanister_py.core.revisions.manifest import FunctionObject, FunctionRevisionObject
 from kanister_py.core.revisions.stand_ins import (
     OWNER,
     StandIn,
@@ -51,7 +51,7 @@ from kanister_py.core.revisions.stand_ins import (
 )
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import Version, parse_version, version_or_none
-from kanister_py.core.yaml.documents import Document, Path
+from kanister_py.core.yaml.documents import Document, Path, shown
 
 RUNTIME = RENDER_RUNTIME
 TARGET = f"{RUNTIME}-development-target"
@@ -114,76 +114,79 @@ def installed(
 
     `strict` refuses to stand in for releases of others that the record does not name.
     """
-    reader = _Reader(entries, annotations or {}, strict=strict)
-    problems, containers = [], []
+    installer = _Installer(entries, annotations or {}, strict=strict)
     for document in documents:
-        before = len(reader.problems)
-        reader.containers.clear()
-        reader.read(document.value)
-        problems += [document.problem(*each) for each in reader.problems[before:]]
-        containers += [(name, document.problem(*each)) for name, each in reader.containers]
-    if problems:
-        raise InvalidDocument(problems)
-    return Installed(tuple(reader.revisions), tuple(reader.notices), tuple(containers))
+        installer.install(document)
+    if installer.problems:
+        raise InvalidDocument(installer.problems)
+    return Installed(
+        tuple(installer.revisions), tuple(installer.notices), tuple(installer.containers)
+    )
 
 
-class _Reader(Reader):
+class _Installer:
+    """The revisions that documents name, and every problem with them."""
+
     def __init__(
         self, entries: Registry[FunctionEntry], annotations: Mapping[str, str], *, strict: bool
     ) -> None:
-        super().__init__()
         self._entries = entries
         self._is_strict = strict
         self._annotations = annotations
         self._seen: set[tuple[str, str]] = set()
         self.revisions: list[FunctionRevision] = []
-        self.containers: list[tuple[str, tuple[Path, str]]] = []
+        self.containers: list[tuple[str, Problem]] = []
         self.notices: list[Notice] = []
+        self.problems: list[Problem] = []
+        self._document = Document.of(None)
 
-    def read(self, value: Any) -> None:
-        data = self.mapping(value, ())
+    def install(self, document: Document) -> None:
+        """Read a Function or a FunctionRevision."""
+        self._document = document
+        data = mapping_of(document.value)
         kind = data.get("kind")
         is_ours = str(data.get("apiVersion")).startswith("pkg.crossplane.io/v1")
         if not is_ours or kind not in ("Function", "FunctionRevision"):
             found = kind_and_version(data)
-            self.note((), f"Must be a Function of pkg.crossplane.io/v1, found {found}")
+            self._note((), f"Must be a Function of pkg.crossplane.io/v1, found {found}")
             return
-        metadata, at = self.member(data, "metadata", ())
-        name = self.text(metadata, "name", at)
-        spec, _ = self.member(data, "spec", ())
-        labels = self.texts(metadata, "labels", at)
-        given = {**self.texts(metadata, "annotations", at), **self._annotations}
-        key = "image" if kind == "FunctionRevision" else "package"
-        package = self.text(spec, key, ("spec",))
-        if not name:
-            self.note(("metadata", "name"), "Must be given")
-        if kind == "FunctionRevision":
-            revision = self._revision(name, labels, spec)
-        else:
-            revision = FunctionRevision(name, f"{name}-1", 1, labels, is_healthy=True)
+        try:
+            if kind == "Function":
+                function = read_model(FunctionObject, document)
+                revision, package = _only_revision(function), function.spec.package
+                metadata = function.metadata
+            else:
+                read = read_model(FunctionRevisionObject, document)
+                revision, package, metadata = self._revision(read), read.spec.image, read.metadata
+        except InvalidDocument as error:
+            self.problems += error.problems
+            return
         if (revision.function, revision.name) in self._seen:
-            self.note(("metadata", "name"), f"Another {kind} is called {name}")
+            self._note(("metadata", "name"), f"Another {kind} is called {metadata.name}")
         self._seen.add((revision.function, revision.name))
-        tag = tag_of(package) or given.get(PACKAGE_TAG, "")
+        annotations = {**metadata.annotations, **self._annotations}
+        tag = tag_of(package) or annotations.get(PACKAGE_TAG, "")
         revision = revision._replace(
-            version=version_or_none(tag), lifecycle=given.get(LIFECYCLE, "")
+            version=version_or_none(tag), lifecycle=annotations.get(LIFECYCLE, "")
         )
-        self._place(revision, package, tag, given)
+        self._place(revision, package, tag, annotations)
 
-    def _revision(
-        self, name: str, labels: Mapping[str, str], spec: Mapping[str, Any]
-    ) -> FunctionRevision:
+    def _note(self, path: Path, message: str) -> None:
+        self.problems.append(self._document.problem(path, message))
+
+    def _revision(self, read: FunctionRevisionObject) -> FunctionRevision:
+        labels = read.metadata.labels
         function = labels.get(PACKAGE_LABEL, "")
         if not function:
             path = ("metadata", "labels", PACKAGE_LABEL)
-            self.note(path, "Must name the function that this is a revision of")
-        state = self.text(spec, "desiredState", ("spec",)) or "Inactive"
-        if state not in ("Active", "Inactive"):
-            self.refuse(("spec", "desiredState"), "Active or Inactive", state)
-            state = "Inactive"
-        number = self.number(spec, "revision", ("spec",), 1, least=0, whole=True)
+            self._note(path, "Must name the function that this is a revision of")
         return FunctionRevision(
-            function, name, int(number), labels, DesiredState(state), is_healthy=True
+            function,
+            read.metadata.name,
+            read.spec.revision,
+            labels,
+            read.spec.desired_state,
+            is_healthy=True,
         )
 
     def _place(
@@ -213,7 +216,7 @@ class _Reader(Reader):
                 revision = run_by(revision, other.entry)
                 self._note_stand_in(revision, package, tag, other)
             else:
-                self.note(path, f"No function is built in for {package or 'it'}")
+                self._note(path, f"No function is built in for {package or 'it'}")
                 return
             endpoint = revision.endpoint
         elif runtime == "Process":
@@ -229,10 +232,11 @@ class _Reader(Reader):
                 f"program, to Python and {ENTRY_POINT} to module:Class, or to InProcess where the "
                 "function is built in"
             )
-            self.containers.append((revision.function, (path, message)))
+            problem = self._document.problem(path, message)
+            self.containers.append((revision.function, problem))
             return
         else:
-            self.refuse(path, f"one of {', '.join(RUNTIMES)}", runtime)
+            self._note(path, f"Must be one of {', '.join(RUNTIMES)}, found {shown(runtime)}")
             return
         limit = self._answer_limit(annotations)
         self.revisions.append(revision._replace(endpoint=endpoint, answer_limit_bytes=limit))
@@ -244,25 +248,25 @@ class _Reader(Reader):
         try:
             return parse_size(text)
         except InvalidQuantity as error:
-            self.note(("metadata", "annotations", ANSWER_LIMIT), str(error))
+            self._note(("metadata", "annotations", ANSWER_LIMIT), str(error))
             return 0
 
     def _command(self, annotations: Mapping[str, str]) -> str:
         try:
             words = shlex.split(annotations.get(COMMAND, ""))
         except ValueError as error:
-            self.note(("metadata", "annotations", COMMAND), f"No command: {error}")
+            self._note(("metadata", "annotations", COMMAND), f"No command: {error}")
             return ""
         if not words:
             message = "Must hold the command of a function that runs as a process"
-            self.note(("metadata", "annotations", COMMAND), message)
+            self._note(("metadata", "annotations", COMMAND), message)
         return exec_endpoint(words)
 
     def _entry_point(self, annotations: Mapping[str, str]) -> str:
         target = annotations.get(ENTRY_POINT, "")
         if not all(target.partition(":")):
             path = ("metadata", "annotations", ENTRY_POINT)
-            self.refuse(path, "the place of a class, module:Class", target)
+            self._note(path, f"Must be the place of a class, module:Class, found {shown(target)}")
         return python_endpoint(target)
 
     def _note_left_out(
@@ -290,9 +294,16 @@ class _Reader(Reader):
         doubt = other.doubt(tag) if other is not None else ""
         if doubt:
             if self._is_strict:
-                self.note(("spec", "package"), f"No version stands in: {doubt}")
+                self._note(("spec", "package"), f"No version stands in: {doubt}")
             message += f"; {doubt}"
         self._inform(STANDS_IN, message, entry, package=package, function=revision.function)
+
+
+def _only_revision(function: FunctionObject) -> FunctionRevision:
+    metadata = function.metadata
+    return FunctionRevision(
+        metadata.name, f"{metadata.name}-1", 1, metadata.labels, is_healthy=True
+    )
 
 
 def stand_ins_used(functions: Iterable[str]) -> Iterator[Notice]:

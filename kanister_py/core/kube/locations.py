@@ -6,7 +6,7 @@ Loaded by `kando` at each call: standard library only.
 from __future__ import annotations
 
 from base64 import b64decode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import StrEnum
 from posixpath import normpath
 from typing import Any, Final, NamedTuple
@@ -178,40 +178,3 @@ def _member(of: Any, name: str) -> Any:
     if not isinstance(of, Mapping):
         return None
     return next((value for key, value in of.items() if key.lower() == name.lower()), None)
-
-
-_REFERENCE: Final[dict[str, Any]] = dict.fromkeys(
-    ("apiVersion", "group", "resource", "kind", "name", "namespace")
-)
-_KEY_OF_SECRET: Final[dict[str, Any]] = {"key": None, "secret": _REFERENCE}
-# What may stand in a Profile; None for what is not looked into.
-_PROFILE_KEYS: Final[dict[str, Any]] = {
-    "apiVersion": None,
-    "kind": None,
-    "metadata": None,
-    "location": dict.fromkeys(("type", "bucket", "endpoint", "prefix", "region")),
-    "credential": {
-        "type": None,
-        "keyPair": {"idField": None, "secretField": None, "secret": _REFERENCE},
-        "secret": _REFERENCE,
-        "kopiaServerSecret": {
-            "username": None,
-            "hostname": None,
-            "userPassphrase": _KEY_OF_SECRET,
-            "tlsCert": _KEY_OF_SECRET,
-            "connectOptions": None,
-        },
-    },
-    "skipSSLVerify": None,
-}
-
-
-def unknown_keys_of_profile(
-    value: Mapping[str, Any], known: Mapping[str, Any] = _PROFILE_KEYS, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Find the keys of a Profile that nothing reads, each with those that are known beside it."""
-    for key, below in value.items():
-        if key not in known:
-            yield (*path, str(key)), tuple(known)
-        elif isinstance(below, Mapping) and known[key] is not None:
-            yield from unknown_keys_of_profile(below, known[key], (*path, key))

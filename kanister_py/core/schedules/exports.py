@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.actionsets.stored_status import (
@@ -20,8 +20,8 @@ from kanister_py.core.actionsets.stored_status import (
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.parts import mapping_of, metadata_of, namespace_of, spec_of
-from kanister_py.core.kube.reading import Reader
-from kanister_py.core.kube.request_paths import problems_with
+from kanister_py.core.kube.request_paths import ApiVersionText, KindText, NamespaceText, NameText
+from kanister_py.core.models import GIVEN, ApiModel, Items, read_model
 from kanister_py.core.schedules.runs import TIME_ANNOTATION
 from kanister_py.core.yaml.documents import Document
 
@@ -85,29 +85,34 @@ def export_of(exported: Exported, now: datetime, release: str) -> dict[str, Any]
     }
 
 
+class _ObjectMetadata(ApiModel):
+    name: Annotated[NameText, GIVEN]
+    namespace: Annotated[NamespaceText, GIVEN]
+
+
+class _Object(ApiModel):
+    """Address of an object in an export, which becomes part of request paths."""
+
+    api_version: ApiVersionText = ""
+    kind: Annotated[KindText, GIVEN]
+    metadata: _ObjectMetadata
+
+
+class _Export(ApiModel):
+    secrets: Items[_Object] = ()
+    profiles: Items[_Object] = ()
+    blueprints: Items[_Object] = ()
+    schedules: Items[_Object] = ()
+    backups: Items[_Object] = ()
+
+
 def parse_export(document: Document) -> Exported:
     """Read an export, or refuse it with every problem in it."""
-    reader = Reader()
-    known = ("apiVersion", "kind", "exportedAt", "release", *Exported._fields)
-    data = reader.mapping(document.value, (), known)
+    data = mapping_of(document.value)
     if (data.get("apiVersion"), data.get("kind")) != (API_VERSION, KIND):
         raise InvalidDocument([document.problem((), f"Must be an {KIND} of {API_VERSION}")])
-    parts = {key: reader.items(data, key, ()) for key in Exported._fields}
-    for key, part in parts.items():
-        for index, each in enumerate(part):
-            path = (key, index)
-            obj = reader.mapping(each, path)
-            reader.wanted(obj, "kind", path)
-            metadata = reader.mapping(obj.get("metadata"), (*path, "metadata"))
-            reader.wanted(metadata, "name", (*path, "metadata"))
-            reader.wanted(metadata, "namespace", (*path, "metadata"))
-            addressed = {key: obj.get(key) for key in ("apiVersion", "kind")}
-            for field, problem in problems_with(addressed):
-                reader.note((*path, field), problem)
-            for field, problem in problems_with(metadata):
-                reader.note((*path, "metadata", field), problem)
-    reader.refuse_problems(document)
-    return Exported(**parts)
+    read_model(_Export, document)
+    return Exported(**{key: data.get(key) or [] for key in Exported._fields})
 
 
 def secrets_named(exported: Exported) -> list[tuple[str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import starmap
 from typing import NamedTuple
 
 from kanister_py.core.blueprints.analysis import wrong_durations
@@ -26,9 +25,9 @@ from kanister_py.core.blueprints.lint.reading import (
     read_sources,
 )
 from kanister_py.core.blueprints.model import Blueprint, LocatedBlueprint
+from kanister_py.core.blueprints.profiles import ProfileObject
 from kanister_py.core.blueprints.texts import has_templates
-from kanister_py.core.kube.locations import unknown_keys_of_profile
-from kanister_py.core.models import UnknownKey
+from kanister_py.core.models import unknown_keys
 from kanister_py.core.registry.choose import asked_version
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.yaml.documents import Path
@@ -100,7 +99,7 @@ def _findings_of(
         yield from structure.check_structure(located, context.hints)
         yield from check_actions(located, context)
     for found in read.profiles:
-        unknown = starmap(UnknownKey, unknown_keys_of_profile(found.value))
+        unknown = unknown_keys(ProfileObject, found.value)
         yield from structure.unknown_keys(found, unknown, context.hints)
     for found in read.action_sets:
         yield from action_sets.check_action_set(found, blueprints, context)

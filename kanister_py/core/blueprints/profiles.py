@@ -1,0 +1,79 @@
+"""Profiles as their authors write them: the model of the resource.
+
+Its schema and its known keys come from here; `core.kube.locations` reads the location, which
+`kando` does without this model.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from kanister_py.core.blueprints.model import Metadata, TargetReference
+from kanister_py.core.models import ApiModel, Named
+
+
+class LocationSpec(ApiModel):
+    """Where data is stored."""
+
+    type: str = Field("", description="Kind of store: s3Compliant, gcs, azure, file or kopia.")
+    bucket: str = Field("", description="Name of the bucket, or of the container in Azure.")
+    endpoint: str = Field(
+        "", description="URL of the store, if it is not the provider's own; or a folder."
+    )
+    prefix: str = Field("", description="Prefix of all paths in the bucket.")
+    region: str = Field("", description="Region of the bucket.")
+
+
+class KeyPair(ApiModel):
+    """Credential of two parts in one Secret."""
+
+    id_field: str = Field("", description="Key in the Secret with the identity.")
+    secret_field: str = Field("", description="Key in the Secret with the secret.")
+    secret: TargetReference = Field(TargetReference(), description="The Secret.")
+
+
+class SecretKey(ApiModel):
+    """One key of a Secret."""
+
+    key: str = Field("", description="Key in the Secret.")
+    secret: TargetReference = Field(TargetReference(), description="The Secret.")
+
+
+class KopiaServerSecret(ApiModel):
+    """Credential of a Kopia server."""
+
+    username: str = Field("", description="Name of the user.")
+    hostname: str = Field("", description="Host of the user.")
+    user_passphrase: SecretKey = Field(SecretKey(), description="Passphrase of the user.")
+    tls_cert: SecretKey = Field(SecretKey(), description="Certificate of the server.")
+    connect_options: Named[int] = Field(
+        default_factory=dict, description="Options of the connection, such as cache sizes."
+    )
+
+
+class CredentialSpec(ApiModel):
+    """What opens the location."""
+
+    type: str = Field("", description="Kind of credential: keyPair, secret or kopia.")
+    key_pair: KeyPair | None = Field(None, description="Two keys of a Secret, for type keyPair.")
+    secret: TargetReference | None = Field(
+        None, description="Secret in the format of its provider, for type secret."
+    )
+    kopia_server_secret: KopiaServerSecret | None = Field(
+        None, description="Credential of a Kopia server, for type kopia."
+    )
+
+
+class ProfileObject(ApiModel):
+    """A location for data, and the credential that opens it."""
+
+    api_version: str = ""
+    kind: str = "Profile"
+    metadata: Metadata = Metadata()
+    location: LocationSpec = Field(LocationSpec(), description="Where data is stored.")
+    credential: CredentialSpec = Field(CredentialSpec(), description="What opens the location.")
+    skip_ssl_verify: bool = Field(
+        False,
+        alias="skipSSLVerify",
+        description="Accept any certificate of the store. Use it for tests only.",
+    )
