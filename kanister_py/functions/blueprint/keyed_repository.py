@@ -35,6 +35,7 @@ from kanister_py.functions.blueprint.repositories import (
 )
 from kanister_py.functions.blueprint.restic import (
     WRONG_PASSWORD,
+    check_snapshot_id,
     environment,
     is_missing,
     overlooks,
@@ -344,14 +345,33 @@ class KeyedRepository:
         """List snapshots, the oldest first."""
         return json.loads(self.run("snapshots", "--json", *filters)) or []
 
+    def visit(self, snapshot: str, take: Callable[[str, str], None]) -> None:
+        """Call `take` with the path and type of each file and folder of a snapshot."""
+
+        def read(line: bytes) -> None:
+            node = json.loads(line)
+            if "path" in node and "type" in node:
+                take(node["path"], node["type"])
+
+        self.run("ls", "--json", snapshot, on_line=read)
+
     def forget(self, snapshots: Sequence[str]) -> None:
-        """Forget snapshots; one that is gone is no error."""
-        there = self.snapshots()
-        names = [
-            each["id"]
-            for each in there
-            if any(each["id"].startswith(snapshot) for snapshot in snapshots)
-        ]
+        """Forget the snapshots of these IDs; one that is gone is no error.
+
+        An ID may be shortened to its first eight digits or more, if it then names one snapshot.
+        """
+        for snapshot in snapshots:
+            check_snapshot_id(snapshot)
+        there = [str(snapshot["id"]) for snapshot in self.snapshots()]
+        names = []
+        for snapshot in snapshots:
+            found = [name for name in there if name.startswith(snapshot)]
+            if len(found) > 1:
+                raise UsageError(
+                    f"Backup ID {snapshot} names {len(found)} backups; give more of its digits",
+                    reason="AmbiguousBackup",
+                )
+            names += found
         if names:
             self.run("forget", *names)
 

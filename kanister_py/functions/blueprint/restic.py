@@ -30,8 +30,38 @@ _MISSING: Final = re.compile(r"exist|NotFound|404")
 _DAMAGED: Final = re.compile(
     "ciphertext verification failed|invalid data returned|is damaged|Unmarshal: "
 )
+_SNAPSHOT_ID: Final = re.compile(r"[0-9a-f]{8,64}")
+_PLAIN_ID: Final = re.compile(r"[0-9A-Za-z]+")
+_PLAIN_TAG: Final = re.compile(r"[0-9A-Za-z_.:/@%+,=-]+")
 _COMPLAINT_LINES: Final = 10
 _UNITS: Final = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+def check_snapshot_id(text: str) -> None:
+    """Raise a UsageError unless a text is an ID of a snapshot, or the beginning of one."""
+    if not _SNAPSHOT_ID.fullmatch(text):
+        raise UsageError(
+            f"Backup ID {text[:80]!r} must have 8 to 64 hexadecimal digits",
+            reason="InvalidArguments",
+        )
+
+
+def check_shell_words(*, ids: Iterable[str] = (), tags: Iterable[str] = ()) -> None:
+    """Raise a UsageError unless IDs and tags mean nothing to the shell they are handed to.
+
+    Version v0.0.0 of the functions puts them into a command line without quotes.
+    """
+    for text in ids:
+        if not _PLAIN_ID.fullmatch(text):
+            raise UsageError(
+                f"Backup ID {text[:80]!r} must be letters and digits", reason="InvalidArguments"
+            )
+    for text in tags:
+        if not _PLAIN_TAG.fullmatch(text):
+            raise UsageError(
+                f"Backup tag {text[:80]!r} must be letters, digits and any of -_.:/@%+,=",
+                reason="InvalidArguments",
+            )
 
 
 def prefix_with_bucket(prefix: str, location: Location) -> str:
@@ -126,6 +156,10 @@ def read_only_snapshot(log: str) -> str:
     """Read which snapshot a list with one of them names."""
     try:
         listed: list[Any] = json.loads(log) or []
+        if len(listed) > 1:
+            raise UsageError(
+                f"Snapshot not found: there are {len(listed)} of them", reason="SnapshotNotFound"
+            )
         (found,) = listed
         return str(found["short_id"])
     except (ValueError, KeyError, TypeError) as error:

@@ -129,6 +129,62 @@ def test_part_of_a_backup_comes_back_where_it_is_wanted(app: World, facts: Actio
     assert mounted(app, "cd /v; find . -type f") == b"./sub/b\n"
 
 
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        pytest.param({"volumes": {"data": "/elsewhere"}}, "/v of the backup", id="other mount"),
+        pytest.param({"pod": "user", "restorePath": "/nowhere"}, "/nowhere/v", id="other folder"),
+        pytest.param({"pod": "user", "restorePath": "/v"}, "repeats the path", id="its own path"),
+        pytest.param({"pod": "user", "restorePath": "/v/../etc"}, "without ..", id="out of it"),
+        pytest.param({"pod": "user", "restorePath": "v"}, "absolute path", id="relative"),
+        pytest.param({"pod": "user", "backupPath": "/w"}, "is not in the backup", id="other part"),
+        pytest.param({"pod": "user", "backupPath": "/v/su"}, "is not in the backup", id="misspelt"),
+    ],
+)
+def test_a_restore_that_would_not_reach_a_volume_is_refused(
+    app: World, facts: ActionFacts, where: dict[str, Any], message: str
+) -> None:
+    done = app.call(BackupDataV010, BACKUP, facts=facts)
+    mounted(app, "rm -r /v/*")
+    restore = args(**where, backupArtifactPrefix="repo", backupIdentifier=done["backupID"])
+    error = failure(lambda: app.call(RestoreDataV010, restore, facts=facts, uid="restore"))
+    assert message in error.message
+    assert mounted(app, "find /v -type f") == b""
+
+
+def test_a_backup_can_be_restored_into_another_folder_of_its_volume(
+    app: World, facts: ActionFacts
+) -> None:
+    done = app.call(BackupDataV010, BACKUP, facts=facts)
+    restore = args(
+        volumes={"data": "/restored/v"},
+        restorePath="/restored",
+        backupArtifactPrefix="repo",
+        backupIdentifier=done["backupID"],
+    )
+    mounted(app, "rm -r /v/*")
+    app.call(RestoreDataV010, restore, facts=facts, uid="restore")
+    assert mounted(app, "cat /v/a /v/sub/b") == b"one\ntwo\n"
+
+
+def test_files_beside_the_volumes_of_a_backup_refuse_its_restore(
+    app: World, facts: ActionFacts
+) -> None:
+    done = app.call(BackupDataV010, BACKUP, facts=facts)
+    mounted(app, "rm -r /v/*")
+    # Only /v/sub is on the volume: /v/a would be lost with the pod.
+    restore = args(
+        volumes={"data": "/v/sub"},
+        backupArtifactPrefix="repo",
+        backupIdentifier=done["backupID"],
+    )
+    error = failure(lambda: app.call(RestoreDataV010, restore, facts=facts, uid="restore"))
+    assert "/v/a of the backup would be restored to /v/a" in error.message
+    part = {**restore, "backupPath": "/v/sub"}
+    app.call(RestoreDataV010, part, facts=facts, uid="part")
+    assert mounted(app, "cd /v; find . -type f") == b"./b\n"
+
+
 def test_every_pod_is_backed_up_and_restored(app: World, facts: ActionFacts) -> None:
     done = app.call(BackupDataAllV010, EVERY_BACKUP, facts=facts)
     info = json.loads(done["BackupAllInfo"])

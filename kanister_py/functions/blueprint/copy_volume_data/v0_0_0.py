@@ -45,6 +45,7 @@ class CopyVolumeDataOutputs(BackupOutputs):
     """What a backup of a volume says of itself."""
 
     backup_root: str
+    """Where the volume was mounted for the backup. A restore has to mount it there, too."""
     backup_artifact_location: str
 
 

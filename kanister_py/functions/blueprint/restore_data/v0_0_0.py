@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from pydantic import Field
 
@@ -16,8 +16,16 @@ from kanister_py.functions.blueprint.repositories import (
     claims_of_pod,
     place_of,
 )
+from kanister_py.functions.blueprint.restic import check_shell_words
 from kanister_py.ports.function import PhaseContext
 from kanister_py.ports.models import Args
+
+RESTORE_PATH: Final[Any] = Field(
+    default="/",
+    description="The folder in front of the absolute paths of the backup: `/` restores each file "
+    "where it was. Together with the path of the backup (`backupRoot` of CopyVolumeData, "
+    "`includePath` of BackupData) it must be on a mounted volume.",
+)
 
 
 class RestoredBackup(Args):
@@ -63,6 +71,10 @@ class RestoreData(VolumeFunc):
             raise _one_of("pod or volumes")
         if bool(args.backup_tag) == bool(args.backup_identifier):
             raise _one_of("backupTag or backupIdentifier")
+        check_shell_words(
+            ids=[args.backup_identifier] if args.backup_identifier else (),
+            tags=[args.backup_tag] if args.backup_tag else (),
+        )
         claims = args.volumes or claims_of_pod(params, args.pod)
         place = place_of(ctx, params, args.backup_artifact_prefix)
         with self.repository(ctx, params, args, place, claims) as repository:

@@ -20,6 +20,7 @@ from kanister_py.functions.blueprint.repositories import (
     for_every_pod,
     location_of,
 )
+from kanister_py.functions.blueprint.restic import check_shell_words
 from kanister_py.ports.function import PhaseContext
 from kanister_py.ports.models import Args
 
@@ -64,6 +65,7 @@ class RestoreDataAll(VolumeFunc):
         for pod in pods:
             if pod not in backups:
                 raise UsageError(f"backupInfo has no backup of pod {pod}", reason="NoBackup")
+        check_shell_words(ids=backups.values())
 
         def restore(pod: str) -> dict[str, str]:
             claims = claims_of_pod(params, pod)

@@ -11,6 +11,7 @@ from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.backup_data_all.v0_0_0 import pods_of
 from kanister_py.functions.blueprint.keyed_repository import HelperPod, KeyedArgs, repository_in_pod
 from kanister_py.functions.blueprint.repositories import claims_of_pod, for_every_pod, place_of
+from kanister_py.functions.blueprint.restore_data.v0_0_0 import RESTORE_PATH
 from kanister_py.functions.blueprint.restore_data.v0_1_0 import restore
 from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import (
     AllRestoredBackups,
@@ -28,6 +29,7 @@ class RestoreDataAllArgsV010(AllRestoredBackups, KeyedArgs):
         description="Where the repositories are in the Profile's bucket, whose name may stand in "
         "front.",
     )
+    restore_path: str = RESTORE_PATH
     parallelism: int = Field(default=4, ge=1, description="How many pods are restored at once.")
 
 
@@ -50,10 +52,11 @@ class RestoreDataAllV010(Func, parent=RestoreDataAll):
             raise UsageError(f"backupInfo has no backup of pod {missing[0]}", reason="NoBackup")
 
         def restore_one(pod: str) -> None:
-            helper = HelperPod(args.namespace, claims_of_pod(params, pod), part=pod)
+            claims = claims_of_pod(params, pod)
+            helper = HelperPod(args.namespace, claims, part=pod)
             below = place.below(pod)
             with repository_in_pod(ctx, params, self.name, args, below, helper) as repository:
-                restore(repository, args, snapshot=backups[pod])
+                restore(repository, args, claims, backups[pod])
 
         for_every_pod(
             ctx, pods, restore_one, "Failed to restore data for pod", limit=args.parallelism
