@@ -69,6 +69,18 @@ class RepositoryArgs(Args):
     """What every function that works in a repository of restic takes."""
 
     needs_repository: ClassVar = True
+    unquoted: ClassVar = (
+        "backupArtifactPrefix",
+        "backupID",
+        "backupIdentifier",
+        "backupInfo",
+        "backupPath",
+        "backupTag",
+        "includePath",
+        "restorePath",
+        "statsMode",
+    )
+    """Arguments that become part of a shell command without quotes."""
 
     encryption_key: str = Field(
         default=DEFAULT_KEY,

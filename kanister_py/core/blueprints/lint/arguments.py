@@ -64,8 +64,17 @@ POD_FIELD = Rule(
     "A podOverride names a field that pods do not have, and nearly the name of one they have.",
     "An API server passes over fields that it does not know: the pod is made without it.",
 )
+UNQUOTED = Rule(
+    "argument-in-shell",
+    Severity.WARNING,
+    "An argument from the ActionSet becomes part of a shell command without quotes.",
+    "As in Kanister, v0.0.0 of the functions that run restic puts its arguments into a command "
+    "line without quotes. IDs and tags are refused if they mean something to a shell; paths and "
+    "prefixes are not. Whoever writes the ActionSet could run commands in the pod, which has "
+    "the credentials of the store. v0.1.0 uses no shell for its arguments.",
+)
 OF_ARGUMENTS = (MISSING, UNKNOWN, MISTYPED)
-RULES = (*OF_ARGUMENTS, DURATION, RETRY_REASON, COMMAND_AS_TEXT, POD_FIELD)
+RULES = (*OF_ARGUMENTS, DURATION, RETRY_REASON, COMMAND_AS_TEXT, POD_FIELD, UNQUOTED)
 
 _RULES_BY_ID = {rule.id: rule for rule in OF_ARGUMENTS}
 
@@ -80,6 +89,7 @@ def check_arguments(
     if code is None:
         return
     yield from _commands_as_text(spot, phase, code.Args)
+    yield from _unquoted(spot, phase, entry, code.Args)
     if "pod_override" in code.Args.model_fields:
         yield from _fields_of_no_pod(spot, phase.args.get("podOverride"))
     for wrong in wrong_arguments(phase, phase.args, code, _is_open):
@@ -98,6 +108,21 @@ def _commands_as_text(spot: Spot, phase: Phase, model: Any) -> Iterator[Finding]
             message = f"{name} is a text, so {value!r} as a whole is taken for a program's name"
             remedy = "write a list of words"
             yield spot.at("args", name).finding(COMMAND_AS_TEXT, f"{message}; {remedy}")
+
+
+def _unquoted(spot: Spot, phase: Phase, entry: FunctionEntry, model: Any) -> Iterator[Finding]:
+    """Find arguments for a shell whose values come from the ActionSet."""
+    for name in getattr(model, "unquoted", ()):
+        value = phase.args.get(name)
+        if not isinstance(value, str) or not _is_open(value):
+            continue
+        if "ArtifactsIn" in value or "Options" in value:
+            message = (
+                f"{name} comes from the ActionSet, and {entry.function} {entry.version} puts it "
+                "into a shell command without quotes; use v0.1.0"
+            )
+            where = spot.at("args", name)
+            yield where.finding(UNQUOTED, message, version=str(entry.version))
 
 
 def _fields_of_no_pod(spot: Spot, override: object) -> Iterator[Finding]:

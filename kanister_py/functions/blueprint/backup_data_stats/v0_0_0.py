@@ -14,6 +14,7 @@ from kanister_py.functions.blueprint.repositories import (
     HelperFunc,
     place_of,
 )
+from kanister_py.functions.blueprint.restic import check_shell_words
 from kanister_py.ports.function import PhaseContext
 from kanister_py.ports.models import Args, Outputs
 
@@ -56,6 +57,7 @@ class BackupDataStats(HelperFunc):
     def exec(
         self, ctx: PhaseContext, params: Params, args: BackupDataStatsArgs
     ) -> Mapping[str, Any]:
+        check_shell_words(ids=[args.backup_id], tags=[args.stats_mode])
         place = place_of(ctx, params, args.backup_artifact_prefix)
         with self.repository(ctx, params, args, place) as repository:
             count, size = repository.stats(args.backup_id, args.stats_mode)

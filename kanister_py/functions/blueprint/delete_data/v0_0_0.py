@@ -15,6 +15,7 @@ from kanister_py.functions.blueprint.repositories import (
     Repository,
     places_of,
 )
+from kanister_py.functions.blueprint.restic import check_shell_words
 from kanister_py.ports.function import PhaseContext
 from kanister_py.ports.models import Args, Outputs
 
@@ -63,6 +64,7 @@ class DeleteData(HelperFunc):
         ids, tags = args.backup_id.split(), args.backup_tag.split()
         if bool(ids) == bool(tags):
             raise nothing_named()
+        check_shell_words(ids=ids, tags=tags)
         places = places_of(ctx, params, args.backup_artifact_prefix.split())
         if len(places) != len(ids or tags):
             raise UsageError(

@@ -21,6 +21,7 @@ from kanister_py.functions.blueprint.keyed_repository import (
     repository_in_pod,
 )
 from kanister_py.functions.blueprint.repositories import Place, places_of, prefixed
+from kanister_py.functions.blueprint.restic import check_snapshot_id
 from kanister_py.ports.function import Func, PhaseContext
 
 
@@ -51,6 +52,8 @@ class DeleteDataV010(Func, parent=DeleteData):
         ids, tags = args.backup_id.split(), args.backup_tag.split()
         if bool(ids) == bool(tags):
             raise nothing_named()
+        for backup in ids:
+            check_snapshot_id(backup)
         named = ids or tags
         places = places_of(ctx, params, args.backup_artifact_prefix.split())
         if len(places) == 1:

@@ -19,6 +19,7 @@ from kanister_py.functions.blueprint.repositories import (
     Place,
     location_of,
 )
+from kanister_py.functions.blueprint.restic import check_shell_words
 from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import read_backup_info
 from kanister_py.ports.function import PhaseContext
 from kanister_py.ports.models import Args
@@ -57,6 +58,7 @@ class DeleteDataAll(HelperFunc):
         backups = read_backup_info(args.backup_info)
         if not backups:
             raise nothing_named()
+        check_shell_words(ids=backups.values())
         with self.repository(ctx, params, args, place) as repository:
             repositories = [repository.at(place.below(pod)) for pod in backups]
             snapshots = list(backups.values())

@@ -12,6 +12,7 @@ from kanister_py.functions.blueprint.delete_data.v0_1_0 import forget
 from kanister_py.functions.blueprint.delete_data_all.v0_0_0 import AllDeletedBackups, DeleteDataAll
 from kanister_py.functions.blueprint.keyed_repository import HelperPod, KeyedArgs, repository_in_pod
 from kanister_py.functions.blueprint.repositories import place_of
+from kanister_py.functions.blueprint.restic import check_snapshot_id
 from kanister_py.functions.blueprint.restore_data_all.v0_0_0 import read_backup_info
 from kanister_py.ports.function import Func, PhaseContext
 
@@ -41,6 +42,8 @@ class DeleteDataAllV010(Func, parent=DeleteDataAll):
         backups = read_backup_info(args.backup_info)
         if not backups:
             return {"spaceFreed": "0 B"}
+        for backup in backups.values():
+            check_snapshot_id(backup)
         with repository_in_pod(ctx, params, self.name, args, place, helper) as repository:
             freed = sum(
                 forget(

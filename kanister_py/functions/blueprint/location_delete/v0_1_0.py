@@ -48,12 +48,12 @@ class LocationDeleteV010(Func, parent=LocationDelete):
     ) -> Mapping[str, Any]:
         location = store_of(ctx, params)
         path = args.artifact.removeprefix(f"{location.bucket}/").strip("/")
-        if not path or path == location.bucket:
+        key = location.key_of(path)
+        if not path or path == location.bucket or key == location.key_of(""):
             raise UsageError(
                 f"Artifact {args.artifact!r} names no object and no folder",
                 reason="InvalidArguments",
             )
-        key = location.key_of(path)
         store = ctx.stores.open(location)
         found = (
             each.key
