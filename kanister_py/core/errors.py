@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Final, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 
 def did_you_mean(near: Sequence[str]) -> str:
@@ -66,7 +67,8 @@ class Fault(KanisterError, reason="Fault"):
 # Files and documents
 
 
-class Problem(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
     """One thing that is wrong in one place.
 
     `path` is where it is inside the document (`actions.backup.phases[1].func`);
@@ -185,7 +187,8 @@ class FunctionVersionNotFound(UsageError, reason="FunctionVersionNotFound"):
 # The cluster and its objects
 
 
-class Cause(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Cause:
     """One field that the cluster refuses, and why; `reason` as Kubernetes names it."""
 
     field: str

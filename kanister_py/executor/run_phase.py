@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import isfinite
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -36,17 +37,20 @@ _LONGEST_PROBLEM: Final = 800
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
-class Completed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Completed:
     """The function did its work."""
 
     output: Mapping[str, Any]
 
 
-class Skipped(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Skipped:
     """The phase's `if` says no."""
 
 
-class Failed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Failed:
     """The attempt came to nothing. Some outputs may count all the same."""
 
     error: PhaseError

@@ -211,7 +211,7 @@ _WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
     "time": text_of_moment,
     "versions": lambda versions: [list(each) for each in versions],
     "warnings": lambda warnings: [each.as_dict() for each in warnings],
-    "place": list,
+    "place": lambda place: [place.action, place.phase],
     "error": PhaseError.as_dict,
     "facts": dict,
     "output": dict,

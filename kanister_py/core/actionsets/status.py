@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
@@ -46,7 +47,8 @@ FINAL: Final = frozenset({State.FAILED, State.COMPLETE})
 """States that nothing changes any more."""
 
 
-class Place(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
     """Place of a phase: its action and its index, from zero; `DEFER` is the deferred phase."""
 
     action: int
