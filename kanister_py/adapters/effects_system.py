@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from kanister_py.gotemplate.effects import Effects
 from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.times import UTC, Location, from_datetime, zone_of
+from kanister_py.limited_calls import execute_template
 
 if TYPE_CHECKING:
     from kanister_py.ports.clock import Clock
@@ -24,6 +25,7 @@ def system_effects(clock: Clock) -> Effects:
         zone=UTC,
         load_zone=load_zone,
         random_bytes=os.urandom,
+        elsewhere=execute_template,
     )
 
 

@@ -164,7 +164,8 @@ class RunningPhase:
 
     def begin(self, renderer: Renderer, *, is_taken_up: bool) -> None:
         """Take the renderer of the blueprint, and whether another process began this attempt."""
-        self.renderer = renderer
+        effects = renderer.effects._replace(is_stopped=lambda: self.cancelled)
+        self.renderer = renderer._replace(effects=effects)
         self.is_taken_up = is_taken_up
 
     def progress(self, percent: int, moved: Moved = NOT_MOVED) -> None:

@@ -111,11 +111,12 @@ def _attempt(work: PhaseWork, params: Params, context: RunningPhase) -> Result:
     enter(params, work, context.cluster, context)
     phase, function, path = work.phase, work.function, work.path
     condition = phase.if_
-    if condition is not None and not work.renderer.is_wanted(condition, params, (*path, "if")):
+    renderer = context.renderer.at(())
+    if condition is not None and not renderer.is_wanted(condition, params, (*path, "if")):
         return Skipped()
     args: Mapping[str, Any] = phase.args
     if not function.renders_own_args:
-        args = work.renderer.args(phase.args, params, (*path, "args"))
+        args = renderer.args(phase.args, params, (*path, "args"))
     decoded = decode_args(function.Args, args, function.name)
     output = function().exec(context, params, decoded)
     return Completed(_checked_output(function.name, output))

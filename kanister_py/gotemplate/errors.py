@@ -65,7 +65,7 @@ class KeyMissing(ExecError):
 class LimitExceeded(GoTemplateError):
     """A template was stopped because it did too much.
 
-    `limit` is what it ran into: steps, size or depth.
+    `limit` is what it ran into: steps, size, depth, time, memory, or stopped.
     """
 
     reason = "TemplateLimitExceeded"

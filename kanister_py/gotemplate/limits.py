@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from kanister_py.gotemplate.costs import Price
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.gotemplate.errors import LimitExceeded
-from kanister_py.gotemplate.values import GoMap, GoSlice
 
 
 class Limits(NamedTuple):
     """The bounds of one execution; none of them is near what a real template needs.
 
-    A step is about one node of a template, carried out once; going through a long
-    value, or making one, is as many steps as its length says. So all that is made in
-    one execution is bounded in sum. `size` bounds the output, in bytes, and every
-    single value on the way to it: the length of a text, a list or a map. `depth`
-    bounds templates that invoke templates.
+    A step is about a microsecond: a node of the template, or a call by its estimated cost
+    (see `costs`). `size` bounds the output, in bytes. `depth` bounds templates that invoke
+    templates.
     """
 
-    steps: int = 1_000_000
+    steps: float = 500_000
     size: int = 16 * 1024 * 1024
     depth: int = 100
 
 
 DEFAULT = Limits()
+UNLIMITED = Limits(steps=math.inf)
+"""Where the operating system limits time and memory."""
 
 
 class Budget:
@@ -42,13 +43,6 @@ class Budget:
 MAX_NESTING = 100
 # The longest text that is parsed. An object of the API server cannot hold a longer one.
 MAX_CHARACTERS = 1024 * 1024
-
-
-# Shorter values cost what the node costs that they stand in.
-LONG = 256
-_BYTES_A_STEP = 32
-_ITEMS_A_STEP = 8
-SIZED = frozenset((str, bytes, list, dict, GoSlice, GoMap))
 
 
 class Context:
@@ -84,27 +78,20 @@ class Context:
         self._written = 0
 
     def spend(self, steps: int) -> None:
-        """Count work before it is done; stops the execution when it was too much."""
+        """Count work before it is done; raises LimitExceeded when it is too much."""
         self.steps_left -= steps
         if self.steps_left < 0:
             raise LimitExceeded("steps", "it takes too many steps")
+
+    def charge(self, price: Price, values: Sequence[Any]) -> None:
+        """Count a call before it is made; free of charge where nothing limits the steps."""
+        if self.steps_left != math.inf:
+            self.spend(price(values, int(self.steps_left)))
 
     def close(self) -> None:
         """Leave what was not spent to the next execution on the same budget."""
         if self._budget is not None:
             self._budget.steps_left = self.steps_left
-
-    def pay(self, value: Any) -> None:
-        """Count going through a value that is `LONG`, or having made it."""
-        length = len(value)
-        if length > self.size:
-            self.check_size(length)
-        if isinstance(value, str):
-            self.spend((length if value.isascii() else 4 * length) // _BYTES_A_STEP)
-        elif isinstance(value, bytes):
-            self.spend(length // _BYTES_A_STEP)
-        else:
-            self.spend(length // _ITEMS_A_STEP)
 
     def include(self, name: str, data: Any) -> str:
         """Give what a definition of the same template says about `data`."""

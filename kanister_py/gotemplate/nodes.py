@@ -263,6 +263,32 @@ class Block(Node):
         return all(type(node) is Text and not node.text.strip() for node in self.nodes)
 
 
+def weight_of(node: Node) -> int:
+    """Count the operands and texts of a node, at any depth."""
+    weight = 0
+    left: list[Node | None] = [node]
+    while left:
+        here = left.pop()
+        if isinstance(here, Block):
+            left += here.nodes
+        elif isinstance(here, Branch):
+            left += (here.pipe, here.body, here.otherwise)
+        elif isinstance(here, Action | Invocation):
+            left.append(here.pipe)
+        elif isinstance(here, Pipe):
+            left += here.commands
+        elif isinstance(here, Command):
+            left += here.args
+        elif isinstance(here, Chain):
+            weight += len(here.names)
+            left.append(here.of)
+        elif isinstance(here, Text):
+            weight += 1 + len(here.text) // 64
+        elif here is not None:
+            weight += 1
+    return weight
+
+
 class Tree:
     """A whole text: its own body, and the templates it defines by name.
 

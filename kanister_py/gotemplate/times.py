@@ -85,6 +85,12 @@ class Location:
     def go_string(self) -> str:
         return self.name
 
+    def __reduce__(self) -> str:
+        # Zones are compared by identity; only this one is the same in every process.
+        if self is not UTC:
+            raise TypeError(f"the zone {self.name} cannot be pickled")
+        return "UTC"
+
 
 def fixed_zone(name: str, offset_seconds: int) -> Location:
     """A zone that never moves its clocks."""

@@ -5,18 +5,23 @@ from __future__ import annotations
 import random
 from functools import cache
 
+from kanister_py.core.templates.elsewhere import carried_out
+from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.facts import ActionFacts
-from kanister_py.core.templates.jinja import compile_jinja
 from kanister_py.core.templates.params import Params
+from kanister_py.core.templates.render import Text
+from kanister_py.gotemplate.effects import Effects
 from kanister_py.gotemplate.errors import GoTemplateError
 from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.limits import Limits
 from kanister_py.gotemplate.template import compile_template
+from kanister_py.limited_calls import Bounds, template_calls
 from tests.fuzz.mutations import mutated_text
 from tests.gotemplate.oracle_data import data_of, effects_at
 from tests.gotemplate.oracle_record import TABLES, Recorded, read
 
+_EFFECTS = Effects(elsewhere=template_calls(Bounds(cpu_seconds=1)))
 _LIMITS = Limits(steps=20_000, size=1 << 20)
 _GO_WORDS = (
     "{{",
@@ -149,7 +154,7 @@ def jinja_template(choose: random.Random) -> bool:
     params = Params(ActionFacts(time="", options={"image": "busybox"}))
     text = mutated_text(choose.choice(_JINJA), _JINJA_WORDS, choose)
     try:
-        compile_jinja(text).execute(params, limits=_LIMITS)
+        carried_out(Text(Engine.JINJA2, text, params), _EFFECTS)
     except TemplateError:
         return False
     return True

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kanister_py.gotemplate.effects import Effects
 from kanister_py.gotemplate.errors import ExecError, KeyMissing, LimitExceeded, ParseError
 from kanister_py.gotemplate.functions import FunctionTable, go_function
-from kanister_py.gotemplate.limits import Context, Limits
+from kanister_py.gotemplate.limits import UNLIMITED, Context, Limits
 from kanister_py.gotemplate.template import MissingKey, compile_template
 from kanister_py.gotemplate.times import UTC, fixed_zone
 from tests.gotemplate.world import FUNCTIONS, MOMENT, world
@@ -169,7 +169,7 @@ class TestLimits:
             ),
             pytest.param(
                 "{{range 999999}}0123456789012345678901234567890123456789{{end}}",
-                "size",
+                "steps",
                 id="a long output",
             ),
             pytest.param(
@@ -181,7 +181,7 @@ class TestLimits:
                 '{{printf "%999999d%999999d%999999d%999999d%999999d%999999d%999999d%999999d'
                 '%999999d%999999d%999999d%999999d%999999d%999999d%999999d%999999d%999999d" '
                 "1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1}}",
-                "size",
+                "steps",
                 id="wide numbers",
             ),
         ],
@@ -201,8 +201,9 @@ class TestLimits:
     def test_a_list_nested_without_end_is_an_error(self) -> None:
         pair = go_function("func(...interface{}) []interface{}")(lambda *values: list(values))
         text = '{{$x := pair "a"}}{{range 9999}}{{$x = pair $x}}{{end}}{{$x}}'
+        template = compile_template(text, FunctionTable({"pair": pair}))
         with pytest.raises(LimitExceeded) as caught:
-            compile_template(text, FunctionTable({"pair": pair})).execute(None)
+            template.execute(None, limits=UNLIMITED)
         assert caught.value.limit == "depth"
 
     @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ built anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kanister_py.core.kube.copies import copy_json
@@ -33,7 +33,9 @@ from kanister_py.core.templates.param_types import (
     whole_numbers,
 )
 from kanister_py.gotemplate.types import ANY_MAP, STRING_MAP, GoType, pointer_to
-from kanister_py.gotemplate.values import GoMap, NilPointer, Struct, Value, wrap, zero
+from kanister_py.gotemplate.values import GoMap, NilPointer, Struct, Value, is_nil, wrap, zero
+
+_Objects = tuple[Mapping[str, KubeObject] | None, Mapping[str, KubeObject] | None]
 
 
 class Params:
@@ -43,11 +45,12 @@ class Params:
     cost the same however many phases came before.
     """
 
-    __slots__ = ("_phases", "_seen", "facts", "root")
+    __slots__ = ("_entered", "_phases", "_seen", "facts", "root")
 
     def __init__(self, facts: ActionFacts) -> None:
         self.facts = facts
         self._seen: list[KubeObject] = []
+        self._entered: dict[str | None, _Objects] = {}
         self._phases = GoMap(PHASES)
         self.root = Struct(
             TEMPLATE_PARAMS,
@@ -83,6 +86,7 @@ class Params:
         None stands for the deferPhase, which is seen at a place of its own.
         """
         self._seen += (secrets or {}).values()
+        self._entered[name] = (secrets, config_maps)
         lazy = {
             "Secrets": lambda: _secrets(secrets),
             "ConfigMaps": lambda: _config_maps(config_maps),
@@ -99,6 +103,18 @@ class Params:
             self.enter_phase(name)
         phase = self.root["DeferPhase"] if name is None else self._phases[name]
         phase["Output"] = zero(ANY_MAP) if output is None else dict(output)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        phases = [(name, objects, self._output_of(name)) for name, objects in self._entered.items()]
+        return _rebuilt, (self.facts, phases)
+
+    def _output_of(self, name: str | None) -> Any:
+        """Return a phase's output: an empty tuple until it is left, None if it failed."""
+        phase = self.root["DeferPhase"] if name is None else self._phases[name]
+        if "Output" not in phase:
+            return ()
+        output = phase["Output"]
+        return None if is_nil(output) else output
 
     @property
     def roots(self) -> list[str]:
@@ -117,6 +133,16 @@ class Params:
                 yield from texts_of_secret(profile.secret)
         for secret in (*self.facts.secrets.values(), *self._seen):
             yield from texts_of_secret(secret)
+
+
+def _rebuilt(facts: ActionFacts, phases: Sequence[tuple[str | None, _Objects, Any]]) -> Params:
+    """Make a copy of params in another process."""
+    params = Params(facts)
+    for name, objects, output in phases:
+        params.enter_phase(name, *objects)
+        if output != ():
+            params.leave_phase(name, output)
+    return params
 
 
 def _type_of(field: str) -> GoType:

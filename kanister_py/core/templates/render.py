@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.core.errors import UsageError
+from kanister_py.core.templates.elsewhere import carried_out
 from kanister_py.core.templates.engines import Engine, blueprint_functions, is_template
 from kanister_py.core.templates.errors import TemplateError, TemplateParseError
 from kanister_py.core.templates.params import Params
@@ -15,6 +16,9 @@ from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.gotemplate.errors import KeyMissing
 from kanister_py.gotemplate.limits import DEFAULT, Budget, Limits
 from kanister_py.gotemplate.template import compile_template
+
+if TYPE_CHECKING:
+    from kanister_py.core.templates.jinja import JinjaTemplate
 
 ORIGINAL: Final = "; in Kanister's words: "
 """Stands in a message before what Kanister would say; where there is room, a new line."""
@@ -69,13 +73,37 @@ class Origin(NamedTuple):
         return f"{place} ({self.place_of(path, line)})" if self.place_of is not None else place
 
 
+class Text(NamedTuple):
+    """One text of a blueprint and the params that it is rendered over, as an execution."""
+
+    engine: Engine
+    template: str
+    params: Params
+
+    @property
+    def is_costly(self) -> bool:
+        return self.engine is Engine.JINJA2 and self._jinja().is_costly
+
+    def run(self, effects: Effects, limits: Limits, budget: Budget | None) -> str:
+        if self.engine is Engine.GO:
+            compiled = compile_template(self.template, blueprint_functions())
+            return compiled.execute(self.params.root, effects, limits, budget)
+        return self._jinja().execute(self.params, effects, limits)
+
+    def _jinja(self) -> JinjaTemplate:
+        # Jinja2 takes longer to import than most runs take; they do without it.
+        from kanister_py.core.templates.jinja import compile_jinja
+
+        return compile_jinja(self.template)
+
+
 class Renderer(NamedTuple):
     """Renderer of texts over params, in the language of one blueprint.
 
-    What it is handed of the world is `effects`. How much it may do (`limits`) holds for
-    all args of a phase together, all its references, all artifacts of an action, and
-    for any other text by itself. `is_sure` unless the language is only the likelier one.
-    `base` leads from the action to what is rendered.
+    What it is handed of the world is `effects`. How much it may do in this process
+    (`limits`) holds for all args of a phase together, all its references, all artifacts
+    of an action, and for any other text by itself. `is_sure` unless the language is only
+    the likelier one. `base` leads from the action to what is rendered.
     """
 
     engine: Engine = Engine.GO
@@ -109,13 +137,8 @@ class Renderer(NamedTuple):
             raise failed from None
 
     def _render(self, template: str, params: Params) -> str:
-        if self.engine is Engine.GO:
-            compiled = compile_template(template, blueprint_functions())
-            return compiled.execute(params.root, self.effects, self.limits, self.budget)
-        # Jinja2 takes longer to import than most runs take; they do without it.
-        from kanister_py.core.templates.jinja import compile_jinja
-
-        return compile_jinja(template).execute(params, self.effects, self.limits, self.budget)
+        text = Text(self.engine, template, params)
+        return carried_out(text, self.effects, self.limits, self.budget)
 
     def value(self, value: Any, params: Params, path: Path = ()) -> Any:
         """Render every text inside a value, keys included; anything else stays what it is.

@@ -12,6 +12,7 @@ from kanister_py.gotemplate.builtins import (
     item_at,
     length_of,
 )
+from kanister_py.gotemplate.costs import CHEAP, FREE, LONG, price_of, size_of
 from kanister_py.gotemplate.errors import ExecError
 from kanister_py.gotemplate.evaluator.frames import (
     DOT,
@@ -24,7 +25,7 @@ from kanister_py.gotemplate.evaluator.frames import (
     dot_of,
 )
 from kanister_py.gotemplate.functions import Function, GoError, param_at, wrong_number
-from kanister_py.gotemplate.limits import LONG, SIZED, Context
+from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.nodes import (
     Bool,
     Chain,
@@ -149,7 +150,8 @@ class Calls(Part):
     def invoke(
         self, node: Node, name: str, function: Function, values: list[Value], frame: Frame
     ) -> Value:
-        """Call a function whose arguments are known to fit."""
+        """Call a method whose arguments are known to fit; the receiver comes first."""
+        frame.context.charge(size_of, values[1:])
         try:
             if function.wants_context:
                 return function.run(frame.context, *values)
@@ -181,21 +183,34 @@ class Calls(Part):
     def _paid_call(
         self, at: Node, name: str, call: Callable[..., Value]
     ) -> Callable[[Frame, list[Value]], Value]:
-        """A call that pays for long arguments before, and for a long result behind it."""
+        """A call whose estimated cost is counted before it is made."""
+        price, is_by_size = price_of(name)
 
-        def run(frame: Frame, values: list[Value]) -> Value:
-            for each in values:
-                if type(each) in SIZED and len(each) > LONG:
-                    frame.context.pay(each)
+        def free(_frame: Frame, values: list[Value]) -> Value:
             try:
-                value = call(*values)
+                return call(*values)
             except GoError as error:
                 raise self.error(at, f"error calling {name}: {error}") from error
-            if type(value) in SIZED and len(value) > LONG:
-                frame.context.pay(value)
-            return value
 
-        return run
+        def by_size(frame: Frame, values: list[Value]) -> Value:
+            for value in values:
+                kind = type(value)
+                if (
+                    kind not in CHEAP
+                    and kind is not Context
+                    and (kind is not str or len(value) > LONG)
+                ):
+                    frame.context.charge(price, values)
+                    break
+            return free(frame, values)
+
+        def charged(frame: Frame, values: list[Value]) -> Value:
+            frame.context.charge(price, values)
+            return free(frame, values)
+
+        if price is FREE:
+            return free
+        return by_size if is_by_size else charged
 
     def fed_function_call(
         self, node: Identifier, at: Command, args: list[Node], before: Command

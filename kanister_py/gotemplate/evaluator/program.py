@@ -33,6 +33,7 @@ from kanister_py.gotemplate.nodes import (
     Text,
     Tree,
     With,
+    weight_of,
 )
 from kanister_py.gotemplate.printing import show, text_of
 from kanister_py.gotemplate.quoting import quote
@@ -153,7 +154,7 @@ class Statements(Part):
         body = self.block(node.body)
         otherwise = None if node.otherwise is None else self.block(node.otherwise)
         del self.definition.scope.names[known:]
-        cost = 1 + len(node.body.nodes)
+        cost = 1 + weight_of(node.body)
 
         def loop(frame: Frame) -> int:
             value = value_of(frame)
@@ -300,7 +301,7 @@ class Routine:
     def __init__(self, program: Program, name: str, body: Block) -> None:
         definition = Definition(program, name)
         self.steps = definition.statements.steps(body)
-        self.cost = len(self.steps)
+        self.cost = weight_of(body)
         self.size = definition.scope.size
 
     def run(self, data: Value, out: list[str], context: Context, depth: int) -> None:

@@ -1,4 +1,4 @@
-"""Jinja2 for blueprints: the same params, in a sandbox that cannot be left or worn out.
+"""Jinja2 for blueprints: the same params, in Jinja2's own sandbox.
 
     compile_jinja(text).execute(params, effects)
 
@@ -7,6 +7,6 @@
 """
 
 from kanister_py.core.templates.jinja.template import JinjaTemplate, compile_jinja, parse_jinja
-from kanister_py.core.templates.jinja.values import Callee, Meter, view_of
+from kanister_py.core.templates.jinja.values import view_of
 
-__all__ = ["Callee", "JinjaTemplate", "Meter", "compile_jinja", "parse_jinja", "view_of"]
+__all__ = ["JinjaTemplate", "compile_jinja", "parse_jinja", "view_of"]

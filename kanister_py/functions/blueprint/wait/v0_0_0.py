@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.jsonpath import parse_jsonpath
+from kanister_py.core.templates.elsewhere import carried_out
 from kanister_py.core.templates.engines import Engine, blueprint_functions
 from kanister_py.core.templates.params import Params
 from kanister_py.core.yaml.documents import Path
@@ -20,6 +21,8 @@ from kanister_py.functions.blueprint.conditions import (
     seconds_of,
     wait_for,
 )
+from kanister_py.gotemplate.effects import Effects
+from kanister_py.gotemplate.limits import Budget, Limits
 from kanister_py.gotemplate.template import compile_template
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
@@ -78,6 +81,16 @@ class Wait(Func):
             return parse_jsonpath(f"{{{match[1].strip()}}}").render(found)
 
         text = _JSONPATH.sub(value, condition)
-        template = compile_template(text, blueprint_functions(), missing_key="zero")
-        rendered = template.execute(None, ctx.renderer.effects, ctx.renderer.limits)
+        rendered = carried_out(_Condition(text), ctx.renderer.effects, ctx.renderer.limits)
         return rendered.strip() == "true"
+
+
+class _Condition(NamedTuple):
+    """A condition whose JSONPaths are filled in, as an execution."""
+
+    text: str
+    is_costly: bool = False
+
+    def run(self, effects: Effects, limits: Limits, budget: Budget | None) -> str:
+        template = compile_template(self.text, blueprint_functions(), missing_key="zero")
+        return template.execute(None, effects, limits, budget)

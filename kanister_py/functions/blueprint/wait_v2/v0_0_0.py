@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple
 
 from kanister_py.core.kube.access import Access
+from kanister_py.core.templates.elsewhere import carried_out
 from kanister_py.core.templates.errors import TemplateParseError
 from kanister_py.core.templates.params import Params
 from kanister_py.core.yaml.documents import Path
@@ -21,7 +22,9 @@ from kanister_py.functions.blueprint.conditions import (
     seconds_of,
     wait_for,
 )
+from kanister_py.gotemplate.effects import Effects
 from kanister_py.gotemplate.functions import FunctionTable
+from kanister_py.gotemplate.limits import Budget, Limits
 from kanister_py.gotemplate.template import compile_template
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function import Func, OnRestart, PhaseContext
@@ -61,7 +64,7 @@ class WaitV2(Func):
             )
             found = fetch_of(ctx, reference)
             try:
-                return says_true(ctx, condition.condition, found, KUBECTL_FUNCTIONS)
+                return says_true(ctx, condition.condition, found, kubectl_functions)
             except TemplateParseError:
                 return False
 
@@ -69,9 +72,32 @@ class WaitV2(Func):
 
 
 def says_true(
-    ctx: PhaseContext, condition: str, found: KubeObject, functions: FunctionTable
+    ctx: PhaseContext,
+    condition: str,
+    found: KubeObject,
+    functions: Callable[[], FunctionTable],
 ) -> bool:
-    """Say whether a condition holds for an object."""
-    template = compile_template(condition, functions, name="output", missing_key="default")
-    rendered = template.execute(as_kubectl_sees(found), ctx.renderer.effects, ctx.renderer.limits)
+    """Return True if a condition holds for an object."""
+    execution = _Condition(condition, found, functions)
+    rendered = carried_out(execution, ctx.renderer.effects, ctx.renderer.limits)
     return rendered.strip() == "true"
+
+
+class _Condition(NamedTuple):
+    """A condition over an object, as an execution."""
+
+    text: str
+    found: KubeObject
+    functions: Callable[[], FunctionTable]
+    is_costly: bool = False
+
+    def run(self, effects: Effects, limits: Limits, budget: Budget | None) -> str:
+        template = compile_template(
+            self.text, self.functions(), name="output", missing_key="default"
+        )
+        return template.execute(as_kubectl_sees(self.found), effects, limits, budget)
+
+
+def kubectl_functions() -> FunctionTable:
+    """Return the functions that kubectl's templates may call besides Go's own."""
+    return KUBECTL_FUNCTIONS

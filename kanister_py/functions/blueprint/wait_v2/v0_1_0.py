@@ -51,7 +51,7 @@ class WaitV2V010(Func, parent=WaitV2):
 
         def check(condition: Condition, path: Path) -> bool:
             found = fetch_of(ctx, references[path])
-            return says_true(ctx, condition.condition, found, _functions())
+            return says_true(ctx, condition.condition, found, _functions)
 
         wait_for(
             ctx,

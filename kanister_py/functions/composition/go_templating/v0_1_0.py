@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple, cast
 
+from kanister_py.core.templates.elsewhere import carried_out
 from kanister_py.functions.composition.answering import Data, Refused
 from kanister_py.functions.composition.fields import TEXT, Field
 from kanister_py.functions.composition.go_templating.data import template_data, with_delimiters
@@ -16,7 +17,9 @@ from kanister_py.functions.composition.templating.function import (
     Templating,
     templating_fields,
 )
+from kanister_py.gotemplate.effects import Effects
 from kanister_py.gotemplate.errors import GoTemplateError, ParseError
+from kanister_py.gotemplate.limits import Budget, Limits
 from kanister_py.gotemplate.template import MissingKey, Template, compile_template
 
 _DELIMITERS = {
@@ -50,11 +53,24 @@ class GoTemplating(Templating):
         _template(text, given)
 
     def rendered(self, text: str, given: Data, request: Mapping[str, Any]) -> str:
-        template = _template(text, given)
+        _template(text, given)
         try:
-            return template.execute(template_data(request), EFFECTS)
+            return carried_out(_Manifests(text, given, request), EFFECTS)
         except GoTemplateError as error:
             raise Refused(f"cannot execute template: {error.message}") from None
+
+
+class _Manifests(NamedTuple):
+    """A template over a request, as an execution."""
+
+    text: str
+    given: Data
+    request: Mapping[str, Any]
+    is_costly: bool = False
+
+    def run(self, effects: Effects, limits: Limits, budget: Budget | None) -> str:
+        template = _template(self.text, self.given)
+        return template.execute(template_data(self.request), effects, limits, budget)
 
 
 def _template(text: str, given: Data) -> Template:

@@ -12,11 +12,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
-from kanister_py.core.templates.jinja import Callee, Meter, view_of
+from kanister_py.core.templates.jinja import view_of
 from kanister_py.functions.composition.answering import EXTRA_RESOURCES_KEY
 
 
-def functions_for(request: Mapping[str, Any], name_annotation: str) -> dict[str, Callee]:
+def functions_for(
+    request: Mapping[str, Any], name_annotation: str
+) -> dict[str, Callable[..., Any]]:
     """Give the functions of one call; `name_annotation` is what names a composed resource."""
 
     def found(path: str, kind: type) -> Any:
@@ -26,34 +28,33 @@ def functions_for(request: Mapping[str, Any], name_annotation: str) -> dict[str,
             return kind()
         return value if isinstance(value, kind) else kind()
 
-    def composite(meter: Meter) -> Any:
-        return _shown(meter, found("observed.composite.resource", dict))
+    def composite() -> Any:
+        return view_of(found("observed.composite.resource", dict))
 
-    def composed(meter: Meter, name: str) -> Any:
-        return _shown(meter, found(f"observed.resources[{name}].resource", dict))
+    def composed(name: str) -> Any:
+        return view_of(found(f"observed.resources[{name}].resource", dict))
 
-    def composed_connection_details(meter: Meter, name: str) -> Any:
-        return _decoded(meter, found(f"observed.resources[{name}].connectionDetails", dict))
+    def composed_connection_details(name: str) -> Any:
+        return _decoded(found(f"observed.resources[{name}].connectionDetails", dict))
 
-    def extra(meter: Meter, name: str) -> Any:
+    def extra(name: str) -> Any:
         # Who asked under the older name is answered under it.
         for field in ("requiredResources", "extraResources"):
             items = found(f"{field}[{name}].items", list)
             if items:
-                return _shown(meter, items)
+                return view_of(items)
         return []
 
-    def extra_from_context(meter: Meter, name: str) -> Any:
-        return _shown(meter, found(f"context[{EXTRA_RESOURCES_KEY}][{name}].items", list))
+    def extra_from_context(name: str) -> Any:
+        return view_of(found(f"context[{EXTRA_RESOURCES_KEY}][{name}].items", list))
 
-    def credential_data(meter: Meter, name: str) -> Any:
-        return _decoded(meter, found(f"credentials[{name}].credentialData.data", dict))
+    def credential_data(name: str) -> Any:
+        return _decoded(found(f"credentials[{name}].credentialData.data", dict))
 
-    def name_of_resource(meter: Meter, name: str) -> str:
-        meter.weigh(name)
+    def name_of_resource(name: str) -> str:
         return f"{name_annotation}: {name}"
 
-    made: dict[str, Callable[..., Any]] = {
+    return {
         "getComposedConnectionDetails": composed_connection_details,
         "getComposedResource": composed,
         "getCompositeResource": composite,
@@ -63,20 +64,13 @@ def functions_for(request: Mapping[str, Any], name_annotation: str) -> dict[str,
         "getResourceCondition": _condition,
         "setResourceNameAnnotation": name_of_resource,
     }
-    return {name: Callee(function) for name, function in made.items()}
 
 
-def _shown(meter: Meter, value: Any) -> Any:
-    meter.spend(1)
-    return view_of(value)
-
-
-def _condition(meter: Meter, type_: str, resource: Any) -> dict[str, Any]:
+def _condition(type_: str, resource: Any) -> dict[str, Any]:
     """Find a condition of a resource, or of the message that holds one."""
     resource = _member(resource, "resource") or resource
     conditions = _member(_member(resource, "status"), "conditions")
     for each in conditions if isinstance(conditions, list) else ():
-        meter.spend(1)
         if _member(each, "type") == type_:
             return {**_NO_CONDITION, **each}
     return {**_NO_CONDITION, "type": type_}
@@ -89,11 +83,10 @@ def _member(value: Any, key: str) -> Any:
     return value[key] if isinstance(value, Mapping) and key in value else None
 
 
-def _decoded(meter: Meter, data: Mapping[str, Any]) -> dict[str, str]:
+def _decoded(data: Mapping[str, Any]) -> dict[str, str]:
     """Read bytes as text, which is all that a template can write."""
     read = {}
     for key, each in data.items():
-        meter.weigh(each)
         try:
             read[key] = b64decode(each).decode("utf-8", "replace")
         except (NoBase64, TypeError, ValueError):

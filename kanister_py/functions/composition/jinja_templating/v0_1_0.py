@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
+from kanister_py.core.templates.elsewhere import carried_out
 from kanister_py.core.templates.errors import TemplateError, TemplateParseError
-from kanister_py.core.templates.jinja import compile_jinja
-from kanister_py.core.templates.jinja.template import JinjaTemplate
+from kanister_py.core.templates.jinja import JinjaTemplate, compile_jinja
 from kanister_py.functions.composition.answering import Data, Refused
 from kanister_py.functions.composition.jinja_templating.functions import functions_for
 from kanister_py.functions.composition.templating.composing import Vocabulary
@@ -16,6 +16,8 @@ from kanister_py.functions.composition.templating.function import (
     Templating,
     templating_fields,
 )
+from kanister_py.gotemplate.effects import Effects
+from kanister_py.gotemplate.limits import Budget, Limits
 
 _NAMES = (
     "meta",
@@ -52,12 +54,8 @@ class JinjaTemplating(Templating):
     )
 
     def check_template(self, text: str, given: Data) -> None:
-        self._compiled(text)
-
-    @staticmethod
-    def _compiled(text: str) -> JinjaTemplate:
         try:
-            return compile_jinja(text)
+            compile_jinja(text)
         except TemplateParseError as error:
             raise Refused(
                 f"invalid function input: cannot parse the provided templates: {error.message}",
@@ -65,12 +63,32 @@ class JinjaTemplating(Templating):
             ) from None
 
     def rendered(self, text: str, given: Data, request: Mapping[str, Any]) -> str:
+        self.check_template(text, given)
+        try:
+            return carried_out(_Manifests(text, request, self.words.resource_name), EFFECTS)
+        except TemplateError as error:
+            raise Refused(f"cannot execute template: {error.message}") from None
+
+
+class _Manifests(NamedTuple):
+    """A template over a request, as an execution."""
+
+    text: str
+    request: Mapping[str, Any]
+    resource_name: str
+
+    @property
+    def is_costly(self) -> bool:
+        return self._compiled().is_costly
+
+    def run(self, effects: Effects, limits: Limits, budget: Budget | None) -> str:
+        request = self.request
         data = {name: request.get(name) or {} for name in _NAMES}
         # Resources that were fetched stand under both of their names.
         data["requiredResources"] = data["requiredResources"] or data["extraResources"]
         data["extraResources"] = data["extraResources"] or data["requiredResources"]
-        try:
-            functions = functions_for(request, self.words.resource_name)
-            return self._compiled(text).execute(data, EFFECTS, functions=functions)
-        except TemplateError as error:
-            raise Refused(f"cannot execute template: {error.message}") from None
+        functions = functions_for(request, self.resource_name)
+        return self._compiled().execute(data, effects, limits, functions)
+
+    def _compiled(self) -> JinjaTemplate:
+        return compile_jinja(self.text)

@@ -21,6 +21,7 @@ from kanister_py.functions.composition.templating.sources import (
 from kanister_py.gotemplate.effects import Effects
 from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.times import Location, Time, from_datetime, zone_of
+from kanister_py.limited_calls import execute_template
 
 
 def templating_fields(api_version: str, kind: str, **more: Field) -> Fields:
@@ -78,4 +79,4 @@ def _zone(name: str) -> Location:
         raise GoError(f"unknown time zone {name}") from None
 
 
-EFFECTS = Effects(now=_now, load_zone=_zone, random_bytes=os.urandom)
+EFFECTS = Effects(now=_now, load_zone=_zone, random_bytes=os.urandom, elsewhere=execute_template)
