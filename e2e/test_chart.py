@@ -7,7 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,7 +85,8 @@ class Helm:
             HOME,
             "--kube-version",
             "1.34.0",
-            values=values,
+            # There is no cluster to look at.
+            values={"crds": {"install": True}, **values},
         )
         return [each for each in yaml.safe_load_all(text) if each]
 
@@ -227,6 +230,20 @@ def test_actionsets_and_compositions_are_two_deployments_with_rights_of_their_ow
                 assert not any(selector.items() <= other.items() for other in others)
 
 
+@pytest.mark.parametrize("install", ["", "missing"])
+def test_without_a_cluster_definitions_are_rendered_only_if_that_is_explicit(
+    chart: Helm, install: str
+) -> None:
+    words = ("template", "kanister-py", str(CHART), "--kube-version", "1.34.0")
+    refusal = chart(*words, values={"crds": {"install": install}}, refused=True)
+    assert "needs a cluster that Helm can look at" in refusal
+    for explicit in (True, False):
+        objects = chart.objects({"crds": {"install": explicit}})
+        assert bool(of_kind(objects, "CustomResourceDefinition")) is explicit
+        # It would run as soon as it is applied.
+        assert not of_kind(objects, "Job")
+
+
 def test_a_release_with_a_partition_leaves_what_is_cluster_scoped_to_another(chart: Helm) -> None:
     composing = {"compositions": {"enabled": True}}
     kinds = ("CustomResourceDefinition", "ValidatingWebhookConfiguration")
@@ -368,7 +385,33 @@ class Installed:
         self.helm("rollback", "kanister-py", "--namespace", HOME)
 
     def uninstall(self) -> None:
-        self.helm("uninstall", "kanister-py", "--namespace", HOME)
+        """Uninstall it, once the hook's Job has done what it does as its ServiceAccount."""
+        text = self.helm("get", "hooks", "kanister-py", "--namespace", HOME)
+        for job in filter(None, yaml.safe_load_all(text)):
+            self._run_job(job["spec"]["template"]["spec"])
+        self.helm("uninstall", "kanister-py", "--namespace", HOME, "--no-hooks")
+
+    def _run_job(self, pod: Mapping[str, Any]) -> None:
+        kubeconfig = self.kubeconfig_of(pod["serviceAccountName"], "cleanup")
+        args = [each for each in pod["containers"][0]["args"] if each != "--in-cluster"]
+        command = [sys.executable, "-m", "kanister_py", *args, "--kubeconfig", str(kubeconfig)]
+        with ThreadPoolExecutor(1) as pool:
+            job = pool.submit(subprocess.run, command, capture_output=True, text=True, check=False)
+            # A Deployment ends its pods once it is scaled to zero.
+            while not job.done():
+                for key in tuple(self._processes):
+                    name, _, replica = key.rpartition("-")
+                    if self.deployment(name)["spec"]["replicas"] == 0:
+                        self.stop(name, int(replica))
+                time.sleep(0.5)
+        assert job.result().returncode == 0, f"{job.result().stderr}\n{self.log}"
+
+    def kubeconfig_of(self, account: str, name: str) -> Path:
+        """Write a kubeconfig with the token of a ServiceAccount."""
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
+        path = f"/api/v1/namespaces/{HOME}/serviceaccounts/{account}/token"
+        token = self.client.post(path, request)["status"]["token"]
+        return self.cluster.write_kubeconfig(name, token=token, namespace=HOME)
 
     def deployment(self, name: str) -> dict[str, Any]:
         found: dict[str, Any] = self.client.get(
@@ -379,10 +422,7 @@ class Installed:
     def start(self, name: str = "kanister-py", replica: int = 0) -> None:
         """Start a pod of a Deployment, as its ServiceAccount."""
         pod = self.deployment(name)["spec"]["template"]["spec"]
-        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}}
-        account = f"/api/v1/namespaces/{HOME}/serviceaccounts/{pod['serviceAccountName']}/token"
-        token = self.client.post(account, request)["status"]["token"]
-        kubeconfig = self.cluster.write_kubeconfig(name, token=token, namespace=HOME)
+        kubeconfig = self.kubeconfig_of(pod["serviceAccountName"], name)
         args = pod["containers"][0]["args"]
         ports = ("--port", "--health-port", "--webhook-port")
         args = [
@@ -731,6 +771,47 @@ def test_the_last_releases_chart_is_upgraded_and_rolled_back_under_runs(
     open_gate(installed, "another")
     status = installed.until_state("left", "complete", "failed")
     assert status["state"] == "complete", f"{status}\n{installed.log}"
+    installed.stop()
+
+
+def test_an_uninstall_ends_runs_and_leaves_nothing_that_waits_for_the_controller(
+    installed: Installed,
+) -> None:
+    installed.install(READS_THE_GATE)
+    installed.start()
+    act = waits_for_the_gate()["act"]
+    (waits,) = act["phases"]
+    (one,) = waits["args"]["conditions"]["anyOf"]
+    args = {**waits["args"], "conditions": {"anyOf": [{**one, "condition": "true"}]}}
+    deferred = {"name": "tidy", "func": "Wait", "args": args}
+    installed.client.post(
+        f"/api/v1/namespaces/{SHOP}/configmaps",
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "gate"}, "data": {}},
+    )
+    actions = {"act": {**act, "deferPhase": deferred}}
+    installed.create("blueprints", "waits", SHOP, actions=actions)
+    installed.begin("under-way", "waits")
+    path = f"/apis/cr.kanister.io/v1alpha1/namespaces/{SHOP}/actionsets"
+
+    def finalizers() -> list[str]:
+        found = installed.client.get(path)["items"]
+        return [each for obj in found for each in obj["metadata"].get("finalizers") or ()]
+
+    installed.until(finalizers)
+    installed.uninstall()
+    status = installed.until_state("under-way", "failed")
+    assert status["error"]["reason"] == "Cancelled", status
+    assert status["actions"][0]["deferPhase"]["state"] == "complete", status
+    assert finalizers() == []
+    leases = installed.client.get(f"/apis/coordination.k8s.io/v1/namespaces/{HOME}/leases")
+    assert leases["items"] == []
+    assert "forbidden" not in installed.log.lower()
+
+    installed.install(READS_THE_GATE)
+    installed.start()
+    gate = f"/api/v1/namespaces/{SHOP}/configmaps/gate"
+    installed.client.put(gate, {**installed.client.get(gate), "data": {"open": "yes"}})
+    assert installed.run("again", "waits")["state"] == "complete"
     installed.stop()
 
 

@@ -30,6 +30,7 @@ COMMANDS = {
     "render": "Compose the resources of an XR, without a cluster or containers",
     "serve": "Publish the versions over HTTP",
     "controller": "Run the ActionSets of a cluster, in place of Kanister's controller",
+    "cleanup": "Stop a controller's runs and release its objects, before it is uninstalled",
     "actionset": "Create, list, follow, retry and cancel ActionSets on a cluster",
     "top": "Watch all runs of a cluster",
     "schedule": "Make ActionSets again and again: create, list and steer Schedules",

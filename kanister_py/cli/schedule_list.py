@@ -17,7 +17,7 @@ from kanister_py.core.actionsets.status import parse_time
 from kanister_py.core.kube.durations import whole_seconds
 from kanister_py.core.kube.parts import spec_of, status_of
 from kanister_py.core.schedules.model import SCHEDULES
-from kanister_py.core.schedules.status import trouble_of
+from kanister_py.core.schedules.status import LAST_RUN_FAILED, trouble_of
 from kanister_py.core.schedules.times import InvalidTimetable, zone_of
 
 if TYPE_CHECKING:
@@ -75,7 +75,9 @@ def next_of(obj: KubeObject, now: datetime) -> Cell:
     """Say when a Schedule runs next, or why it does not."""
     if spec_of(obj).get("suspend"):
         return Tint("suspended", "yellow")
-    if trouble := trouble_of(obj):
+    trouble = trouble_of(obj)
+    # A schedule whose last run failed runs again at its next time.
+    if trouble and trouble.get("reason") != LAST_RUN_FAILED:
         return Tint(str(trouble.get("reason")), "red")
     status = status_of(obj)
     if status.get("waitingTime"):

@@ -15,6 +15,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{- /*
+"true" if Helm renders the chart for a cluster that it sees; empty for `helm template` and for tools
+that render without a cluster, such as Argo CD, where `lookup` finds nothing.
+*/ -}}
+{{- define "kanister-py.seesCluster" -}}
+{{- if lookup "rbac.authorization.k8s.io/v1" "ClusterRole" "" "cluster-admin" -}}true{{- end -}}
+{{- end -}}
+
+{{- /*
 The Deployments, as JSON: what each is called, what it runs, as whom, and how much it may have.
 Whatever stops one of them, the other goes on. The first serves the webhook.
 */ -}}

@@ -20,6 +20,9 @@ from kanister_py.core.schedules.deletions import Plan
 from kanister_py.core.schedules.model import Schedule
 from kanister_py.core.schedules.runs import Run, backups_among
 
+LAST_RUN_FAILED: Final = "LastRunFailed"
+"""Reason of the condition `Ready` of a schedule that runs, but whose last run failed."""
+
 _INTERVALS: Final = 8
 
 
@@ -51,7 +54,7 @@ def why_not_ready(status: Mapping[str, Any], *, is_suspended: bool) -> tuple[str
         str(status[key]) for key in ("lastFailureReason", "lastFailureMessage") if status.get(key)
     )
     message = f"The last run {status.get('lastFailed')} failed{': ' if why else ''}{why}"
-    return "LastRunFailed", message
+    return LAST_RUN_FAILED, message
 
 
 def longest_interval(schedule: Schedule, created: datetime, now: datetime) -> timedelta | None:

@@ -1,0 +1,103 @@
+"""Cleanup before a controller is uninstalled."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from kanister_py.controller.actionsets.status import FINALIZER
+from kanister_py.controller.cleanup import Cleanup, CleanupResult
+from kanister_py.core.actionsets.partitions import PARTITION_LABEL, Scope
+from kanister_py.core.kube.resources import ACTION_SETS, DEPLOYMENTS, LEASES
+from kanister_py.ports.cluster import KubeObject
+from tests.controller.conftest import World, actionset, blueprint, phase, until
+from tests.fake_clock import FakeClock
+
+
+def deployment(name: str) -> KubeObject:
+    container = {"name": "controller", "image": "kanister-py"}
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        },
+    }
+
+
+def finalizers(world: World) -> list[str]:
+    found = world.cluster.list(ACTION_SETS)
+    return [each for obj in found for each in obj["metadata"].get("finalizers") or ()]
+
+
+def clean_up(world: World, **more: float) -> CleanupResult:
+    clock = FakeClock(jumps=True) if more else world.clock
+    return Cleanup(
+        world.cluster, clock, Scope(), "default", deployments=["kanister-py", "gone"], **more
+    ).run()
+
+
+def test_runs_are_ended_by_the_controller_before_it_is_stopped(world: World) -> None:
+    world.create(deployment("kanister-py"), blueprint(phase("Gate")))
+    controller = world.controller()
+    names = [f"run-{number}" for number in range(3)]
+    world.create(*(actionset(name) for name in names))
+    until(lambda: controller.active_runs == len(names))
+    for name in names:
+        world.until_state("running", name)
+    with ThreadPoolExecutor(1) as pool:
+        cleaning = pool.submit(clean_up, world)
+        for name in names:
+            assert world.until_state("failed", name)["error"]["reason"] == "Cancelled"
+        until(
+            lambda: (
+                world.cluster.get(DEPLOYMENTS, "kanister-py", namespace="default")["spec"][
+                    "replicas"
+                ]
+                == 0
+            )
+        )
+        # This is what the Deployment does with the pods that are too many.
+        controller.stop()
+        done = cleaning.result(180)
+    assert sorted(done.cancelled) == [f"default/{name}" for name in names]
+    assert done.unfinished == ()
+    assert done.scaled == ("kanister-py",)
+    assert done.leases == ("kanister-py-controller",)
+    assert finalizers(world) == []
+    assert world.cluster.list(LEASES).items == []
+
+
+def test_finalizers_of_a_controller_that_is_gone_are_removed(world: World) -> None:
+    world.create(blueprint(phase("Gate")))
+    controller = world.controller()
+    world.create(actionset())
+    world.until(lambda obj: FINALIZER in (obj["metadata"].get("finalizers") or ()))
+    controller.kill()
+    # Its Lease is still there, and is renewed no more.
+    done = clean_up(world, timeout_seconds=1000.0)
+    assert done.released == done.unfinished == ("default/one",)
+    assert finalizers(world) == []
+    assert done.leases == ("kanister-py-controller",)
+    world.cluster.delete(ACTION_SETS, "one", namespace="default")
+    assert world.cluster.list(ACTION_SETS).items == []
+
+
+def test_objects_of_another_partition_are_left_alone(world: World) -> None:
+    metadata = {"labels": {PARTITION_LABEL: "red"}, "finalizers": [FINALIZER]}
+    world.create(actionset("of-red", metadata=metadata), actionset("of-none"))
+    done = clean_up(world, timeout_seconds=1.0)
+    assert done.cancelled == ("default/of-none",)
+    assert done.released == ()
+    assert finalizers(world) == [FINALIZER]
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_it_may_be_repeated_where_nothing_is_left(world: World, times: int) -> None:
+    for _ in range(times):
+        assert clean_up(world) == CleanupResult()
