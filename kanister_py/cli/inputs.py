@@ -87,9 +87,17 @@ def objects_in(paths: Sequence[str]) -> Iterator[Mapping[str, Any]]:
     """Read every object of the manifests that stand in the cluster from the start."""
     for documents in documents_by_file(paths).values():
         for document in documents:
-            if not isinstance(document.value, dict):
+            value = document.value
+            if not isinstance(value, dict):
                 raise InvalidDocument([document.problem((), "Must be an object of Kubernetes")])
-            yield document.value
+            problems = [
+                document.problem((key,), f"An object of Kubernetes needs {key}")
+                for key in ("apiVersion", "kind")
+                if not value.get(key)
+            ]
+            if problems:
+                raise InvalidDocument(problems)
+            yield value
 
 
 # ActionSets in files

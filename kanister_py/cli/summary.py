@@ -103,9 +103,7 @@ def _state_of(ending: Ending) -> tuple[str, str, str]:
 
 
 def _phases(ending: Ending, width: int) -> Iterator[Line]:
-    error = ending.status.error
-    problems = error.problems if error is not None else ()
-    rows = [_without_error(each, problems) for each in rows_of(ending.status)]
+    rows = [_without_error(row, ending.status.error) for row in rows_of(ending.status)]
     chosen, hidden = choose_rows(rows, _MOST_PHASES)
     for action in ending.status.actions:
         own = [each for each in chosen if each.action is action]
@@ -117,12 +115,15 @@ def _phases(ending: Ending, width: int) -> Iterator[Line]:
         yield Tint(f"    … {count_of(hidden)} not shown", "dim")
 
 
-def _without_error(row: Row, problems: Sequence[str]) -> Row:
-    """Leave out why a phase was refused where the list of problems says it."""
+def _without_error(row: Row, failure: RunError | None) -> Row:
+    """Leave out the error of a phase that the error of the run repeats below."""
     error = row.phase.error
-    if error is None or not any(each in error.message for each in problems):
+    if error is None or failure is None:
         return row
-    return row._replace(phase=row.phase._replace(error=None))
+    is_repeated = error.message in failure.message or any(
+        problem in error.message for problem in failure.problems
+    )
+    return row._replace(phase=row.phase._replace(error=None)) if is_repeated else row
 
 
 def _was_cut_off(row: Row) -> bool:
@@ -160,6 +161,10 @@ def _entry(what: str, text: str) -> Line:
 
 def _failure(error: RunError, ending: Ending) -> Iterator[Line]:
     cause, _, afterwards = error.message.partition(AFTER_THAT)
+    code = f", exit code {error.exit_code}" if error.exit_code is not None else ""
+    # The reason and the log have lines of their own.
+    cause = cause.removesuffix(f"; last log lines: {' | '.join(error.log_tail)}")
+    cause = cause.removesuffix(f" ({error.reason}{code})")
     if error.problems:
         yield [Tint("error:", "red"), f" {_refused(error, ending.status)}"]
         for problem in error.problems:
@@ -178,7 +183,6 @@ def _failure(error: RunError, ending: Ending) -> Iterator[Line]:
     if where:
         attempt = f", attempt {error.attempt}" if error.attempt else ""
         yield _entry("where", f"{where}{attempt}")
-    code = f", exit code {error.exit_code}" if error.exit_code is not None else ""
     if error.reason or code:
         yield _entry("reason", f"{error.reason}{code}")
     if error.reason in _MISSING and ending.brings:

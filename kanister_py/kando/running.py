@@ -110,8 +110,11 @@ def _snapshot_id(printed: str) -> str:
 def push(place: Place, source: str, output_name: str) -> None:
     """Copy a file or what comes through a pipe; the object is there whole, or not at all."""
     if source == "-":
-        if not stat.S_ISFIFO(os.fstat(0).st_mode):
-            raise KandoError("stdin is not a pipe: nothing to push")
+        mode = os.fstat(0).st_mode
+        if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)):
+            raise KandoError(
+                "stdin is neither a pipe nor a file: nothing to push; name a file, or pipe into it"
+            )
         _widen_pipe(0)
         read = 0
     else:

@@ -58,6 +58,42 @@ def test_a_run_prints_its_final_status_as_data(
     assert "skipped/hello" in err
 
 
+def test_a_manifest_that_is_no_object_is_refused_with_its_file_and_line(
+    blueprint: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    manifest = tmp_path / "objects.yaml"
+    manifest.write_text("\nkind: ConfigMap\nmetadata: {name: x}\n")
+    assert main(["run", blueprint, "skipped", "-f", str(manifest)]) != 0
+    assert f"{manifest}:2:1: apiVersion: " in capsys.readouterr().err
+
+
+FAILS_WITH_TRIES_LEFT = """\
+apiVersion: cr.kanister.io/v1alpha1
+kind: Blueprint
+metadata: {name: failing}
+actions:
+  go:
+    phases:
+    - func: KubeTask
+      name: p
+      retry: {limit: 2}
+      args: {namespace: default, image: i, command: [sh, -c, "echo last words; exit 69"]}
+"""
+
+
+def test_a_failure_is_told_when_it_happens_and_once_at_the_end(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "failing.yaml"
+    path.write_text(FAILS_WITH_TRIES_LEFT)
+    assert main(["run", str(path), "go", "--pods=processes"]) != 0
+    printed = capsys.readouterr().err
+    summary = printed.partition("✗ Run ")[2]
+    why = "CommandFailed is not transient, and retry.on does not list it"
+    assert (printed.count(why), summary.count(why)) == (2, 1)
+    assert summary.count("last words") == 1
+
+
 SECRET = """\
 apiVersion: v1
 kind: Secret

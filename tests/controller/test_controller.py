@@ -1033,7 +1033,7 @@ def test_why_a_failure_was_not_tried_again_is_told_wherever_the_failure_is(
         status = world.until_state("failed")
         controller.stop()
     reason = status["error"]["reason"]
-    why = f"not tried again, since retry.on lists Away, Slow, not {reason}"
+    why = f"not retried: retry.on lists Away, Slow, not {reason}"
     assert why in status["error"]["message"]
     assert why in status["actions"][0]["phases"][0]["error"]["message"]
     assert why in until_logged(caplog, "failed in phase bad")["message"]

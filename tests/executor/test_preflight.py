@@ -18,7 +18,7 @@ from kanister_py.core.versions.semver import parse_version
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.run.background import Run
 from kanister_py.runs import RunSettings, run_actionset, run_blueprint
-from kanister_py.wiring import registry_of
+from kanister_py.wiring import read_functions, registry_of
 
 _ACTED: list[str] = []
 
@@ -212,6 +212,17 @@ def test_a_mistake_in_a_later_phase_is_told_before_the_first_one_acts(
     assert error.phase == "second"
     states = [each["state"] for each in run.status["actions"][0]["phases"]]
     assert states == ["pending", "failed"]
+
+
+def test_a_template_that_cannot_be_read_is_the_only_problem_of_its_argument() -> None:
+    spec = "a: {{ .Options.x | \nb: ["
+    args = {"operation": "create", "namespace": "default", "spec": spec}
+    settings = RunSettings(registry=read_functions().registry)
+    made = blueprint({"func": "KubeOps", "name": "create", "args": args})
+    run = run_blueprint(made, "go", settings=settings).wait(180)
+    assert run.progress.error is not None
+    assert run.progress.error.reason == "TemplateParseError"
+    assert "Not valid YAML" not in str(run.status)
 
 
 def test_a_phase_that_needs_a_pod_is_refused_before_the_first_one_where_none_runs() -> None:

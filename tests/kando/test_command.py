@@ -86,6 +86,31 @@ def test_a_file_is_pushed_and_pulled_by_its_name(program: Kando, tmp_path: Path)
     assert Path(out).read_bytes() == b"data"
 
 
+def test_a_file_is_pushed_through_a_redirection(program: Kando, tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b"data")
+    words = ["location", "push", "--path", "x", "-"]
+    command = [sys.executable, "-I", "-m", "kanister_py.kando", *words]
+    env = {"KANDO_LOCATIONS": str(program.locations)}
+    with (tmp_path / "in").open("rb") as stdin:
+        profile = ["--profile", json.dumps(PROFILE)]
+        pushed = subprocess.run([*command, *profile], stdin=stdin, check=False, env=env)
+    assert pushed.returncode == 0
+    assert program.run("location", "pull", "--path", "x", "-").stdout == b"data"
+
+
+def test_nothing_is_pushed_without_an_input(program: Kando) -> None:
+    words = ["location", "push", "--path", "x", "-", "--profile", json.dumps(PROFILE)]
+    done = subprocess.run(
+        [sys.executable, "-I", "-m", "kanister_py.kando", *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+        env={"KANDO_LOCATIONS": str(program.locations)},
+    )
+    assert done.returncode != 0
+    assert b"name a file, or pipe into it" in done.stderr
+
+
 def test_deleting_removes_all_that_begins_with_the_path_and_nothing_else(program: Kando) -> None:
     for path in ("dump", "dump.md5", "dump/part", "other"):
         name = f"kept/{path}" if path == "other" else path.replace("dump/", "dump.d/")

@@ -276,11 +276,8 @@ def _why_no_retry(rule: RetryRule | None, phase: PhaseStatus, error: PhaseError)
     if rule is None or not has_tries or error.reason == CANCELLED:
         return ""
     if rule.on is None:
-        return (
-            "not tried again, since without retry.on only what may pass by itself is, "
-            f"and {error.reason} does not"
-        )
-    return f"not tried again, since retry.on lists {', '.join(sorted(rule.on))}, not {error.reason}"
+        return f"not retried: {error.reason} is not transient, and retry.on does not list it"
+    return f"not retried: retry.on lists {', '.join(sorted(rule.on))}, not {error.reason}"
 
 
 def _record_artifacts(rules: Rules, status: Status, outcome: ArtifactsRendered) -> Status:

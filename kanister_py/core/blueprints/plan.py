@@ -403,6 +403,7 @@ class TextPlanner:
         except TemplateError as error:
             # The renderer knows how to say it; where it reads the text, so be it.
             self._render(text, path, error.reason)
+            self._unrendered.add(text)
             return text
         self.reads += reads
         is_without = self._known.params.facts.profile is None and path[:1] != ("if",)

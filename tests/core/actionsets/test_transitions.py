@@ -309,7 +309,7 @@ def test_a_lasting_failure_is_tried_again_only_when_its_reason_is_named() -> Non
 
 def test_a_failure_that_is_not_tried_again_though_tries_are_left_says_why() -> None:
     only_named = RetryRule(limit=3, on=frozenset({"Slow", "Away"}))
-    why = "not tried again, since retry.on lists Away, Slow, not Broken"
+    why = "not retried: retry.on lists Away, Slow, not Broken"
     status = failed_under(only_named, BROKEN)
     assert messages_of(status) == (
         f"it broke; {why}",
@@ -319,8 +319,7 @@ def test_a_failure_that_is_not_tried_again_though_tries_are_left_says_why() -> N
     assert status.error.reason == "Broken"
     unnamed, _ = messages_of(failed_under(RetryRule(limit=1), BROKEN))
     assert unnamed == (
-        "it broke; not tried again, since without retry.on only what may pass by itself is, "
-        "and Broken does not"
+        "it broke; not retried: Broken is not transient, and retry.on does not list it"
     )
 
 
