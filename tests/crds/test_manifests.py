@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.core.blueprints import model
-from kanister_py.core.yaml.documents import parse_documents
+from kanister_py.core.yaml.documents import Document, parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from tests.contracts.revisions import check_that_only_the_number_of_a_revision_changes
+from tests.crds.generate import (
+    MODELS,
+    disagreements,
+    generated,
+    manifest,
+    structural_schema,
+    undescribed,
+)
 
 MANIFESTS = sorted((Path(__file__).parents[2] / "kanister_py" / "crds").glob("*.yaml"))
-
-
-def manifest(plural: str) -> dict[str, Any]:
-    path = next(each for each in MANIFESTS if each.stem == plural)
-    (document,) = parse_documents(path.read_bytes(), path.name)
-    read: dict[str, Any] = document.value
-    return read
-
-
-def schema(plural: str) -> Any:
-    return manifest(plural)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
-
-
-def keys_of(model: type[BaseModel]) -> set[str]:
-    return {str(field.alias) for field in model.model_fields.values()}
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
@@ -45,40 +35,38 @@ def test_only_the_number_of_a_composition_revision_changes() -> None:
     check_that_only_the_number_of_a_revision_changes(cluster)
 
 
-def test_a_blueprint_keeps_every_field_that_is_read() -> None:
-    action = schema("blueprints")["actions"]["additionalProperties"]["properties"]
-    assert set(action) == keys_of(model.Action)
-    for phase in (action["phases"]["items"], action["deferPhase"]):
-        assert set(phase["properties"]) == keys_of(model.Phase)
-        objects = phase["properties"]["objects"]["additionalProperties"]["properties"]
-        assert set(objects) == keys_of(model.ObjectReference)
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_manifest_has_the_fields_and_descriptions_of_its_model(path: Path) -> None:
+    assert manifest(path.stem) == generated(path.stem), "run python -m tests.crds.generate"
 
 
-def test_an_actionset_keeps_every_field_that_is_read() -> None:
-    spec = schema("actionsets")["spec"]["properties"]
-    assert set(spec) == {
-        "actions",
-        "executionMode",
-        "cancel",
-        "serviceAccountName",
-        "suspend",
-        "ttlSecondsAfterFinished",
-        "ttlSecondsAfterFailure",
-    }
-    assert set(spec["actions"]["items"]["properties"]) == {
-        "name",
-        "object",
-        "blueprint",
-        "artifacts",
-        "configMaps",
-        "secrets",
-        "profile",
-        "podOverride",
-        "options",
-        "preferredVersion",
-        "podLabels",
-        "podAnnotations",
-    }
+@pytest.mark.parametrize("plural", sorted(MODELS))
+def test_manifest_accepts_what_its_model_accepts(plural: str) -> None:
+    wanted = structural_schema(MODELS[plural])
+    for version in manifest(plural)["spec"]["versions"]:
+        assert [*disagreements(version["schema"]["openAPIV3Schema"], wanted)] == []
+
+
+@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.stem)
+def test_every_field_is_described(path: Path) -> None:
+    for version in manifest(path.stem)["spec"]["versions"]:
+        assert [*undescribed(version["schema"]["openAPIV3Schema"])] == []
+
+
+@pytest.mark.parametrize(
+    "document",
+    parse_documents((Path(__file__).parent / "originals.yaml").read_bytes()),
+    ids=lambda document: f"{document.value['kind']} of {document.value['apiVersion']}",
+)
+def test_every_field_of_the_originals_is_kept(document: Document) -> None:
+    cluster = MemoryCluster(clock=SystemClock())
+    plural = f"{document.value['kind'].lower()}s"
+    cluster.create(manifest(plural))
+    made = cluster.create(document.value)
+    if "status" in document.value:
+        made = cluster.replace_status({**made, "status": document.value["status"]})
+    found = {key: made.get(key) for key in document.value if key != "metadata"}
+    assert found == {key: part for key, part in document.value.items() if key != "metadata"}
 
 
 def test_only_the_controller_writes_the_status_of_an_actionset() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
-from pydantic import BeforeValidator, Field, PrivateAttr
+from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema
 
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
 from kanister_py.core.kube.parts import mapping_of
@@ -91,6 +91,13 @@ def _condition_as_text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
+Condition = Annotated[
+    str,
+    BeforeValidator(_condition_as_text),
+    WithJsonSchema({"type": ["string", "boolean", "number"]}),
+]
+
+
 class Phase(ApiModel):
     """One call of a function."""
 
@@ -108,7 +115,7 @@ class Phase(ApiModel):
         description="Version of the function, or a range of versions such as ~0.1; the stable "
         "version if left out.",
     )
-    if_: Annotated[str, BeforeValidator(_condition_as_text)] | None = Field(
+    if_: Condition | None = Field(
         None,
         alias="if",
         description="Template; the phase is skipped if it renders to nothing, false, 0 or "

@@ -408,10 +408,10 @@ class CompositionSpec(ApiModel):
     write_connection_secrets_to_namespace: str = Field(
         "", description="Namespace for the connection secrets of composite resources."
     )
-    revision: Any = Field(None, description="Number of the revision.")
     resources: list[Any] | None = Field(None, description="Resources of an older Composition.")
 
     other_keys: ClassVar = (
+        "revision",
         "publishConnectionDetailsWithStoreConfigRef",
         "patchSets",
         "environment",

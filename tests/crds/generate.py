@@ -1,0 +1,157 @@
+"""Generator of the CRD manifests: descriptions and fields come from the models.
+
+    python -m tests.crds.generate
+
+All else stays as it is in a manifest: names, columns, validation rules in CEL, the status, and
+fields of the originals that nothing here reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import BaseModel
+
+from kanister_py.core.actionsets.model import ActionSet
+from kanister_py.core.blueprints.model import Blueprint
+from kanister_py.core.blueprints.profiles import ProfileObject
+from kanister_py.core.compositions.manifest import CompositionObject
+from kanister_py.core.revisions.manifest import FunctionObject, FunctionRevisionObject
+from kanister_py.core.schedules.model import ScheduleObject
+from kanister_py.core.yaml.documents import dump_yaml, parse_document
+
+FOLDER: Final = Path(__file__).parents[2] / "kanister_py" / "crds"
+MODELS: Final[Mapping[str, type[BaseModel]]] = {
+    "actionsets": ActionSet,
+    "blueprints": Blueprint,
+    "compositionrevisions": CompositionObject,
+    "compositions": CompositionObject,
+    "functionrevisions": FunctionRevisionObject,
+    "functions": FunctionObject,
+    "profiles": ProfileObject,
+    "schedules": ScheduleObject,
+}
+
+Schema = dict[str, Any]
+_STANDARD: Final = {
+    "apiVersion": "Version of the schema of this object.",
+    "kind": "Kind of this object.",
+    "metadata": "Standard metadata of an object.",
+}
+
+
+def manifest(plural: str) -> Schema:
+    path = FOLDER / f"{plural}.yaml"
+    read: Schema = parse_document(path.read_bytes(), path.name).value
+    return read
+
+
+def generated(plural: str) -> Schema:
+    """Return a manifest with the fields and descriptions of its model."""
+    made = manifest(plural)
+    for version in made["spec"]["versions"]:
+        schema = version["schema"]["openAPIV3Schema"]
+        model = MODELS.get(plural)
+        if model is not None:
+            wanted = structural_schema(model)
+            schema["description"] = wanted["description"]
+            for key, below in wanted["properties"].items():
+                if key not in _STANDARD:
+                    schema["properties"][key] = _merged(schema["properties"].get(key), below)
+        for key, text in _STANDARD.items():
+            schema["properties"][key]["description"] = text
+    return made
+
+
+def _merged(written: Schema | None, wanted: Schema) -> Schema:
+    """Return what a manifest has for a field, with the fields and descriptions of its model."""
+    if written is None:
+        return wanted
+    merged = dict(written)
+    if "description" in wanted:
+        merged["description"] = wanted["description"]
+    if "properties" in wanted and "properties" in written:
+        merged["properties"] = {
+            **written["properties"],
+            **{
+                key: _merged(written["properties"].get(key), below)
+                for key, below in wanted["properties"].items()
+            },
+        }
+    for key in ("items", "additionalProperties"):
+        if isinstance(wanted.get(key), dict) and isinstance(written.get(key), dict):
+            merged[key] = _merged(written[key], wanted[key])
+    return merged
+
+
+def undescribed(schema: Schema, path: tuple[str, ...] = ()) -> Iterator[str]:
+    """Find the fields without a description."""
+    for key, below in schema.get("properties", {}).items():
+        if not below.get("description"):
+            yield ".".join((*path, key))
+        yield from undescribed(below, (*path, key))
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from undescribed(schema[key], path)
+
+
+def disagreements(written: Schema, wanted: Schema, path: str = "") -> Iterator[str]:
+    """Find where a manifest and its model differ in what they accept."""
+    for key in ("type", "minimum", "maximum", "maxLength", "minItems", "maxItems"):
+        if key in wanted and written.get(key) != wanted[key]:
+            yield f"{path}: {key} {written.get(key)} of the manifest, {wanted[key]} of the model"
+    if "enum" in wanted and {*written.get("enum", ())} - {""} != {*wanted["enum"]}:
+        yield f"{path}: enum {written.get('enum')} of the manifest, {wanted['enum']} of the model"
+    for key, below in wanted.get("properties", {}).items():
+        if path or key not in _STANDARD:
+            yield from disagreements(written["properties"][key], below, f"{path}.{key}")
+    for key in ("items", "additionalProperties"):
+        if isinstance(wanted.get(key), dict) and isinstance(written.get(key), dict):
+            yield from disagreements(written[key], wanted[key], f"{path}[]")
+
+
+# Models as structural schemas
+
+
+def structural_schema(model: type[BaseModel]) -> Schema:
+    """Return the schema of a model as CRDs have it: no references, titles, nulls or defaults."""
+    schema = model.model_json_schema()
+    return _structural(schema, schema.get("$defs", {}))
+
+
+def _structural(schema: Schema, definitions: Mapping[str, Schema]) -> Schema:
+    if "$ref" in schema:
+        target = definitions[schema["$ref"].rpartition("/")[2]]
+        rest = {key: value for key, value in schema.items() if key != "$ref"}
+        return _structural({**target, **rest}, definitions)
+    if "anyOf" in schema:
+        (one,) = [part for part in schema["anyOf"] if part.get("type") != "null"]
+        rest = {key: value for key, value in schema.items() if key != "anyOf"}
+        return _structural({**one, **rest}, definitions)
+    made: Schema = {}
+    for key in ("type", "description", "enum", "minimum", "maximum", "minLength", "maxLength"):
+        # A field of several types has none in a CRD, and is kept as it is.
+        if key in schema and not isinstance(schema[key], list if key == "type" else ()):
+            made[key] = schema[key]
+    for key in ("pattern", "minItems", "maxItems", "required"):
+        if key in schema:
+            made[key] = schema[key]
+    if "properties" in schema:
+        made["properties"] = {
+            key: _structural(below, definitions) for key, below in schema["properties"].items()
+        }
+    if "items" in schema:
+        made["items"] = _structural(schema["items"], definitions)
+    additional = schema.get("additionalProperties")
+    if isinstance(additional, dict) and additional:
+        made["additionalProperties"] = _structural(additional, definitions)
+    elif additional is True or additional == {} or "type" not in made:
+        made["x-kubernetes-preserve-unknown-fields"] = True
+    return made
+
+
+if __name__ == "__main__":
+    for file in sorted(FOLDER.glob("*.yaml")):
+        file.write_text(dump_yaml(generated(file.stem)), "utf-8")
