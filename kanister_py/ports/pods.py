@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from kanister_py.core.errors import UsageError
 from kanister_py.ports.cluster import ExecSession, KubeObject, LogOptions, LogStream
+
+VOLUMES_ONLY: Final = "kanister-py.io/writes-volumes-only"
+"""Annotation of a pod that, run as processes, may write to its volumes and its /tmp only.
+
+An image has a file system of its own to write to. A process of this machine has not.
+"""
 
 PodStatus: TypeAlias = dict[str, Any]
 """The `status` of a pod, as a kubelet writes it."""

@@ -136,7 +136,7 @@ def test_nothing_of_our_own_environment_reaches_a_pod(
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "leaked")
     run(cluster, pod("env", "env | sort"))
     names = {line.partition(b"=")[0] for line in log_of(cluster, "env").splitlines()}
-    assert names == {b"HOME", b"HOSTNAME", b"PATH", b"PWD"}
+    assert names == {b"HOME", b"HOSTNAME", b"PATH", b"PWD", b"RESTIC_CACHE_DIR"}
 
 
 def test_nothing_a_pod_writes_outside_its_volumes_reaches_the_machine(cluster: Cluster) -> None:

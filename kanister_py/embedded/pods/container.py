@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kanister_py.core.errors import BadRequest
-from kanister_py.core.kube.parts import namespace_of
+from kanister_py.core.kube.parts import annotations_of, namespace_of
 from kanister_py.core.kube.timestamps import timestamp
 from kanister_py.embedded.pods.environment import (
     NODE_IP,
@@ -27,7 +27,7 @@ from kanister_py.embedded.pods.readiness import ReadinessProbe
 from kanister_py.embedded.pods.sessions import ProcessSession
 from kanister_py.embedded.pods.volumes import Volume, VolumeUnavailable, mounts_of
 from kanister_py.ports.cluster import LogOptions, LogStream
-from kanister_py.ports.pods import PodSources
+from kanister_py.ports.pods import VOLUMES_ONLY, PodSources
 
 _CONFIG_RETRY_SECONDS: Final = 2.0
 _MAX_BACKOFF_SECONDS: Final = 300.0
@@ -220,6 +220,7 @@ class Container:
                 *mounts,
                 Mount(str(self._message_file), message_path),
             ],
+            has_read_only_root=annotations_of(pod).get(VOLUMES_ONLY) == "true",
         )
 
     def _rotate_logs(self) -> None:

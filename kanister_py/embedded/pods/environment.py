@@ -60,7 +60,9 @@ def environment_of(
     with our helpers.
     """
     spec, metadata = pod["spec"], pod["metadata"]
-    env = {"PATH": DEFAULT_PATH, "HOME": _home(), "HOSTNAME": hostname_of(pod), **given}
+    env = {"PATH": DEFAULT_PATH, "HOME": _home(), "HOSTNAME": hostname_of(pod)}
+    # HOME is the user's: restic would leave its cache there.
+    env |= {"RESTIC_CACHE_DIR": "/tmp/restic-cache", **given}  # noqa: S108 - the pod's own one
     # All pods get the API server's, and those that want them the others.
     linked = "" if spec.get("enableServiceLinks") is False else metadata["namespace"]
     env |= service_environment(linked, sources.services())

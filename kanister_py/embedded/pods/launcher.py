@@ -63,6 +63,7 @@ class Launch(NamedTuple):
     tmp: str = ""
     mounts: Sequence[Mount] = ()
     is_exec: bool = False
+    has_read_only_root: bool = False
 
     def as_bytes(self) -> bytes:
         # In order of depth, so that a mount inside another one comes after it.

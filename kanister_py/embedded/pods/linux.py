@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import sys
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,6 +80,25 @@ def bind(source: str, target: str, *, read_only: bool = False) -> None:
     mount(source, target, flags=MS_BIND | MS_REC)
     if read_only:
         _make_read_only(target)
+
+
+def make_tree_read_only(root: str, except_for: Collection[str], below: Collection[str]) -> None:
+    """Make all mounts of a root read-only, except for some, and for those `below` others."""
+    lines = Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines()
+    points = [_unescaped(line.split()[4]) for line in lines]
+    for point in dict.fromkeys(points):
+        if point in except_for or not f"{point}/".startswith(f"{root}/"):
+            continue
+        if any(f"{point}/".startswith(f"{place}/") for place in below):
+            continue
+        # Another mount may hide one; nobody reaches that.
+        with suppress(FileNotFoundError, NotADirectoryError):
+            _make_read_only(point)
+
+
+def _unescaped(text: str) -> str:
+    """Decode a path of mountinfo, in which a space is written as an octal number."""
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
 
 def _make_read_only(place: str) -> None:

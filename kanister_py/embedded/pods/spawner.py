@@ -41,6 +41,8 @@ _FORWARDED: Final = (
     signal.SIGUSR2,
 )
 _MAX_LINKS: Final = 40
+_OWN_BYTES: Final = 16 << 20
+"""Size of a file system in memory that stands in for a folder; files belong on volumes."""
 _MOST_FDS: Final = 8
 _CLOSE_ON_EXEC: Final[int] = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
@@ -254,7 +256,7 @@ def build_root(spec: dict[str, Any]) -> None:
     """
     root: str = spec["root"]
     linux.mount("", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
-    linux.mount("tmpfs", root, "tmpfs", linux.MS_NODEV, "mode=0755")
+    linux.mount("tmpfs", root, "tmpfs", linux.MS_NODEV, f"mode=0755,size={_OWN_BYTES}")
     own = {root: True}
     for entry in os.scandir("/"):
         # The pod's own folders are made below.
@@ -267,11 +269,18 @@ def build_root(spec: dict[str, Any]) -> None:
     _make_devices(devices)
     own |= {temporary: True, devices: True}
     _make_proc(f"{root}/proc")
+    writable = [temporary, devices, f"{root}/proc"]
     for wanted in spec["mounts"]:
         is_folder = Path(wanted["source"]).is_dir()
+        if spec["has_read_only_root"] and is_folder and not wanted["read_only"]:
+            _mirror_parents(root, wanted["target"], own)
         place = _place(root, wanted["target"], own, is_folder=is_folder)
         linux.bind(wanted["source"], place, read_only=wanted["read_only"])
         own[place] = not wanted["read_only"]
+        writable += [] if wanted["read_only"] else [place]
+    if spec["has_read_only_root"]:
+        ours = [place for place, is_ours in own.items() if is_ours]
+        linux.make_tree_read_only(root, ours, below=writable)
     linux.change_root(root)
 
 
@@ -343,8 +352,7 @@ def _place(root: str, target: str, own: dict[str, bool], *, is_folder: bool) -> 
             continue
         if not Path(path).exists():
             if not _is_own(at, own):
-                _mirror(at)
-                own[at] = True
+                _mirror(at, own)
             if waiting or is_folder:
                 Path(path).mkdir()
             else:
@@ -359,18 +367,35 @@ def _is_own(path: str, own: dict[str, bool]) -> bool:
     return own[path]
 
 
-def _mirror(folder: str) -> None:
+def _mirror_parents(root: str, target: str, own: dict[str, bool]) -> None:
+    """Put folders of mounts in place of those above a mount.
+
+    A restore sets owners, modes and times of all folders down to the files that it writes.
+    """
+    at = root
+    for part in [part for part in target.split("/") if part not in {"", "."}][:-1]:
+        at = f"{at}/{part}"
+        if part == ".." or Path(at).is_symlink() or not Path(at).is_dir():
+            return
+        if not _is_own(at, own):
+            _mirror(at, own)
+
+
+def _mirror(folder: str, own: dict[str, bool]) -> None:
     """Put a folder of mounts in place of one that nothing may be added to."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         was = os.fstat(fd)
         entries = list(os.scandir(f"/proc/self/fd/{fd}"))
-        linux.mount("tmpfs", folder, "tmpfs", linux.MS_NODEV, f"mode={was.st_mode & 0o7777:o}")
+        options = f"mode={was.st_mode & 0o7777:o},size={_OWN_BYTES}"
+        linux.mount("tmpfs", folder, "tmpfs", linux.MS_NODEV, options)
+        own[folder] = True
         with suppress(OSError):
             os.chown(folder, was.st_uid, was.st_gid)
         for entry in entries:
             source = f"/proc/self/fd/{fd}/{entry.name}"
             _show(entry, f"{folder}/{entry.name}", source)
+            own[f"{folder}/{entry.name}"] = False
     finally:
         os.close(fd)
 

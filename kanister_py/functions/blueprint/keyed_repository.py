@@ -28,6 +28,7 @@ from kanister_py.functions.blueprint.claims import spec_with_claims
 from kanister_py.functions.blueprint.commands import Target, command_lost
 from kanister_py.functions.blueprint.pods import Job, PodArgs, is_there, pod_of, running, spec_of
 from kanister_py.functions.blueprint.repositories import (
+    HELPER_ANNOTATIONS,
     IDLE_COMMAND,
     Place,
     prefixed,
@@ -197,7 +198,7 @@ def repository_in_pod(
     if wanted.node:
         spec["nodeName"] = wanted.node
     override, part = params.facts.pod_override, wanted.part
-    job = Job(HELPER_PREFIX, wanted.namespace, spec, args, override, part=part)
+    job = Job(HELPER_PREFIX, wanted.namespace, spec, args, override, HELPER_ANNOTATIONS, part)
     pod = pod_of(ctx, params, job)
     last = ctx.run.attempt if ctx.is_taken_up else ctx.run.attempt - 1
     for attempt in range(1, last + 1):

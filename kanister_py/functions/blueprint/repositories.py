@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from posixpath import join
+from types import MappingProxyType
 from typing import Any, ClassVar, Final, NamedTuple, Self, TypeVar
 
 from pydantic import Field
@@ -45,10 +46,13 @@ from kanister_py.functions.blueprint.restic import (
 from kanister_py.ports.cluster import Channel
 from kanister_py.ports.function import PhaseContext, interrupted
 from kanister_py.ports.models import Args
+from kanister_py.ports.pods import VOLUMES_ONLY
 
 IDLE_COMMAND: Final = ("sh", "-c", "tail -f /dev/null")
 DEFAULT_KEY: Final = "9f735e0df9a1ddc702bf0a1a7b83033f9f7153a00c29de82cedadc9957289b05"
 """What the originals encrypt with where a blueprint names no key: everybody knows it."""
+HELPER_ANNOTATIONS: Final = MappingProxyType({VOLUMES_ONLY: "true"})
+"""Annotations of pods in which restic runs."""
 _IMAGE_VARIABLE: Final = "KANISTER_TOOLS"
 _IMAGE: Final = "ghcr.io/kanisterio/kanister-tools:0.119.0"
 _TAG_LENGTH: Final = 10
@@ -136,7 +140,8 @@ class HelperFunc(PodFunc):
         spec = spec_of(tools_image(args.image), IDLE_COMMAND)
         if claims:
             spec = spec_with_claims(ctx, namespace, claims, spec)
-        job = Job(self.pod_prefix, namespace, spec, args, params.facts.pod_override, part=part)
+        override = params.facts.pod_override
+        job = Job(self.pod_prefix, namespace, spec, args, override, HELPER_ANNOTATIONS, part)
         with running(ctx, self.name, pod_of(ctx, params, job)) as pod:
             if ctx.is_taken_up:
                 # A command may still be at work in there, as far as is known.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -128,3 +129,33 @@ def test_a_prefix_of_the_profile_counts_where_objects_are_deleted(
     world.call(LocationDelete, args, facts=facts_for(location._replace(prefix="team")))
     assert keys(location, "") == ["x/1"]
     world.call(LocationDelete, {"artifact": "x"}, facts=facts_for(location))
+
+
+def test_a_restore_past_the_volumes_writes_nothing_on_this_machine(
+    world: World, facts: ActionFacts, tmp_path: Path
+) -> None:
+    claim(world, "data")
+    mounted(world, "echo one >/v/a")
+    folder = tmp_path / "machine"
+    folder.mkdir()
+    before = folder.stat()
+    common = {"namespace": "default", "encryptionKey": KEY}
+    volume = {"volume": "data", "mountPath": str(folder), "dataArtifactPrefix": "here"}
+    done = world.call(CopyVolumeData, {**common, **volume}, facts=facts, uid="backup")
+    restore = {
+        **common,
+        "image": "tools",
+        "backupArtifactPrefix": done["backupArtifactLocation"],
+        "backupTag": done["backupTag"],
+        "volumes": {"data": "/elsewhere"},
+    }
+    error = failure(lambda: world.call(RestoreData, restore, facts=facts, uid="restore"))
+    assert "read-only file system" in error.message
+    assert list(folder.iterdir()) == []
+    assert folder.stat().st_mtime_ns == before.st_mtime_ns
+    # Mounted where it was, the volume is restored, and the folders above it stay as they are.
+    there = {**restore, "volumes": {"data": str(folder)}}
+    mounted(world, "rm /v/a")
+    world.call(RestoreData, there, facts=facts, uid="there")
+    assert mounted(world, "cat /v/a") == b"one\n"
+    assert list(folder.iterdir()) == []
