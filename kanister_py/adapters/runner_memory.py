@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.executor.python_functions import LoopThread, PythonFunction
+from kanister_py.executor.python_functions import PythonFunction
 from kanister_py.ports.function_runner import (
     FunctionCall,
     FunctionCallError,
@@ -17,6 +18,9 @@ from kanister_py.ports.function_runner import (
     FunctionTimedOut,
     FunctionUnavailable,
 )
+
+if TYPE_CHECKING:
+    from kanister_py.adapters.coroutine_loop import LoopThread
 
 
 class MemoryRunner:
@@ -28,7 +32,8 @@ class MemoryRunner:
 
     def __init__(self, find: Callable[[FunctionRevision], PythonFunction]) -> None:
         self._find = find
-        self._loop = LoopThread()
+        self._loop: LoopThread | None = None
+        self._loop_lock = threading.Lock()
 
     def run(self, call: FunctionCall) -> FunctionResponse:
         where = (call.step, call.revision.function, call.revision.name)
@@ -54,7 +59,16 @@ class MemoryRunner:
         begun = function.begin(call.request)
         if isinstance(begun, FunctionResponse):
             return begun
-        return function.finish(self._loop.run(begun, call.timeout_seconds))
+        return function.finish(self._loop_thread().run(begun, call.timeout_seconds))
+
+    def _loop_thread(self) -> LoopThread:
+        # Few functions are coroutines, and asyncio takes long to import.
+        from kanister_py.adapters.coroutine_loop import LoopThread
+
+        with self._loop_lock:
+            if self._loop is None:
+                self._loop = LoopThread()
+            return self._loop
 
     def _answer_in_time(self, function: PythonFunction, call: FunctionCall) -> FunctionResponse:
         if function.is_async:
@@ -62,7 +76,9 @@ class MemoryRunner:
         return _on_thread(lambda: self._answer(function, call), call.timeout_seconds)
 
     def close(self) -> None:
-        self._loop.close()
+        with self._loop_lock:
+            if self._loop is not None:
+                self._loop.close()
 
 
 def _on_thread(work: Callable[[], FunctionResponse], seconds: float) -> FunctionResponse:

@@ -28,8 +28,8 @@ from kanister_py.core.blueprints.lint.context import Context, FormReader
 from kanister_py.core.blueprints.lint.findings import Finding, Severity, finding_of, in_order
 from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, OVERLOOKED, UNREADABLE, Source
 from kanister_py.core.blueprints.lint.versions import DEPRECATED, REMOVED
-from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import InvalidDocument, Problem
+from kanister_py.core.kube.objects import Found
 from kanister_py.core.models import UnknownKey
 
 FORMATS = ("table", "json", "yaml", "github", "sarif")

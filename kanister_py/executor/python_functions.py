@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
-import threading
 from collections.abc import Awaitable, Mapping
 from inspect import isawaitable, iscoroutinefunction
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.authoring import InvalidResponse, Request, Response
 from kanister_py.core.compositions.endpoints import PYTHON, scheme_of, target_of
@@ -17,11 +15,7 @@ from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.executor.loading import PluginBroken, import_target, load_function
-from kanister_py.executor.wire_messages import RESPONSE
 from kanister_py.ports.composition_function import CompositionFunction
-from kanister_py.proto.encoding import NotEncodable, check_message
-
-_GOODBYE_SECONDS: Final = 5.0
 
 
 class PythonFunction(NamedTuple):
@@ -88,69 +82,10 @@ def _class_at(target: str) -> type[CompositionFunction]:
 
 
 def _checked(answer: Mapping[str, Any]) -> dict[str, Any]:
+    from kanister_py.executor.wire_messages import RESPONSE
+    from kanister_py.proto.encoding import NotEncodable, check_message
+
     try:
         return check_message(RESPONSE, answer)
     except NotEncodable as error:
         raise InvalidResponse(f"The response is invalid: {error}") from None
-
-
-class LoopThread:
-    """Loop for coroutines of threads that have none; it starts when the first one comes."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-
-    def run(self, awaitable: Awaitable[Any], timeout_seconds: float = 0.0) -> Any:
-        """Wait for a coroutine; one that takes too long is cancelled, and TimeoutError raised."""
-
-        async def wait() -> Any:
-            return await asyncio.wait_for(awaitable, timeout_seconds or None)
-
-        with self._lock:
-            # The loop cannot be ended before it has heard of this.
-            ended = asyncio.run_coroutine_threadsafe(wait(), self._running())
-        return ended.result()
-
-    def _running(self) -> asyncio.AbstractEventLoop:
-        if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(
-                target=_run, args=(self._loop,), name="composition functions", daemon=True
-            )
-            self._thread.start()
-        return self._loop
-
-    def close(self) -> None:
-        """End the loop; who still waits for a coroutine hears that it was cancelled."""
-        with self._lock:
-            if self._loop is not None and self._thread is not None:
-                self._loop.call_soon_threadsafe(_cancel_all, self._loop)
-                self._thread.join()
-                self._loop.close()
-                self._loop = self._thread = None
-
-
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    """Run a loop until it is stopped.
-
-    An exit of a coroutine leaves the loop as well as going to who waits for the coroutine.
-    """
-    while True:
-        try:
-            loop.run_forever()
-        except (SystemExit, KeyboardInterrupt):
-            continue
-        return
-
-
-def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
-    """Cancel what is under way in a loop, and stop it once that has ended."""
-    under_way = asyncio.all_tasks(loop)
-    for each in under_way:
-        each.cancel()
-    ended = asyncio.gather(*under_way, return_exceptions=True)
-    ended.add_done_callback(lambda _: loop.stop())
-    # A task may ignore it.
-    loop.call_later(_GOODBYE_SECONDS, loop.stop)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kanister_py.core.blueprints.model import Blueprint, Found, read_what_can_be_read
+from kanister_py.core.blueprints.model import Blueprint, read_what_can_be_read
 from kanister_py.core.errors import NotFound
+from kanister_py.core.kube.objects import Found
 from kanister_py.core.kube.parts import namespace_of, spec_of
 from kanister_py.core.kube.resources import BLUEPRINTS
 from kanister_py.core.yaml.documents import Document

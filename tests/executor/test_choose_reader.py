@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.blueprints.model import Blueprint, Found, parse_blueprint
+from kanister_py.core.blueprints.model import Blueprint, parse_blueprint
 from kanister_py.core.errors import UsageError
+from kanister_py.core.kube.objects import Found
 from kanister_py.core.registry.entries import FunctionEntry, Registry, RegistryBuilder, Source
 from kanister_py.core.versions.deprecation import Listing, Read
 from kanister_py.core.versions.semver import Version, parse_version

@@ -16,13 +16,14 @@ from kanister_py.core.actionsets.outcomes import Begun
 from kanister_py.core.actionsets.status import ActionStatus, State, Status
 from kanister_py.core.actionsets.stored_status import read_status
 from kanister_py.core.actionsets.transitions import status_for_retry
-from kanister_py.core.blueprints.model import Blueprint, Found, parse_blueprint
+from kanister_py.core.blueprints.model import Blueprint, parse_blueprint
 from kanister_py.core.errors import (
     InvalidDocument,
     KanisterError,
     NotFound,
     UsageError,
 )
+from kanister_py.core.kube.objects import Found
 from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.core.yaml.documents import Document
 from kanister_py.executor.loading import FunctionSource

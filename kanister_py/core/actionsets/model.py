@@ -8,14 +8,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from kanister_py.core.actionsets.rules import ExecutionMode
-from kanister_py.core.blueprints.model import (
-    Artifact,
-    Found,
-    Metadata,
-    ObjectReference,
-    TargetReference,
-)
+from kanister_py.core.blueprints.model import Artifact, ObjectReference, TargetReference
 from kanister_py.core.errors import InvalidDocument, Problem
+from kanister_py.core.kube.objects import Found, Metadata
 from kanister_py.core.kube.request_paths import BlueprintText, NameText
 from kanister_py.core.models import (
     ApiModel,

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from kanister_py.core.actionsets.status import sort_key_of_time
 from kanister_py.core.blueprints.lint.pipelines import asks_of, packages_of
-from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import KanisterError
+from kanister_py.core.kube.objects import Found
 from kanister_py.core.kube.parts import mapping_of, maps_in, metadata_of, namespace_of
 from kanister_py.core.registry.choose import Asked, asked_version, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, Registry

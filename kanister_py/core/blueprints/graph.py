@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from kanister_py.core.blueprints.model import Action, Blueprint, Found, actions_of
+from kanister_py.core.blueprints.model import Action, Blueprint, actions_of
 from kanister_py.core.blueprints.reads import Read, engine_of, reads_of
 from kanister_py.core.blueprints.texts import DEFER, texts_of
+from kanister_py.core.kube.objects import Found
 from kanister_py.core.kube.parts import mapping_of
 from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.errors import TemplateError

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema
 
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
+from kanister_py.core.kube.objects import Found, Metadata, objects_at
 from kanister_py.core.kube.parts import mapping_of
 from kanister_py.core.kube.request_paths import (
     ApiVersionText,
@@ -29,7 +30,7 @@ from kanister_py.core.models import (
 )
 from kanister_py.core.retries import Retry
 from kanister_py.core.versions.semver import parse_request
-from kanister_py.core.yaml.documents import Document, Path, Place, kind_of, nearest
+from kanister_py.core.yaml.documents import Document, Path, kind_of, nearest
 
 GROUP: Final = "cr.kanister.io"
 GROUP_VERSION: Final = f"{GROUP}/v1alpha1"
@@ -160,29 +161,6 @@ class Action(ApiModel):
         return every
 
 
-class Metadata(ApiModel):
-    """Metadata of an object, as far as it is read."""
-
-    name: str = ""
-    generate_name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    labels: TextMap = Field(default_factory=dict)
-    annotations: TextMap = Field(default_factory=dict)
-
-    other_keys: ClassVar = (
-        "finalizers",
-        "ownerReferences",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "selfLink",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "managedFields",
-    )
-
-
 class Blueprint(ApiModel):
     """Actions that can be run on an application, by name."""
 
@@ -206,32 +184,6 @@ class Blueprint(ApiModel):
         located = self.model_copy()
         located._found = found  # noqa: SLF001 # an instance of this class
         return located
-
-
-class Found(NamedTuple):
-    """An object inside a document: which kind it is, and at which path it stands."""
-
-    document: Document
-    path: Path
-    kind: str
-    value: Mapping[str, Any]
-
-    @property
-    def group(self) -> str:
-        return str(self.value.get("apiVersion") or "").partition("/")[0]
-
-    def place_of(self, path: Sequence[str | int]) -> Place:
-        return self.document.place_of((*self.path, *path))
-
-    def problem(self, path: Sequence[str | int], message: str) -> Problem:
-        return self.document.problem((*self.path, *path), message)
-
-    def line_of(self, path: Sequence[str | int], line: int) -> int:
-        """Say on which line of the file a line of the text at a path stands."""
-        node = self.document.node_at((*self.path, *path))
-        if node is None or node.style not in ("|", ">"):
-            return self.place_of(path).line
-        return node.place.line + max(line, 1)
 
 
 class LocatedBlueprint(NamedTuple):
@@ -266,27 +218,6 @@ def objects_in(documents: Sequence[Document]) -> Iterator[Found]:
 
 def is_of_our_group(found: Found) -> bool:
     return found.group == GROUP or (found.group == "" and found.kind in _OUR_KINDS)
-
-
-def objects_at(document: Document, path: Path) -> Iterator[Found]:
-    """Find the objects of any group at a path of a document, also those inside a list."""
-    for place, value in maps_at(document, path):
-        kind = value.get("kind")
-        if isinstance(kind, str):
-            yield Found(document, place, kind, value)
-
-
-def maps_at(document: Document, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Find the maps at a path of a document that may be objects, also those inside a list."""
-    node = document.node_at(path)
-    value = node.value if node is not None else None
-    if not isinstance(value, dict):
-        return
-    if value.get("kind") == "List" and isinstance(value.get("items"), list):
-        for index in range(len(value["items"])):
-            yield from maps_at(document, (*path, "items", index))
-    else:
-        yield path, value
 
 
 def actions_of(found: Found) -> Iterator[tuple[int, Mapping[str, Any]]]:

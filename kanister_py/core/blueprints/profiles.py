@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from kanister_py.core.blueprints.model import Metadata, TargetReference
+from kanister_py.core.blueprints.model import TargetReference
+from kanister_py.core.kube.objects import Metadata
 from kanister_py.core.models import ApiModel, Named
 
 

@@ -7,11 +7,11 @@ from typing import Annotated, Any, ClassVar, Final
 import re2
 from pydantic import AfterValidator, BeforeValidator, Field, field_validator, model_validator
 
-from kanister_py.core.blueprints.model import Metadata
 from kanister_py.core.errors import InvalidVersion
 from kanister_py.core.kube.cel.errors import CelError
 from kanister_py.core.kube.cel.expression import compile_cel
 from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
+from kanister_py.core.kube.objects import Metadata
 from kanister_py.core.kube.request_paths import ApiVersionText, KindText, NamespaceText, NameText
 from kanister_py.core.kube.selectors import InvalidSelector, LabelSelector, label_selector_of
 from kanister_py.core.models import (

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from kanister_py.core.blueprints.model import Found
 from kanister_py.core.compositions.manifest import (
     DEFAULT_ITERATIONS,
     AllowedResourceSpec,
@@ -31,6 +30,7 @@ from kanister_py.core.compositions.old_mode import (
 from kanister_py.core.compositions.step_inputs import ArtifactRef, InputRef
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.kube.durations import parse_seconds
+from kanister_py.core.kube.objects import Found
 from kanister_py.core.kube.parts import kind_and_version, mapping_of
 from kanister_py.core.kube.selectors import LabelSelector
 from kanister_py.core.models import UnknownKey, keys_of, read_model, read_partly, unknown_keys

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Final, NamedTuple
 
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 
-from kanister_py.core.blueprints.model import Found, Metadata
 from kanister_py.core.errors import Problem
 from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
 from kanister_py.core.kube.names import MAX_LABEL
+from kanister_py.core.kube.objects import Found, Metadata
 from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.core.models import (
     ApiModel,

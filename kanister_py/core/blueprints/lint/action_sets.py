@@ -13,14 +13,9 @@ from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
 from kanister_py.core.blueprints.lint.structure import check_form
 from kanister_py.core.blueprints.lint.versions import FALLBACK, INVALID, REMOVED, check_version
-from kanister_py.core.blueprints.model import (
-    Action,
-    Blueprint,
-    Found,
-    actions_of,
-    why_without_actions,
-)
+from kanister_py.core.blueprints.model import Action, Blueprint, actions_of, why_without_actions
 from kanister_py.core.errors import FunctionVersionRemoved, InvalidVersion, KanisterError
+from kanister_py.core.kube.objects import Found
 from kanister_py.core.kube.pod_shapes import misshapen_in
 from kanister_py.core.registry.choose import Asked, asked_version, choose_version
 from kanister_py.core.templates.facts import InvalidObjectReference, needs_of

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from pydantic.alias_generators import to_camel
 
-from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import Problem, did_you_mean
+from kanister_py.core.kube.objects import Found
 from kanister_py.core.yaml.documents import nearest, text_of_path
 
 

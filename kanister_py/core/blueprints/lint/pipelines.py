@@ -13,9 +13,9 @@ from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
 from kanister_py.core.blueprints.lint.structure import check_form
 from kanister_py.core.blueprints.lint.versions import check_version
-from kanister_py.core.blueprints.model import Found
 from kanister_py.core.errors import InvalidVersion, did_you_mean
 from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
+from kanister_py.core.kube.objects import Found
 from kanister_py.core.kube.parts import annotations_of, mapping_of, metadata_of, spec_of
 from kanister_py.core.registry.choose import Asked, Choice
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry

@@ -12,14 +12,12 @@ from kanister_py.core.blueprints.lint.pipelines import is_of_pipelines
 from kanister_py.core.blueprints.model import (
     GROUP,
     Blueprint,
-    Found,
     LocatedBlueprint,
     is_of_our_group,
-    maps_at,
-    objects_at,
     read_what_can_be_read,
 )
 from kanister_py.core.errors import InvalidDocument, Problem, did_you_mean
+from kanister_py.core.kube.objects import Found, maps_at, objects_at
 from kanister_py.core.yaml.documents import Document, kind_of, nearest, parse_documents
 
 UNREADABLE = Rule(

@@ -14,7 +14,8 @@ from kanister_py.core.blueprints.lint.findings import (
     Spot,
     finding_of,
 )
-from kanister_py.core.blueprints.model import GROUP_VERSION, Action, Found, LocatedBlueprint
+from kanister_py.core.blueprints.model import GROUP_VERSION, Action, LocatedBlueprint
+from kanister_py.core.kube.objects import Found
 from kanister_py.core.models import UnknownKey
 
 UNKNOWN_KEY = Rule(
