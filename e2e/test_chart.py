@@ -230,6 +230,14 @@ def test_actionsets_and_compositions_are_two_deployments_with_rights_of_their_ow
                 assert not any(selector.items() <= other.items() for other in others)
 
 
+def test_the_number_of_replicas_may_be_left_to_an_autoscaler(chart: Helm) -> None:
+    values = {"replicas": None, "compositions": {"enabled": True, "replicas": None}}
+    objects = chart.objects(values)
+    deployments = of_kind(objects, "Deployment")
+    assert not any("replicas" in each["spec"] for each in deployments.values())
+    assert of_kind(objects, "PodDisruptionBudget").keys() == deployments.keys()
+
+
 @pytest.mark.parametrize("install", ["", "missing"])
 def test_without_a_cluster_definitions_are_rendered_only_if_that_is_explicit(
     chart: Helm, install: str

@@ -40,6 +40,7 @@ from tests.controller.conftest import (
     actionset,
     blueprint,
     phase,
+    until,
 )
 from tests.controller.machine.test_memory import Filled
 from tests.fake_clock import FakeClock
@@ -418,7 +419,10 @@ def test_deleting_cancels_and_the_deferred_phase_still_runs(world: World) -> Non
     assert len(world.cluster.list(CONFIG_MAPS, label_selector="made-by=once").items) == 1
 
 
-def test_a_cancel_in_the_spec_ends_the_run_as_cancelled(world: World) -> None:
+def test_a_cancel_in_the_spec_ends_the_run_as_cancelled(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     world.create(blueprint(phase("Gate"), deferred=phase("Echo", "tidy")), actionset())
     world.controller()
     world.until_state("running")
@@ -426,6 +430,9 @@ def test_a_cancel_in_the_spec_ends_the_run_as_cancelled(world: World) -> None:
     status = world.until_state("failed")
     assert status["error"]["reason"] == "Cancelled"
     assert status["actions"][0]["deferPhase"]["state"] == "complete"
+    # The user asked for it, so it is no failure.
+    until(lambda: "ActionSet default/one was cancelled: " in caplog.text)
+    assert [each.message for each in caplog.records if each.levelname == "WARNING"] == []
 
 
 def test_a_suspended_action_set_begins_when_it_is_resumed(world: World) -> None:

@@ -239,6 +239,9 @@ class RunTeller:
         name = self._course.phase(place).name
         what = "defer phase" if place.is_deferred else "phase"
         self._fail(place.action, f"Failed to execute {what}: {name}: {message}")
+        if error is not None and error.reason == CANCELLED_REASON:
+            self._log(f"was cancelled in {what} {name}", status, place)
+            return
         self._log(f"failed in {what} {name}: {message}", status, place, logging.WARNING)
 
     def _fail(self, action: int, message: str) -> None:
@@ -323,6 +326,8 @@ class RunTeller:
             self._tell_ended()
         if status.error is None:
             self._log(f"is {status.state}", status)
+        elif reason == CANCELLED_REASON:
+            self._log(f"was cancelled: {status.error.message}", status, reason=reason)
         else:
             # Not every failure has been logged before: an action that cannot start has no phase.
             self._log(

@@ -10,7 +10,14 @@ from datetime import datetime
 from threading import Condition, RLock, Thread
 from typing import Final, Generic, NamedTuple, TypeVar
 
-from kanister_py.core.errors import ApiError, Expired, KanisterError, TransientError
+from kanister_py.core.errors import (
+    ApiError,
+    Expired,
+    Forbidden,
+    KanisterError,
+    NotFound,
+    TransientError,
+)
 from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Cluster, EventType, KubeObject, ObjectList, Watch
@@ -111,8 +118,15 @@ class Store(Generic[T]):
 
     @property
     def trouble(self) -> str:
-        """What keeps it from being up to date; empty if nothing does."""
-        return next((feed.trouble for feed in self._feeds if feed.trouble), "")
+        """What keeps it from being up to date; empty if nothing does.
+
+        One of several namespaces that was listed once and is refused now does not count: it
+        may have been deleted and created again, without the Role that it had.
+        """
+        troubled = [feed for feed in self._feeds if feed.trouble]
+        if len(troubled) < len(self._feeds):
+            troubled = [feed for feed in troubled if not (feed.has_listed and feed.is_refused)]
+        return next((feed.trouble for feed in troubled), "")
 
     @property
     def open_watches(self) -> int:
@@ -232,6 +246,8 @@ class _Feed:
     _on_error: Callable[[KanisterError], None] | None
     has_listed: bool = False
     is_watching: bool = False
+    is_refused: bool = False
+    """Whether the last answer was that this may not be read, or is not there."""
     trouble: str = ""
     _changed: Condition = field(default_factory=Condition)
     _watch: Watch | None = None
@@ -320,6 +336,7 @@ class _Feed:
 
     def _pause(self, error: KanisterError | None) -> None:
         self._failures += 1
+        self.is_refused = isinstance(error, Forbidden | NotFound)
         if error is not None:
             where = f" in {self.selection.namespace}" if self.selection.namespace else ""
             message = f"Cannot watch {self._resource.group_resource}{where}: {error.message}"

@@ -74,6 +74,62 @@ def test_what_was_there_and_what_comes_is_seen_once(cluster: MemoryCluster, seen
     assert seen.store.has_synced
 
 
+class _Guarded:
+    """A cluster that refuses some namespaces."""
+
+    def __init__(self, cluster: MemoryCluster) -> None:
+        self._cluster = cluster
+        self.refused: set[str] = set()
+        self._watches: list[Any] = []
+
+    def list(self, *args: Any, **options: Any) -> ObjectList:
+        self._check(options["namespace"])
+        return self._cluster.list(*args, **options)
+
+    def watch(self, *args: Any, **options: Any) -> Any:
+        self._check(options["namespace"])
+        watch = self._cluster.watch(*args, **options)
+        self._watches.append(watch)
+        return watch
+
+    def _check(self, namespace: str) -> None:
+        if namespace in self.refused:
+            raise Forbidden(f"configmaps is forbidden in {namespace}")
+
+    def refuse(self, *namespaces: str) -> None:
+        self.refused.update(namespaces)
+        for watch in self._watches:
+            watch.close()
+
+
+def test_a_namespace_that_lost_its_role_is_trouble_only_if_no_other_is_left(
+    cluster: MemoryCluster,
+) -> None:
+    guarded = _Guarded(cluster)
+    seen = Seen(guarded, "one", "two")  # type: ignore[arg-type] # it stands for one
+    seen.store.start()
+    until(lambda: seen.store.open_watches == 2)
+    guarded.refuse("two")
+    until(lambda: any(feed.is_refused for feed in seen.store._feeds))
+    assert seen.store.trouble == ""
+    assert seen.store.has_synced
+    cluster.create(config_map("a", namespace="one"))
+    assert seen.next() == ("a", None, "red")
+    guarded.refuse("one")
+    until(lambda: "forbidden in one" in seen.store.trouble)
+    seen.store.close()
+
+
+def test_a_namespace_that_was_never_readable_is_trouble(cluster: MemoryCluster) -> None:
+    guarded = _Guarded(cluster)
+    guarded.refuse("two")
+    seen = Seen(guarded, "one", "two")  # type: ignore[arg-type] # it stands for one
+    seen.store.start()
+    until(lambda: "forbidden in two" in seen.store.trouble)
+    assert not seen.store.has_synced
+    seen.store.close()
+
+
 def test_what_was_deleted_while_nobody_watched_is_noticed(cluster: MemoryCluster) -> None:
     gone = _Interrupted(cluster)
     seen = Seen(gone)  # type: ignore[arg-type] # it stands for one
