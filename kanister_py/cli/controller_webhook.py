@@ -50,6 +50,12 @@ def add_webhook_arguments(group: Any) -> None:
         help="another name or address by which it is called; may be given several times",
     )
     group.add_argument(
+        "--webhook-client-ca",
+        default="",
+        metavar="FILE",
+        help="certificates (PEM) of whom a client must have its own; without it, nobody is asked",
+    )
+    group.add_argument(
         "--revisions-user",
         default="",
         metavar="USER",
@@ -97,7 +103,8 @@ def webhook_served(
     )
     keeper = CertificateKeeper(cluster, certificates(clock), clock, life=life)
     with ExitStack() as stack:
-        server = stack.enter_context(TlsServer(admission_app(judge), listening))
+        app = admission_app(judge)
+        server = stack.enter_context(TlsServer(app, listening, args.webhook_client_ca))
         trust = WebhookTrust(
             cluster,
             keeper,
@@ -122,11 +129,14 @@ class TlsServer:
     newest.
     """
 
-    def __init__(self, app: ASGIApp, listening: socket.socket) -> None:
+    def __init__(self, app: ASGIApp, listening: socket.socket, client_ca: str = "") -> None:
         self._app = app
         self._listening = listening
         self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if client_ca:
+            self._context.load_verify_locations(client_ca)
+            self._context.verify_mode = ssl.CERT_REQUIRED
         self._lock = Lock()
         self._server: Any = None
         self._thread: Thread | None = None

@@ -1,10 +1,15 @@
-"""Admission webhook: whether an API server may store an object, and with which warnings."""
+"""Admission webhook: whether an API server may store an object, and with which warnings.
+
+Anybody who reaches the port can post, so objects are judged in a process with limits: see
+`judging`. A review that cannot be judged is answered with an error, and the failurePolicy of
+the ValidatingWebhookConfiguration decides.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from starlette.applications import Starlette
@@ -13,36 +18,27 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from kanister_py.core.actionsets.admission import (
-    FINE,
-    Verdict,
-    blueprints_named,
-    changes_of_identity,
-    functions_named,
-    judge_actionset,
-    judge_blueprint,
-    judge_composition,
-    judge_identity,
-    judge_package,
-    judge_revision,
-    says_nothing_new,
-)
 from kanister_py.core.blueprints.lint.context import Context
-from kanister_py.core.compositions.model import parse_composition
-from kanister_py.core.errors import InvalidDocument, KanisterError, NotFound
-from kanister_py.core.kube.parts import mapping_of
+from kanister_py.core.errors import KanisterError, NotFound
 from kanister_py.core.kube.resources import BLUEPRINTS
 from kanister_py.core.revisions.kinds import FUNCTIONS
-from kanister_py.core.schedules.admission import judge_schedule, template_in
-from kanister_py.core.yaml.documents import Document
+from kanister_py.http_api.judging import Asked, Found, Needs, packed
+from kanister_py.limited_calls import Bounds, CallStopped, LimitedCalls
 from kanister_py.ports.cluster import Cluster
 
 _LOG: Final = logging.getLogger(__name__)
 
 PATH: Final = "/validate"
-MOST_BYTES: Final = 8 * 1024 * 1024
-_REVISIONS: Final = ("CompositionRevision", "FunctionRevision")
-_VERSION: Final = "admission.k8s.io/v1"
+MOST_BYTES: Final = 4 * 1024 * 1024
+"""A review holds an object as it was and as it will be; an API server stores 1.5 MiB at most."""
+BOUNDS: Final = Bounds(
+    cpu_seconds=4,
+    wall_seconds=4.5,
+    memory_bytes=256 * 1024 * 1024,
+    processes=1,
+    waiting=32,
+)
+"""Less than the 5 s after which an API server gives up by default."""
 _UNREADABLE: Final = "The request is no AdmissionReview of admission.k8s.io/v1"
 
 
@@ -59,60 +55,36 @@ class Judge:
         own_user: Callable[[], str],
         *,
         allows_other_namespaces: bool = False,
+        bounds: Bounds = BOUNDS,
     ) -> None:
         self._cluster = cluster
-        self._context = context
+        self._context = packed(context)
         self._own_user = own_user
         self._allows_other_namespaces = allows_other_namespaces
+        self._calls = LimitedCalls("kanister_py.http_api.judging:answer", bounds)
 
-    def judge(self, request: Mapping[str, Any]) -> Verdict:
-        """Judge one request; kinds that nobody asked us to look at are fine."""
-        new, old = request.get("object"), request.get("oldObject")
-        if not isinstance(new, dict):
-            return FINE
-        old = old if isinstance(old, dict) else None
-        kind = (request.get("kind") or {}).get("kind")
-        if kind in _REVISIONS and old is not None:
-            verdict = self._judge_identity(request, old, new)
-            if not verdict.is_allowed:
-                return verdict
-        if says_nothing_new(old, new):
-            return FINE
-        if kind == "Blueprint":
-            return judge_blueprint(new, self._context)
-        if kind == "ActionSet":
-            namespace = str(request.get("namespace") or "")
-            return judge_actionset(new, self._blueprints(new, namespace), self._context)
-        if kind == "Schedule":
-            namespace = str(request.get("namespace") or "")
-            blueprints = self._blueprints(template_in(new), namespace)
-            return judge_schedule(new, blueprints, self._context)
-        if kind == "Composition":
-            try:
-                parse_composition(Document.of(new))
-            except InvalidDocument as error:
-                # What would fail every resource is refused while its author still looks.
-                return Verdict(tuple(str(each) for each in error.problems))
-            return judge_composition(new, self._functions(new), self._context)
-        if kind == "CompositionRevision":
-            return judge_revision(old, new)
-        if kind in ("Function", "FunctionRevision", "Provider", "Configuration"):
-            return judge_package(new)
-        return FINE
+    def judge(self, review: bytes) -> dict[str, Any] | None:
+        """Return the answer to a review, or None if it is none; raises CallStopped."""
+        answer = self._ask(Asked(review, self._context))
+        if answer is not None and "needs" in answer:
+            # An identity that cannot be found out fails the review.
+            found = self._found(Needs(**answer["needs"]))
+            answer = self._ask(Asked(review, self._context, found))
+        return None if answer is None else answer["review"]
 
-    def _judge_identity(
-        self, request: Mapping[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]
-    ) -> Verdict:
-        changed = changes_of_identity(old, new)
-        if not changed:
-            return FINE
-        user = mapping_of(request.get("userInfo")).get("username")
-        # Who cannot find out as whom it acts itself fails here, and the change with it.
-        return judge_identity(changed, str(user or ""), self._own_user())
+    def _ask(self, asked: Asked) -> Any:
+        return json.loads(self._calls(packed(asked)))
 
-    def _functions(self, composition: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    def _found(self, needs: Needs) -> Found:
+        return Found(
+            self._blueprints(needs.blueprints, needs.namespace),
+            self._functions(needs.functions),
+            self._own_user() if needs.own_user else "",
+        )
+
+    def _functions(self, names: Iterable[str]) -> dict[str, Mapping[str, Any]]:
         found: dict[str, Mapping[str, Any]] = {}
-        for name in functions_named(composition):
+        for name in names:
             try:
                 there = self._cluster.get(FUNCTIONS, name)
             except NotFound:
@@ -124,10 +96,10 @@ class Judge:
         return found
 
     def _blueprints(
-        self, actionset: Mapping[str, Any], namespace: str
+        self, names: Iterable[str], namespace: str
     ) -> dict[str, Mapping[str, Any] | None]:
         found: dict[str, Mapping[str, Any] | None] = {}
-        for name in blueprints_named(actionset):
+        for name in names:
             where, slash, bare = name.rpartition("/")
             if slash and not self._allows_other_namespaces:
                 continue
@@ -146,44 +118,28 @@ def admission_app(judge: Judge) -> Starlette:
 
     async def validate(request: Request) -> Response:
         body = await _body_of(request)
-        review = _review_in(body)
-        if review is None:
-            return JSONResponse({"message": _UNREADABLE}, 400)
-        asked = review["request"]
-        # A fault is answered with 500: the configuration says what becomes of the object then.
-        verdict = await run_in_threadpool(judge.judge, asked)
-        return JSONResponse(_answer(asked, verdict))
+        if body is None:
+            return JSONResponse({"message": f"A review has at most {MOST_BYTES} bytes"}, 413)
+        try:
+            review = await run_in_threadpool(judge.judge, body)
+        except CallStopped as stopped:
+            message = f"The object cannot be judged: {stopped.why}"
+            _LOG.warning("%s (%d bytes)", message, len(body))
+            return JSONResponse({"message": message}, 503)
+        return (
+            JSONResponse({"message": _UNREADABLE}, 400) if review is None else JSONResponse(review)
+        )
 
     return Starlette(routes=[Route(PATH, validate, methods=["POST"])])
 
 
-async def _body_of(request: Request) -> bytes:
+async def _body_of(request: Request) -> bytes | None:
+    """Return the body of a request, or None if it is too long."""
     parts: list[bytes] = []
     size = 0
     async for part in request.stream():
         size += len(part)
         if size > MOST_BYTES:
-            return b""
+            return None
         parts.append(part)
     return b"".join(parts)
-
-
-def _review_in(body: bytes) -> dict[str, Any] | None:
-    try:
-        review = json.loads(body)
-    except ValueError:
-        return None
-    if not isinstance(review, dict) or review.get("apiVersion") != _VERSION:
-        return None
-    asked = review.get("request")
-    is_asked = isinstance(asked, dict) and isinstance(asked.get("uid"), str)
-    return review if is_asked else None
-
-
-def _answer(asked: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:
-    response: dict[str, Any] = {"uid": asked["uid"], "allowed": verdict.is_allowed}
-    if verdict.warnings:
-        response["warnings"] = list(verdict.warnings)
-    if not verdict.is_allowed:
-        response["status"] = {"code": 422, "reason": "Invalid", "message": verdict.message}
-    return {"apiVersion": _VERSION, "kind": "AdmissionReview", "response": response}

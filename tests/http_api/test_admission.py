@@ -12,7 +12,7 @@ import pytest
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.http_api.admission import MOST_BYTES, Judge, admission_app
+from kanister_py.http_api.admission import BOUNDS, MOST_BYTES, Judge, admission_app
 from kanister_py.wiring import read_functions
 from tests.core.schedules.schedules import schedule
 
@@ -30,7 +30,9 @@ class Client:
 
     def __init__(self) -> None:
         cluster, context = MemoryCluster(clock=SystemClock()), Context(read_functions().registry)
-        self._app = admission_app(Judge(cluster, context, lambda: CONTROLLER))
+        # Longer than usual: the machine of the tests may be busy.
+        bounds = BOUNDS._replace(wall_seconds=60)
+        self._app = admission_app(Judge(cluster, context, lambda: CONTROLLER, bounds=bounds))
 
     def post(self, path: str, body: bytes) -> httpx.Response:
         async def send() -> httpx.Response:
@@ -41,7 +43,7 @@ class Client:
         return asyncio.run(send())
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client() -> Client:
     return Client()
 
@@ -165,11 +167,15 @@ def test_a_blueprint_that_is_not_there_is_a_warning(client: Client) -> None:
         b"{}",
         b"{" * 99,
         json.dumps({**review(), "apiVersion": "v0"}).encode(),
-        pytest.param(b" " * (MOST_BYTES + 1), id="too much"),
+        pytest.param(b"[" * 100_000, id="nested without end"),
     ],
 )
 def test_what_is_no_review_is_refused(client: Client, body: bytes) -> None:
     assert client.post("/validate", body).status_code == 400
+
+
+def test_a_review_that_is_too_long_is_refused(client: Client) -> None:
+    assert client.post("/validate", b" " * (MOST_BYTES + 1)).status_code == 413
 
 
 @pytest.mark.parametrize("kind", ["CompositionRevision", "FunctionRevision"])

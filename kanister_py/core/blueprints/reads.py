@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -148,16 +149,19 @@ class _Scope(NamedTuple):
         return _Scope(dot, dict(self.variables), is_certain=False)
 
 
+_LINE_END: Final = re.compile("\n")
+
+
 class _Walker:
     """Walk through the tree of a Go template that notes every way down from its data."""
 
     def __init__(self, text: str) -> None:
-        self._text = text
+        self._line_ends = [found.start() for found in _LINE_END.finditer(text)]
         self.reads: list[Read] = []
 
     def _note(self, names: _Way, at: int, scope: _Scope, indexed: int = 0) -> _Way:
         if names:
-            line = self._text.count("\n", 0, at) + 1
+            line = bisect_left(self._line_ends, at) + 1
             self.reads.append(Read(names, line, indexed, scope.is_certain))
         return names
 
