@@ -27,7 +27,12 @@ from kanister_py.core.templates.params import Params
 from kanister_py.core.versions.semver import Version
 from kanister_py.executor.fetch_facts import OF_PODS, OwnerMissing, fetch_facts
 from kanister_py.executor.loading import load_function
-from kanister_py.executor.preflight import MISSING, run_preflight, unused_options
+from kanister_py.executor.preflight import (
+    MISSING,
+    messages_of_missing_inputs,
+    run_preflight,
+    unused_options,
+)
 from kanister_py.gotemplate.effects import Effects
 from kanister_py.ports.cluster import Cluster
 
@@ -36,7 +41,8 @@ class Plan(NamedTuple):
     """The phases of an action in the order they would run, and what could not be read.
 
     `errors` say what is wrong with the action besides its phases, `unchecked` which objects
-    are not there and may be in time, and `unknown` what is not known yet of the artifacts.
+    and declared inputs are not there and may be in time, and `unknown` what is not known yet
+    of the artifacts.
     """
 
     blueprint: str
@@ -133,7 +139,7 @@ def plan_action(
         tuple(phases),
         tuple(dict.fromkeys(unread)),
         tuple(errors),
-        tuple(dict.fromkeys(seen.unchecked)),
+        tuple(dict.fromkeys([*messages_of_missing_inputs(blueprint, spec), *seen.unchecked])),
         tuple(_masked_unknown(seen.unknown, masker)),
     )
 

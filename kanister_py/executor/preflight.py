@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kanister_py.core.actionsets.model import ActionSpec
-from kanister_py.core.blueprints.analysis import Defect, outputs_of, wrong_durations
+from kanister_py.core.blueprints.analysis import Defect, missing_inputs, outputs_of, wrong_durations
 from kanister_py.core.blueprints.model import Blueprint, Phase
 from kanister_py.core.blueprints.plan import (
     NO_PROFILE,
@@ -382,6 +382,17 @@ def _options_in(reads: Iterable[Read]) -> set[str]:
     return {read.names[1] for read in reads if read.names[0] == "Options" and read.names[1:]}
 
 
+def messages_of_missing_inputs(blueprint: Blueprint, spec: ActionSpec) -> Iterator[str]:
+    """Say which inputs an action declares that the ActionSet does not give."""
+    given: Mapping[str, Container[str]] = {
+        "secrets": spec.secrets,
+        "configMaps": spec.config_maps,
+        "artifacts": spec.artifacts,
+    }
+    for missing in missing_inputs(spec.name, blueprint.actions[spec.name], given):
+        yield missing.message
+
+
 def warnings_before(
     blueprint: Blueprint, spec: ActionSpec, seen: Preflight
 ) -> Iterator[tuple[str, str]]:
@@ -393,17 +404,8 @@ def warnings_before(
     for name in unused_options(spec, seen.reads):
         meant = did_you_mean(nearest(name, sorted(_options_in(seen.reads))))
         yield "OptionUnused", f"The option {name} is given, and {spec.name} reads it nowhere{meant}"
-    action = blueprint.actions[spec.name]
-    declared = (
-        ("Secret", "secretNames", action.secret_names, spec.secrets),
-        ("ConfigMap", "configMapNames", action.config_map_names, spec.config_maps),
-        ("artifact", "inputArtifactNames", action.input_artifact_names, spec.artifacts),
-    )
-    for what, field, names, given in declared:
-        for name in names:
-            if name not in given:
-                message = f"{spec.name} declares the {what} {name} in {field}, and none is given"
-                yield "InputMissing", message
+    for message in messages_of_missing_inputs(blueprint, spec):
+        yield "InputMissing", message
     twice = (each for phase in seen.phases for each in phase.notices if each.reason == NAME_TWICE)
     yield from ((each.reason, each.message) for each in twice)
     for phase in seen.phases:

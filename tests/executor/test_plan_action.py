@@ -120,6 +120,19 @@ def plan(
     return plan_action(blueprint, spec, cluster, given)
 
 
+def test_a_plan_names_declared_inputs_that_are_not_given() -> None:
+    declares = TEXT.replace("  go:\n", "  go:\n    secretNames: [login]\n", 1)
+    (located,) = blueprints_in(parse_documents(declares))
+    moment = datetime(2026, 11, 18, tzinfo=UTC)
+    circumstances = Circumstances(registry_of(Shell), moment, NO_EFFECTS)
+    target = TargetReference(kind="Namespace", name="shop", namespace="shop")
+    cluster = MemoryCluster(clock=SystemClock())
+    made = plan_action(
+        located.blueprint, ActionSpec(name="go", object=target), cluster, circumstances
+    )
+    assert "go declares the Secret login in secretNames, and none is given" in made.unchecked
+
+
 def plan_of_text(
     read: str,
     kind: str = "Namespace",

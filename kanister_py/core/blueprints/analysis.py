@@ -137,6 +137,31 @@ def outputs_of(code: Any) -> frozenset[str] | None:
     return frozenset(field.alias or name for name, field in fields.items())
 
 
+# Inputs
+
+
+class MissingInput(NamedTuple):
+    """An input that an action declares and is not given; `field` is the ActionSet's for it."""
+
+    field: str
+    message: str
+
+
+def missing_inputs(
+    name: str, action: Action, given: Mapping[str, Container[str]]
+) -> Iterator[MissingInput]:
+    """Find declared inputs that are not given; `given` has the names by field of the ActionSet."""
+    for kind, declaration, field, names in (
+        ("Secret", "secretNames", "secrets", action.secret_names),
+        ("ConfigMap", "configMapNames", "configMaps", action.config_map_names),
+        ("artifact", "inputArtifactNames", "artifacts", action.input_artifact_names),
+    ):
+        for missing in names:
+            if missing not in given.get(field, ()):
+                declares = f"{name} declares the {kind} {missing} in {declaration}"
+                yield MissingInput(field, f"{declares}, and none is given")
+
+
 # Templates
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from kanister_py.core.blueprints.analysis import missing_inputs
 from kanister_py.core.blueprints.lint.arguments import POD_FIELD
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
@@ -152,21 +153,14 @@ def _missing_inputs(
     """Find the Secrets and ConfigMaps that an action declares, and that it is not given."""
     name = str(given.get("name"))
     spot = Spot(found, ("spec", "actions", index), name)
-    for kind, declared, field, names in (
-        ("Secret", "secretNames", "secrets", action.secret_names),
-        ("ConfigMap", "configMapNames", "configMaps", action.config_map_names),
-    ):
-        inputs = given.get(field)
-        if inputs is not None and not isinstance(inputs, Mapping):
-            continue  # reported with the form
-        for missing in names:
-            if missing not in (inputs or {}):
-                message = (
-                    f"{name} declares the {kind} {missing} in {declared}, and none is given "
-                    f"in {field}"
-                )
-                where = spot if inputs is None else spot.at(field)
-                yield where.finding(INPUT_NOT_GIVEN, message)
+    inputs = {field: given.get(field) or {} for field in ("secrets", "configMaps")}
+    if not all(isinstance(names, Mapping) for names in inputs.values()):
+        return  # reported with the form
+    for field, message in missing_inputs(name, action, inputs):
+        # Artifacts come from an earlier run, and are added to the ActionSet then.
+        if field in inputs:
+            where = spot.at(field) if inputs[field] else spot
+            yield where.finding(INPUT_NOT_GIVEN, f"{message} in {field}")
 
 
 def _wrong_override(found: Found, index: int, given: Mapping[str, Any]) -> Iterator[Finding]:
