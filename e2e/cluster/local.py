@@ -12,9 +12,9 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 import yaml
 
@@ -33,6 +33,17 @@ _FIRST_SERVICE: Final = "10.88.0.1"
 _GOODBYE_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.05
 
+# What pods ask for, as their ServiceAccounts, and how each request was decided.
+_AUDIT_POLICY: Final = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
+        {"level": "None"},
+    ],
+}
+
 # The kernel ends what we started when we end, however that comes about. Who starts
 # processes must live as long as they shall: it is the thread that counts.
 _KEPT: Final = (
@@ -43,6 +54,31 @@ _KEPT: Final = (
 
 class ClusterNotReady(Exception):
     """A part of the cluster ended, or took too long."""
+
+
+class AuditedRequest(NamedTuple):
+    """A request in the audit log. `resource` is written as in a Role: `pods/log`."""
+
+    account: str
+    verb: str
+    group: str
+    resource: str
+    namespace: str
+    is_allowed: bool
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> Self:
+        target = entry.get("objectRef") or {}
+        parts = (target.get("resource", ""), target.get("subresource", ""))
+        notes = entry.get("annotations") or {}
+        return cls(
+            entry["user"]["username"].rpartition(":")[2],
+            entry["verb"],
+            target.get("apiGroup", ""),
+            "/".join(filter(None, parts)),
+            target.get("namespace", ""),
+            notes.get("authorization.k8s.io/decision") == "allow",
+        )
 
 
 class LocalCluster:
@@ -126,6 +162,18 @@ class LocalCluster:
 
     def wait_for_api_server(self) -> None:
         self._wait("kube-apiserver", self.client.is_ready)
+
+    def audited_requests(self, namespace: str) -> list[AuditedRequest]:
+        """Return the requests of a namespace's ServiceAccounts so far."""
+        account = f"system:serviceaccount:{namespace}:"
+        if not self._audit_log.exists():
+            return []
+        entries = map(json.loads, self._audit_log.read_text(encoding="utf-8").splitlines())
+        return [
+            AuditedRequest.of(entry)
+            for entry in entries
+            if entry["user"]["username"].startswith(account)
+        ]
 
     # The controllers of workloads
 
@@ -211,6 +259,9 @@ class LocalCluster:
         self._tokens = self.folder / "pki" / "tokens.csv"
         self._tokens.touch(mode=0o600)
         self._tokens.write_text(f'{self.admin_token},{ADMIN},{ADMIN},"{MASTERS}"\n')
+        self._audit_log = self.folder / "logs" / "audit.log"
+        self._audit_policy = self.folder / "audit-policy.yaml"
+        self._audit_policy.write_text(yaml.safe_dump(_AUDIT_POLICY), encoding="utf-8")
         self._manager_config = self.write_kubeconfig(
             "kube-controller-manager",
             certificate=self.ca.sign_client(
@@ -257,6 +308,8 @@ class LocalCluster:
             f"--client-ca-file={self.ca.certificate}",
             f"--token-auth-file={self._tokens}",
             "--authorization-mode=RBAC",
+            f"--audit-policy-file={self._audit_policy}",
+            f"--audit-log-path={self._audit_log}",
             "--allow-privileged=true",
             f"--kubelet-certificate-authority={self.ca.certificate}",
             f"--kubelet-client-certificate={self._to_kubelet.certificate}",
