@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from kanister_py.executor.run.settings import RunSettings
     from kanister_py.executor.step_artifacts import StepArtifacts
     from kanister_py.gotemplate.effects import Effects
+    from kanister_py.grpc_api.server import Served
     from kanister_py.ports.certificates import Certificates
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster, KubeObject
@@ -511,6 +512,22 @@ def function_runner(
     return RoutingRunner(
         {BUILTIN: in_process, PYTHON: in_process, EXEC: as_process, GRPC: reached_over_grpc}
     )
+
+
+def served_function(revision: FunctionRevision) -> Served:
+    """Load a function and return what answers its requests."""
+    from kanister_py.adapters.runner_memory import MemoryRunner
+    from kanister_py.core.compositions.endpoints import EXEC, scheme_of
+    from kanister_py.executor.python_functions import load_python_function
+    from kanister_py.ports.function_runner import FunctionCall
+
+    registry = read_functions().registry
+    if scheme_of(revision.endpoint) != EXEC:
+        function = load_python_function(revision.endpoint, registry)
+        if function.is_async:
+            return partial(MemoryRunner(lambda _: function).run_on_loop, revision)
+    runner = function_runner(registry)
+    return lambda request: runner.run(FunctionCall("", revision, request))
 
 
 class FunctionAccess(NamedTuple):

@@ -46,8 +46,8 @@ from kanister_py.ports.function_runner import (
     too_many_values,
 )
 from kanister_py.ports.tracing import HEADER, traceparent
-from kanister_py.proto.decoding import NotDecodable, TooManyValues
 from kanister_py.proto.encoding import NotEncodable
+from kanister_py.proto.errors import NotDecodable, TooManyValues
 from kanister_py.proto.messages import METHODS, V1, V1BETA1
 
 if TYPE_CHECKING:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from kanister_py.core.compositions.messages import FunctionResponse
+from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.executor.python_functions import PythonFunction
@@ -15,9 +16,11 @@ from kanister_py.ports.function_runner import (
     FunctionCallError,
     FunctionCallFailed,
     FunctionFault,
+    FunctionRequestInvalid,
     FunctionTimedOut,
     FunctionUnavailable,
 )
+from kanister_py.proto.errors import NotDecodable
 
 if TYPE_CHECKING:
     from kanister_py.adapters.coroutine_loop import LoopThread
@@ -36,24 +39,19 @@ class MemoryRunner:
         self._loop_lock = threading.Lock()
 
     def run(self, call: FunctionCall) -> FunctionResponse:
-        where = (call.step, call.revision.function, call.revision.name)
         function = self._find(call.revision)
-        try:
+        with _errors_of(function, call):
             if function.is_ours or not call.timeout_seconds:
                 return self._answer(function, call)
             return self._answer_in_time(function, call)
-        except FunctionCallError:
-            raise
-        except TimeoutError:
-            why = f"it did not answer within {call.timeout_seconds:g} s"
-            raise FunctionTimedOut(*where, why) from None
-        except TransientError as error:
-            raise FunctionUnavailable(*where, error.message) from error
-        except KanisterError as error:
-            raise FunctionCallFailed(*where, error.message) from error
-        except (Exception, SystemExit) as error:  # whatever a function may raise
-            kind = FunctionFault if function.is_ours else FunctionCallFailed
-            raise kind(*where, f"{type(error).__name__}: {error}") from error
+
+    async def run_on_loop(
+        self, revision: FunctionRevision, request: FunctionRequest
+    ) -> FunctionResponse:
+        """Run a function whose `run` is a coroutine on the event loop of the caller."""
+        function = self._find(revision)
+        with _errors_of(function, FunctionCall("", revision, request)):
+            return await function.answer(request)
 
     def _answer(self, function: PythonFunction, call: FunctionCall) -> FunctionResponse:
         begun = function.begin(call.request)
@@ -79,6 +77,28 @@ class MemoryRunner:
         with self._loop_lock:
             if self._loop is not None:
                 self._loop.close()
+
+
+@contextmanager
+def _errors_of(function: PythonFunction, call: FunctionCall) -> Iterator[None]:
+    """Raise errors of a function as errors of its call."""
+    where = (call.step, call.revision.function, call.revision.name)
+    try:
+        yield
+    except FunctionCallError:
+        raise
+    except TimeoutError:
+        why = f"it did not answer within {call.timeout_seconds:g} s"
+        raise FunctionTimedOut(*where, why) from None
+    except TransientError as error:
+        raise FunctionUnavailable(*where, error.message) from error
+    except KanisterError as error:
+        raise FunctionCallFailed(*where, error.message) from error
+    except NotDecodable as error:
+        raise FunctionRequestInvalid(*where, f"the request cannot be read: {error}") from error
+    except (Exception, SystemExit) as error:  # whatever a function may raise
+        kind = FunctionFault if function.is_ours else FunctionCallFailed
+        raise kind(*where, f"{type(error).__name__}: {error}") from error
 
 
 def _on_thread(work: Callable[[], FunctionResponse], seconds: float) -> FunctionResponse:

@@ -6,9 +6,8 @@ kanister-py function serve --insecure -- ./bucket.sh --fast
 
 A class is one with `run`, a request in and a response out. A program gets the request as
 JSON on stdin and writes the response as JSON on stdout. Both versions of the protocol,
-health and reflection are served, by as many processes as there are cores for them; callers
-must show a certificate of the same CA, unless --insecure is given. SIGTERM lets the calls
-under way end.
+health and reflection are served; callers must show a certificate of the same CA, unless
+--insecure is given. SIGTERM lets active calls end.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from kanister_py.cli.function_targets import Target, megabytes, target_of
 from kanister_py.cli.listening import naming
 from kanister_py.cli.output import say, say_warning
 from kanister_py.cli.parser import CommandLineError, port, switch, whole
-from kanister_py.cli.processes import Link, usable_cores
+from kanister_py.cli.processes import Link
 from kanister_py.cli.stop_signals import StopSignals
 
 if TYPE_CHECKING:
@@ -75,7 +74,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers",
         type=whole(1, 1000),
         default=16,
-        help="how many calls are answered at the same time; default: %(default)s",
+        help="how many threads run functions that are not coroutines; further calls wait; "
+        "default: %(default)s",
     )
     parser.add_argument(
         "--metrics-port",
@@ -93,9 +93,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--processes",
         type=whole(1, 256),
-        default=usable_cores(),
+        default=1,
         metavar="N",
-        help="how many processes serve on the port; default: one for each core this one may use",
+        help="how many processes serve on the port, for callers that open many connections "
+        "(Crossplane opens one per function); default: %(default)s",
     )
     switch(parser, "--debug", help="log every call")
     # What one of several processes is given by the one that starts them.
@@ -124,11 +125,12 @@ def run(args: argparse.Namespace) -> int:
 def _serve(args: argparse.Namespace, target: Target) -> int:
     """Serve on this process; one of several reports to the process that has started it."""
     from kanister_py.grpc_api.server import FunctionServer
+    from kanister_py.wiring import served_function
 
     # A signal that comes before anything is served must end this, too.
     with StopSignals() as signals:
         settings = _settings(args)
-        answer = _answering(target.revision)
+        answer = served_function(target.revision)
         host, _, number = settings.address.rpartition(":")
         with naming(host, int(number)):
             server = FunctionServer(answer, settings)
@@ -188,20 +190,6 @@ def _say_serving(args: argparse.Namespace, target: Target, bound: int) -> None:
 
 def _say_stopping() -> None:
     say("Stopping; calls under way are answered first")
-
-
-def _answering(revision: Any) -> Any:
-    """Make what answers requests, and load a class now: later, nobody would see that it fails."""
-    from kanister_py.core.compositions.endpoints import EXEC, scheme_of
-    from kanister_py.executor.python_functions import load_python_function
-    from kanister_py.ports.function_runner import FunctionCall
-    from kanister_py.wiring import function_runner, read_functions
-
-    registry = read_functions().registry
-    runner = function_runner(registry)
-    if scheme_of(revision.endpoint) != EXEC:
-        load_python_function(revision.endpoint, registry)
-    return lambda request: runner.run(FunctionCall("", revision, request))
 
 
 def _host(args: argparse.Namespace) -> str:

@@ -1,21 +1,9 @@
-"""Processes of a server: their number, and the link to the one that starts them."""
+"""Link between one of several processes of a server and the process that started it."""
 
 from __future__ import annotations
 
 import argparse
-import os
-from pathlib import Path
 from typing import Self
-
-
-def usable_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
-    """Count the cores that this process may use: by its mask, and by the quota of its container."""
-    cores = len(os.sched_getaffinity(0))
-    try:
-        quota, period = (cgroup / "cpu.max").read_text(encoding="ascii").split()
-    except (OSError, ValueError):
-        return cores
-    return cores if quota == "max" else max(1, min(cores, -(-int(quota) // int(period))))
 
 
 class Link:

@@ -41,6 +41,11 @@ class PythonFunction(NamedTuple):
             return self.finish(answer)
         return answer if isawaitable(answer) else self.finish(answer)
 
+    async def answer(self, request: FunctionRequest) -> FunctionResponse:
+        """Answer a request on the running event loop; for functions with `async def run`."""
+        begun = self.begin(request)
+        return begun if isinstance(begun, FunctionResponse) else self.finish(await begun)
+
     def finish(self, answer: Any) -> FunctionResponse:
         """Take what an instance answered as a response."""
         if isinstance(answer, Response):

@@ -15,7 +15,6 @@ from kanister_py.core.compositions.messages import (
     FunctionRequest,
     FunctionResponse,
     Part,
-    duration_of,
 )
 from kanister_py.proto.decoding import (
     data_of,
@@ -76,18 +75,20 @@ class UnreadResource(Mapping[str, Any]):
 
 def write_request(request: FunctionRequest) -> bytes:
     """Write a request. Raises `NotEncodable` with the path of a value that cannot be sent."""
-    message: dict[str, Any] = {
+    rest: dict[str, Any] = {
         "meta": request.meta,
-        "observed": [_written(request.observed, _encode_state, "observed")],
-        "desired": [_written(request.desired, _encode_state, "desired")],
-        "context": [_written(request.context, encode_struct, "context")],
         "input": request.input,
         "extraResources": request.extra_resources,
         "credentials": request.credentials,
         "requiredResources": request.required_resources,
         "requiredSchemas": request.required_schemas,
     }
-    return encode_message(_REQUEST_PARTS, message)
+    parts = message_class(_REQUEST_PARTS)(
+        observed=[_written(request.observed, _encode_state, "observed")],
+        desired=[_written(request.desired, _encode_state, "desired")],
+        context=[_written(request.context, encode_struct, "context")],
+    )
+    return _joined(parts, encode_message(_REQUEST_PARTS, rest))
 
 
 def read_request(data: bytes) -> FunctionRequest:
@@ -115,19 +116,29 @@ def read_request(data: bytes) -> FunctionRequest:
 
 def write_response(response: FunctionResponse) -> bytes:
     """Write a response. Raises `NotEncodable` with the path of a value that cannot be sent."""
-    meta: dict[str, Any] = {"tag": response.tag}
+    parts = message_class(_RESPONSE_PARTS)(
+        meta={"tag": response.tag},
+        desired=[_written(response.desired, _encode_state, "desired")],
+        context=[_written(response.context, encode_struct, "context")],
+    )
     if response.ttl_seconds:
-        meta["ttl"] = duration_of(response.ttl_seconds)
-    message: dict[str, Any] = {
-        "meta": meta,
-        "desired": [_written(response.desired, _encode_state, "desired")],
-        "results": response.results,
-        "context": [_written(response.context, encode_struct, "context")],
-        "requirements": response.requirements,
-        "conditions": response.conditions,
-        "output": response.output,
-    }
-    return encode_message(_RESPONSE_PARTS, message)
+        parts.meta.ttl.FromNanoseconds(round(response.ttl_seconds * 1_000_000_000))
+    rest: dict[str, Any] = {}
+    if response.results:
+        rest["results"] = response.results
+    if response.requirements is not None:
+        rest["requirements"] = response.requirements
+    if response.conditions:
+        rest["conditions"] = response.conditions
+    if response.output is not None:
+        rest["output"] = response.output
+    return _joined(parts, encode_message(_RESPONSE_PARTS, rest) if rest else b"")
+
+
+def _joined(parts: Any, rest: bytes) -> bytes:
+    """Join two messages: one after the other, they are one message with the fields of both."""
+    written: bytes = parts.SerializeToString()
+    return written + rest
 
 
 def read_response(
@@ -198,9 +209,7 @@ def _encode_state(data: Mapping[str, Any]) -> bytes:
             unread.resources[name].CopyFrom(resource.message)
         else:
             read[name] = resource
-    # Two messages, one after the other, are one message with the fields of both.
-    written: bytes = unread.SerializeToString(deterministic=True)
-    return encode_message(STATE, {**data, "resources": read}) + written
+    return _joined(unread, encode_message(STATE, {**data, "resources": read}))
 
 
 def _decode_state(data: bytes) -> Data:

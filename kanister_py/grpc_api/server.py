@@ -1,27 +1,30 @@
 """gRPC server of one composition function, in both versions of the protocol.
 
-On threads, not on an event loop: a call costs a fifth less so, and a function that
-waits keeps nobody else from being answered.
+The server runs on an event loop. Coroutine functions run on it, too; other functions run
+in a bounded thread pool, so that a call that hangs delays neither health checks nor others.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
-from collections.abc import Callable
-from threading import get_ident
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from collections.abc import Awaitable, Callable, Coroutine
+from concurrent.futures import Future, ThreadPoolExecutor
+from inspect import iscoroutinefunction
+from threading import Thread
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 import grpc
+import grpc.aio
 
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
 from kanister_py.core.errors import KanisterError, TransientError, UsageError
 from kanister_py.executor.wire_messages import read_request, write_response
 from kanister_py.grpc_api.introspection import Introspection
-from kanister_py.grpc_api.workers import Workers
 from kanister_py.ports.function_runner import FunctionCallError
-from kanister_py.proto.decoding import NotDecodable
 from kanister_py.proto.encoding import NotEncodable
+from kanister_py.proto.errors import NotDecodable
 from kanister_py.proto.messages import SERVICE, V1, V1BETA1
 
 if TYPE_CHECKING:
@@ -29,112 +32,161 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT_BYTES = 64 * 1024 * 1024
 _CUT_OFF_SECONDS = 2.0
-"""How long it may take to cut off calls that were still under way after their grace."""
+"""How long it may take to cut off calls that were still active after their grace."""
 _LOG = logging.getLogger(__name__)
 
 
-Served: TypeAlias = Callable[[FunctionRequest], FunctionResponse]
-"""What answers a request, on whichever thread asks; errors are those of the core."""
+_Result = TypeVar("_Result")
+Served: TypeAlias = (
+    Callable[[FunctionRequest], FunctionResponse]
+    | Callable[[FunctionRequest], Awaitable[FunctionResponse]]
+)
+"""Answers a request: a coroutine function on the loop, another one on a thread of the pool."""
 
 
 class ServerSettings(NamedTuple):
-    """Address, certificates and limits; without certificates, everything goes in the clear."""
+    """Address, certificates and limits; without certificates, nothing is encrypted."""
 
     address: str
     certificates: ServerCertificates | None = None
     limit_bytes: int = DEFAULT_LIMIT_BYTES
     grace_seconds: float = 30.0
     workers: int = 16
-    """How many calls are answered at the same time; others wait."""
+    """Number of threads for functions that are not coroutines; further calls wait."""
     shares_port: bool = False
-    """Whether other processes may listen on the same port, and get their part of the calls."""
+    """Whether other processes may listen on the same port and get a part of the calls."""
     observe: Callable[[str, str, float], None] | None = None
-    """Gets the version of the protocol, how it ended and how long it took, of each call."""
+    """Receives version of the protocol, status code and duration of each call."""
 
 
 class FunctionServer:
-    """Server of one function; when it is stopped, calls under way are answered first."""
+    """Server of one function, on an event loop in a thread of its own."""
 
     def __init__(self, function: Served, settings: ServerSettings) -> None:
         self._function = function
         self._settings = settings
-        self._introspection = Introspection(
-            [f"{V1}.{SERVICE}", f"{V1BETA1}.{SERVICE}"], settings.workers
-        )
-        self._at_work: set[int] = set()
-        """Threads on which the function answers at this moment."""
-        self._workers = Workers(settings.workers, "composition function")
-        self._server: Any = grpc.server(
-            self._workers,
+        self._introspection = Introspection([f"{V1}.{SERVICE}", f"{V1BETA1}.{SERVICE}"])
+        self._observe = settings.observe
+        if _LOG.isEnabledFor(logging.DEBUG):
+            self._observe = _logged(settings.observe)
+        self._working: set[object] = set()
+        """One entry for each call that the function is answering."""
+        self._threads = ThreadPoolExecutor(settings.workers, "composition function")
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._loop.run_forever, name="gRPC server", daemon=True)
+        self._thread.start()
+        try:
+            self._server, self.port = self._on_loop(self._listen()).result()
+        except BaseException:
+            self._end_loop()
+            raise
+
+    def _on_loop(self, coroutine: Coroutine[Any, Any, _Result]) -> Future[_Result]:
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    async def _listen(self) -> tuple[Any, int]:
+        settings = self._settings
+        server = grpc.aio.server(
             options=[
                 ("grpc.max_receive_message_length", settings.limit_bytes),
                 ("grpc.max_send_message_length", settings.limit_bytes),
-                # Two servers on one address share the calls, and nobody would notice.
+                # Two servers on one address would share the calls, and nobody would notice.
                 ("grpc.so_reuseport", int(settings.shares_port)),
             ],
         )
-        handlers = []
+        handlers = list(self._introspection.handlers())
         for package in (V1, V1BETA1):
             run = grpc.unary_unary_rpc_method_handler(self._handler(package.rpartition(".")[2]))
             method = {"RunFunction": run}
             handlers.append(grpc.method_handlers_generic_handler(f"{package}.{SERVICE}", method))
-        # Each call asks one after the other: those that most are for come first.
-        self._server.add_generic_rpc_handlers((*handlers, *self._introspection.handlers()))
-        self.port = self._listen()
-
-    def _listen(self) -> int:
-        address, certificates = self._settings.address, self._settings.certificates
+        server.add_generic_rpc_handlers(tuple(handlers))
         try:
-            bound: int = (
-                self._server.add_insecure_port(address)
-                if certificates is None
-                else self._server.add_secure_port(address, certificates.credentials())
-            )
+            if settings.certificates is None:
+                bound = server.add_insecure_port(settings.address)
+            else:
+                credentials = settings.certificates.credentials()
+                bound = server.add_secure_port(settings.address, credentials)
         except RuntimeError:
             bound = 0
         if not bound:
             # gRPC does not say which of the two it is.
-            raise OSError(0, "it is taken, or is none of this machine's", address)
-        return bound
+            raise OSError(0, "it is taken, or is none of this machine's", settings.address)
+        return server, bound
 
     def start(self) -> None:
-        self._server.start()
+        self._on_loop(self._server.start()).result()
 
     def stop(self) -> bool:
-        """Take no more calls, and wait for those under way, for as long as was set.
+        """Refuse new calls, and wait until active ones have ended or their grace is over.
 
-        False says that a function is still at work; its caller knows that it was cut off.
+        Returns False if the function is still working on a call that has been cut off.
         """
+        if self._loop.is_closed():
+            return not self._working
         self._introspection.is_serving = False
         grace = self._settings.grace_seconds
-        has_stopped = self._server.stop(grace).wait(grace + _CUT_OFF_SECONDS)
-        self._workers.close()
-        return bool(has_stopped) and not self._at_work
+        stopping = self._on_loop(self._server.stop(grace))
+        try:
+            stopping.result(grace + _CUT_OFF_SECONDS)
+        except TimeoutError:
+            return False  # a coroutine function blocks the loop
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._end_loop()
+        return not self._working
 
-    def _handler(self, version: str) -> Callable[[bytes, Any], bytes]:
-        function, observe, at_work = self._function, self._settings.observe, self._at_work
-        if _LOG.isEnabledFor(logging.DEBUG):
-            observe = _logged(observe)
+    def _end_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
 
-        def run_function(data: bytes, context: Any) -> bytes:
-            started = time.perf_counter() if observe is not None else 0.0
-            ended = "OK"
-            at_work.add(get_ident())
+    def _handler(self, version: str) -> Callable[[bytes, Any], Awaitable[bytes]]:
+        observe = self._observe
+        answer = self._answer_on_loop if iscoroutinefunction(self._function) else self._answer
+
+        async def run_function(data: bytes, context: Any) -> bytes:
+            started = time.perf_counter()
+            code = grpc.StatusCode.OK
             try:
-                return write_response(function(read_request(data)))
-            except BaseException as error:  # whatever a function may raise, an exit included
+                return await answer(data)
+            except asyncio.CancelledError:
+                code = grpc.StatusCode.CANCELLED
+                raise
+            except BaseException as error:  # noqa: BLE001 - an exit, too, must not end the loop
                 code, message = _status_of(error)
-                ended = code.name
                 if code is grpc.StatusCode.INTERNAL:
                     _LOG.error("The function failed", exc_info=error)
-                context.abort(code, message)
-                raise
             finally:
-                at_work.discard(get_ident())
                 if observe is not None:
-                    observe(version, ended, time.perf_counter() - started)
+                    observe(version, code.name, time.perf_counter() - started)
+            await context.abort(code, message)
+            raise AssertionError("abort always raises")
 
         return run_function
+
+    async def _answer_on_loop(self, data: bytes) -> bytes:
+        call = object()
+        self._working.add(call)
+        try:
+            return write_response(await self._function(read_request(data)))  # type: ignore[misc]  # it is a coroutine function
+        finally:
+            self._working.discard(call)
+
+    async def _answer(self, data: bytes) -> bytes:
+        answer = await self._loop.run_in_executor(self._threads, self._work, data)
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def _work(self, data: bytes) -> bytes | BaseException:
+        """Answer a call on a thread. Errors are returned: an exit must not end the loop."""
+        call = object()
+        self._working.add(call)
+        try:
+            return write_response(self._function(read_request(data)))  # type: ignore[arg-type]  # it is not a coroutine function
+        except BaseException as error:  # noqa: BLE001 - whatever a function may raise
+            return error
+        finally:
+            self._working.discard(call)
 
 
 _Observe: TypeAlias = Callable[[str, str, float], None]
@@ -155,7 +207,7 @@ def _status_of(error: BaseException) -> tuple[Any, str]:
         return code.INVALID_ARGUMENT, f"The request cannot be read: {error}"
     if isinstance(error, NotEncodable):
         return code.INTERNAL, f"The response cannot be sent: {error}"
-    # Who calls knows step and revision, and says them itself.
+    # The caller knows step and revision, and adds them itself.
     message = error.why if isinstance(error, FunctionCallError) else str(error)
     if isinstance(error, TransientError):
         return code.UNAVAILABLE, message

@@ -55,7 +55,7 @@ class FunctionAnswerInvalid(FunctionCallError, UsageError, reason="FunctionAnswe
 
 
 class FunctionRequestInvalid(FunctionCallError, UsageError, reason="FunctionRequestInvalid"):
-    """A request that cannot be written as one of the protocol."""
+    """A request that cannot be written as a message of the protocol, or read as one."""
 
 
 class FunctionCallFailed(FunctionCallError, UsageError, reason="FunctionCallFailed"):

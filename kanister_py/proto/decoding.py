@@ -13,6 +13,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
+from kanister_py.proto.errors import NotDecodable, TooManyValues
 from kanister_py.proto.messages import (
     MOST_LEVELS,
     STRUCT,
@@ -27,14 +28,6 @@ from kanister_py.proto.messages import (
 _WHOLE_BELOW = 1e21
 # Less than this cannot become too many values.
 _FEW_BYTES = 1 << 20
-
-
-class NotDecodable(ValueError):
-    """Bytes are not a valid message."""
-
-
-class TooManyValues(NotDecodable):
-    """A message has more values than are allowed."""
 
 
 def decode_message(name: str, data: bytes) -> dict[str, Any]:

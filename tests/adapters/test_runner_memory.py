@@ -18,8 +18,15 @@ from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.errors import TransientError, UsageError
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.executor.python_functions import PythonFunction
+from kanister_py.executor.wire_messages import read_request
 from kanister_py.ports.composition_function import CompositionFunction
-from kanister_py.ports.function_runner import FunctionCallFailed, FunctionFault, FunctionUnavailable
+from kanister_py.ports.function_runner import (
+    FunctionCall,
+    FunctionCallFailed,
+    FunctionFault,
+    FunctionRequestInvalid,
+    FunctionUnavailable,
+)
 from tests.contracts.function_runner import (
     FUNCTIONS,
     PATIENCE_SECONDS,
@@ -29,6 +36,7 @@ from tests.contracts.function_runner import (
     Start,
     request_with,
 )
+from tests.wire_fields import field_bytes
 
 
 @pytest.fixture
@@ -175,6 +183,34 @@ def test_a_defect_of_ours_is_a_fault() -> None:
     runner = MemoryRunner(lambda revision: PythonFunction(Broken, is_ours=True))
     with pytest.raises(FunctionFault, match="LookupError"):
         Running(runner, FunctionRevision("function-broken", "b", 1))(request_with())
+
+
+def test_a_request_that_cannot_be_read_is_the_mistake_of_the_caller() -> None:
+    data = b"\x0a\x03\x0a\x01t" + field_bytes(3, field_bytes(1, field_bytes(1, b"\xff")))
+    runner = MemoryRunner(lambda revision: PythonFunction(FUNCTIONS[revision.function]))
+    revision = FunctionRevision("function-teller", "t", 1)
+    with pytest.raises(FunctionRequestInvalid, match="the request cannot be read"):
+        runner.run(FunctionCall("", revision, read_request(data)))
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind"),
+    [(ValueError("oops"), FunctionCallFailed), (TransientError("Not now"), FunctionUnavailable)],
+)
+def test_a_coroutine_on_the_loop_of_its_caller_fails_as_others_do(
+    raised: Exception, kind: type[Exception]
+) -> None:
+    class Failing(CompositionFunction):
+        name = "function-failing"
+
+        async def run(self, request: Mapping[str, Any]) -> Any:
+            await asyncio.sleep(0)
+            raise raised
+
+    runner = MemoryRunner(lambda revision: PythonFunction(Failing))
+    revision = FunctionRevision("function-failing", "f", 1)
+    with pytest.raises(kind):
+        asyncio.run(runner.run_on_loop(revision, request_with()))
 
 
 def test_who_waits_for_a_coroutine_that_is_cut_off_hears_of_it() -> None:

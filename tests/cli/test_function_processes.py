@@ -20,7 +20,6 @@ import grpc
 import pytest
 
 from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
-from kanister_py.cli.processes import usable_cores
 from kanister_py.core.compositions.messages import FunctionRequest
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.ports.function_runner import FunctionCall
@@ -270,20 +269,3 @@ def test_a_port_that_another_server_has_is_not_shared_with_it() -> None:
             timeout=PATIENCE_SECONDS,
         )
         assert (done.returncode, "Address already in use; choose" in done.stderr) == (1, True)
-
-
-@pytest.mark.parametrize(
-    ("written", "most"),
-    [
-        pytest.param("max 100000", 1000, id="no quota"),
-        pytest.param("150000 100000", 2, id="a core and a half"),
-        pytest.param("10000 100000", 1, id="a tenth of a core"),
-        pytest.param(None, 1000, id="no such file"),
-    ],
-)
-def test_a_container_uses_no_more_cores_than_its_quota_has(
-    tmp_path: Path, written: str | None, most: int
-) -> None:
-    if written is not None:
-        (tmp_path / "cpu.max").write_text(written)
-    assert usable_cores(tmp_path) == min(most, len(os.sched_getaffinity(0)))

@@ -15,8 +15,8 @@ from kanister_py.executor.wire_messages import (
     write_request,
     write_response,
 )
-from kanister_py.proto.decoding import NotDecodable
 from kanister_py.proto.encoding import NotEncodable, encode_struct
+from kanister_py.proto.errors import NotDecodable
 from kanister_py.proto.messages import message_class
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from google.protobuf import json_format
 
-from kanister_py.proto.decoding import NotDecodable, decode_message
+from kanister_py.proto.decoding import decode_message
 from kanister_py.proto.encoding import encode_message
+from kanister_py.proto.errors import NotDecodable
 from kanister_py.proto.messages import V1, message_class
 from tests.fuzz.mutations import mutated
 from tests.proto.test_transcription import MESSAGES, whole

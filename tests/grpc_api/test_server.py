@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 import threading
@@ -29,6 +30,7 @@ from kanister_py.grpc_api.metrics import ServerMetrics
 from kanister_py.grpc_api.server import FunctionServer, Served, ServerSettings
 from kanister_py.ports.function_runner import FunctionFault
 from kanister_py.proto.messages import METHODS, V1, V1BETA1
+from tests.wire_fields import field_bytes
 
 LIFE = timedelta(days=1)
 PATIENCE_SECONDS = 180.0
@@ -229,7 +231,7 @@ def test_a_log_for_debugging_has_a_line_for_each_call(
 
 
 def test_idle_streams_of_reflection_keep_nobody_from_a_call(cleanup: ExitStack) -> None:
-    _, channel = serve(cleanup, echo, workers=4)
+    _, channel = serve(cleanup, echo, workers=1, grace_seconds=0.0)
     reflect = channel.stream_stream("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo")
     over = threading.Event()
     cleanup.callback(over.set)
@@ -239,16 +241,84 @@ def test_idle_streams_of_reflection_keep_nobody_from_a_call(cleanup: ExitStack) 
         yield from ()
 
     streams = [reflect(idle()) for _ in range(16)]
-    cleanup.callback(lambda: [each.cancel() for each in streams])
-    ended: Queue[None] = Queue()
-    for stream in streams:
-        stream.add_done_callback(lambda _: ended.put(None))
-    # Most are refused at once; those that wait for a thread are, once they have one.
-    for _ in range(14):
-        ended.get(timeout=PATIENCE_SECONDS)
+    cleanup.callback(lambda: [stream.cancel() for stream in streams])
     data = b"\x0a\x03\x0a\x01t"
     assert channel.unary_unary(METHODS[V1])(data, timeout=PATIENCE_SECONDS)
     assert channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=PATIENCE_SECONDS)
-    refused = [each for each in streams if not each.is_active()]
-    assert {each.code() for each in refused} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
-    assert len(refused) == 14
+
+
+def test_calls_that_hang_delay_neither_health_nor_other_calls(cleanup: ExitStack) -> None:
+    may_end = threading.Event()
+    cleanup.callback(may_end.set)
+    hanging: Queue[str] = Queue()
+
+    def answer(request: FunctionRequest) -> FunctionResponse:
+        if request.tag == "hang":
+            hanging.put(request.tag)
+            may_end.wait(PATIENCE_SECONDS)
+        return echo(request)
+
+    server, channel = serve(cleanup, answer, workers=3, grace_seconds=0.0)
+    call = channel.unary_unary(METHODS[V1])
+    health = channel.unary_unary("/grpc.health.v1.Health/Check")
+    calls = [call.future(b"\x0a\x06\x0a\x04hang") for _ in range(2)]
+    for _ in calls:
+        hanging.get(timeout=PATIENCE_SECONDS)
+    assert call(b"\x0a\x03\x0a\x01t", timeout=PATIENCE_SECONDS)
+    calls += [call.future(b"\x0a\x06\x0a\x04hang") for _ in range(3)]
+    hanging.get(timeout=PATIENCE_SECONDS)
+    assert health(b"", timeout=PATIENCE_SECONDS) == b"\x08\x01"
+    assert not server.stop()
+    may_end.set()
+
+
+def test_a_coroutine_function_answers_on_the_loop_while_others_wait(cleanup: ExitStack) -> None:
+    may_end = asyncio.Event()
+
+    async def answer(request: FunctionRequest) -> FunctionResponse:
+        if request.tag == "w":
+            await may_end.wait()
+        may_end.set()
+        return echo(request)
+
+    _, channel = serve(cleanup, answer, workers=1)
+    call = channel.unary_unary(METHODS[V1])
+    waiting = [call.future(b"\x0a\x03\x0a\x01w") for _ in range(20)]
+    assert call(b"\x0a\x03\x0a\x01t", timeout=PATIENCE_SECONDS)
+    for ended in waiting:
+        assert ended.result(PATIENCE_SECONDS).startswith(b"\x0a\x03\x0a\x01w")
+
+
+@pytest.mark.parametrize("error", [KeyError("k"), SystemExit("bye")])
+def test_a_coroutine_function_that_fails_fails_its_call_alone(
+    cleanup: ExitStack, error: BaseException
+) -> None:
+    async def answer(request: FunctionRequest) -> FunctionResponse:
+        if request.tag:
+            return echo(request)
+        raise error
+
+    _, channel = serve(cleanup, answer)
+    call = channel.unary_unary(METHODS[V1])
+    with pytest.raises(grpc.RpcError) as caught:
+        call(b"", timeout=PATIENCE_SECONDS)
+    assert caught.value.code() is grpc.StatusCode.INTERNAL
+    assert call(b"\x0a\x03\x0a\x01t", timeout=PATIENCE_SECONDS)
+
+
+def test_lists_nested_a_thousand_levels_deep_are_the_mistake_of_the_caller(
+    cleanup: ExitStack, caplog: pytest.LogCaptureFixture
+) -> None:
+    def read_all(request: FunctionRequest) -> FunctionResponse:
+        return FunctionResponse(context=Part(request.context.data))
+
+    _, channel = serve(cleanup, read_all)
+    value = b"\x20\x01"
+    for _ in range(1000):
+        value = field_bytes(6, field_bytes(1, value))
+    context = field_bytes(1, field_bytes(1, b"k") + field_bytes(2, value))
+    with pytest.raises(grpc.RpcError) as caught:
+        channel.unary_unary(METHODS[V1])(field_bytes(5, context), timeout=PATIENCE_SECONDS)
+    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "levels deep" in caught.value.details()
+    assert caplog.text == ""

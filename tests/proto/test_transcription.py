@@ -13,19 +13,14 @@ from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.proto.decoding import (
-    NotDecodable,
-    TooManyValues,
-    decode_message,
-    decode_struct,
-    refuse_too_many,
-)
+from kanister_py.proto.decoding import decode_message, decode_struct, refuse_too_many
 from kanister_py.proto.encoding import (
     NotEncodable,
     check_message,
     encode_message,
     encode_struct,
 )
+from kanister_py.proto.errors import NotDecodable, TooManyValues
 from kanister_py.proto.messages import MOST_LEVELS, V1, V1BETA1, message_class
 from tests.wire_fields import field_bytes
 
