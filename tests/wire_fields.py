@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
+from kanister_py.proto.messages import field_of
+
 
 def field_bytes(number: int, payload: bytes) -> bytes:
     """Return a field of the given number with a length and a payload; `number` is below 16."""
@@ -14,3 +19,32 @@ def varint(value: int) -> bytes:
         pieces.append(value & 0x7F | 0x80)
         value >>= 7
     return bytes([*pieces, value])
+
+
+def shuffled(message: Any, choose: random.Random) -> bytes:
+    """Write a message with the entries of its maps in random order, as programs in Go do."""
+    written = b""
+    for field, value in message.ListFields():
+        inside = field.message_type
+        if inside is not None and inside.GetOptions().map_entry:
+            keys = list(value)
+            choose.shuffle(keys)
+            for key in keys:
+                if inside.fields_by_name["value"].message_type is None:
+                    written += _alone(message, field.name, {key: value[key]})
+                else:
+                    entry = field_bytes(1, key.encode()) + field_bytes(
+                        2, shuffled(value[key], choose)
+                    )
+                    written += field_bytes(field.number, entry)
+        elif inside is None:
+            written += _alone(message, field.name, value)
+        else:
+            for item in value if field_of(field).is_repeated else [value]:
+                written += field_bytes(field.number, shuffled(item, choose))
+    return written
+
+
+def _alone(message: Any, name: str, value: Any) -> bytes:
+    written: bytes = type(message)(**{name: value}).SerializeToString()
+    return written

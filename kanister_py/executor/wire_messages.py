@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from hashlib import sha256
 from typing import Any
 
 from kanister_py.core.compositions.messages import (
@@ -26,6 +27,7 @@ from kanister_py.proto.decoding import (
 )
 from kanister_py.proto.encoding import NotEncodable, encode_message, encode_struct
 from kanister_py.proto.messages import STRUCT, field_of, message_class
+from kanister_py.weighted_cache import WeightedCache
 
 PACKAGE = "apiextensions.fn.proto.v1"
 REQUEST = f"{PACKAGE}.RunFunctionRequest"
@@ -38,6 +40,9 @@ _STATE_PARTS = "kanister_py.parts.State"
 
 # What may be a number that JSON does not have: the field of a Value, and an exponent of all ones.
 _ODD_NUMBER = re.compile(rb"\x11.{6}[\xf0-\xff][\x7f\xff]", re.DOTALL)
+# Objects take about eight times the memory of their bytes.
+_BYTES_PER_BYTE = 8
+_INPUTS = WeightedCache[bytes, Data](32 << 20)
 
 
 class UnreadResource(Mapping[str, Any]):
@@ -97,14 +102,15 @@ def read_request(data: bytes) -> FunctionRequest:
     observed = _part(message.observed, _decode_state, _skim_state)
     desired = _part(message.desired, _decode_state, _skim_state)
     context = _part(message.context, decode_struct)
-    _clear(message, "observed", "desired", "context")
+    step_input = _input(message.input) if message.HasField("input") else None
+    _clear(message, "observed", "desired", "context", "input")
     found = data_of(message)
     meta = found.get("meta", {})
     return FunctionRequest(
         observed,
         desired,
         context,
-        found.get("input"),
+        step_input,
         meta.get("tag", ""),
         tuple(meta.get("capabilities", ())),
         found.get("credentials"),
@@ -112,6 +118,20 @@ def read_request(data: bytes) -> FunctionRequest:
         found.get("extraResources"),
         found.get("requiredSchemas"),
     )
+
+
+def _input(struct: Any) -> Data:
+    """Read the input of a step, which belongs to its composition: it comes again and again.
+
+    Kept by content: callers in Go send the keys of a map in another order each time.
+    """
+    wire = struct.SerializeToString(deterministic=True)
+    key = sha256(wire).digest()
+    found = _INPUTS.get(key)
+    if found is None:
+        found = decode_struct(wire)
+        _INPUTS.put(key, found, len(wire) * _BYTES_PER_BYTE)
+    return found
 
 
 def write_response(response: FunctionResponse) -> bytes:

@@ -8,6 +8,7 @@ call in the quietest round, and of what several processes bring, the fastest rou
 from __future__ import annotations
 
 import os
+import random
 import re
 import socket
 import subprocess
@@ -24,6 +25,7 @@ from typing import Any, NamedTuple
 from tests.bench.bench_serving import INPUT, processor_seconds, small_request
 from tests.bench.measure import Row
 from tests.bench.plain_caller import calls_a_second
+from tests.wire_fields import shuffled
 
 TITLE = "Functions, served"
 _CALLERS = 32
@@ -88,10 +90,13 @@ def rows() -> list[Row]:
     return [*_beside_the_original(cores), *_over_processes()]
 
 
-def _message(request: Any) -> bytes:
-    from kanister_py.executor.wire_messages import write_request
+def _messages(request: Any) -> list[bytes]:
+    """Marshal a request many times, in random map order: callers in Go never repeat their bytes."""
+    from kanister_py.executor.wire_messages import REQUEST, write_request
+    from kanister_py.proto.messages import message_class
 
-    return write_request(request)
+    message, choose = message_class(REQUEST).FromString(write_request(request)), random.Random(0)
+    return [shuffled(message, choose) for _ in range(200)]
 
 
 def _beside_the_original(cores: Sequence[int]) -> list[Row]:
@@ -107,7 +112,7 @@ def _beside_the_original(cores: Sequence[int]) -> list[Row]:
             ours = stack.enter_context(_ours(1, _FUNCTION))
             theirs = stack.enter_context(_theirs(original))
         with _on(cores[1]):
-            call = partial(_call_bare, _message(small_request(input=INPUT)))
+            call = partial(_call_bare, _messages(small_request(input=INPUT)))
             found = _take_turns({"ours": ours, "theirs": theirs}, call)
     share = found["theirs"].cost / found["ours"].cost
     return [
@@ -128,10 +133,10 @@ def _over_processes() -> Iterator[Row]:
     with TemporaryDirectory() as folder:
         Path(folder, "served.py").write_text(_MODULE)
         yield from _two_beside_one(
-            "patch-and-transform", _FUNCTION, partial(_call_bare, _message(patching)), folder
+            "patch-and-transform", _FUNCTION, partial(_call_bare, _messages(patching)), folder
         )
         yield from _two_beside_one(
-            "echo", "served:Echo", partial(_call_bare, _message(echoing)), folder
+            "echo", "served:Echo", partial(_call_bare, _messages(echoing)), folder
         )
         yield from _two_beside_one(
             "milliseconds of work, our own runner",
@@ -163,9 +168,9 @@ def _two_beside_one(name: str, target: str, call: _Call, folder: str) -> list[Ro
     ]
 
 
-def _call_bare(message: bytes, port: int) -> tuple[float, int]:
+def _call_bare(messages: Sequence[bytes], port: int) -> tuple[float, int]:
     """Call on as many connections as there are callers."""
-    return calls_a_second(port, _METHOD, message, calls=_CALLS, callers=_CALLERS), _CALLS
+    return calls_a_second(port, _METHOD, messages, calls=_CALLS, callers=_CALLERS), _CALLS
 
 
 def _call_by_runner(request: Any, port: int) -> tuple[float, int]:

@@ -1,4 +1,4 @@
-"""A caller of gRPC functions that costs next to nothing: the same bytes over and over.
+"""A caller of gRPC functions that costs next to nothing: the same few messages over and over.
 
 What answers is to be the slower one, even with one core to itself. So nothing is encoded or
 decoded in a call, and of an answer no more is read than that a message came, and its end.
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Sequence
+from itertools import cycle
 from select import EPOLLIN, epoll
 from struct import Struct
 from typing import Final
@@ -22,10 +24,12 @@ _HEAD: Final = Struct(">BHBBI")
 _NUMBER: Final = Struct(">I")
 
 
-def calls_a_second(port: int, path: str, message: bytes, *, calls: int, callers: int) -> float:
+def calls_a_second(
+    port: int, path: str, messages: Sequence[bytes], *, calls: int, callers: int
+) -> float:
     """Have some callers, each on a connection of its own, call as fast as they are answered."""
     each = calls // callers
-    open_ = [_Connection(port, path, message, each) for _ in range(callers)]
+    open_ = [_Connection(port, path, messages, each) for _ in range(callers)]
     by_file = {connection.fileno(): connection for connection in open_}
     with epoll() as poll:
         for file in by_file:
@@ -44,12 +48,14 @@ def calls_a_second(port: int, path: str, message: bytes, *, calls: int, callers:
 class _Connection:
     """One connection, with one call under way at a time."""
 
-    def __init__(self, port: int, path: str, message: bytes, calls: int) -> None:
+    def __init__(self, port: int, path: str, messages: Sequence[bytes], calls: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._head = _literals(path, f"127.0.0.1:{port}")
-        self._body = b"\0" + _NUMBER.pack(len(message)) + message
-        assert len(self._body) < 1 << 14, "it must fit into one frame"
+        bodies = [b"\0" + _NUMBER.pack(len(message)) + message for message in messages]
+        assert max(map(len, bodies)) < 1 << 14, "each must fit into one frame"
+        self._bodies = cycle(bodies)
+        self._body = next(self._bodies)
         self._left = calls
         self._stream = -1
         self._window = _FIRST_WINDOW
@@ -76,6 +82,7 @@ class _Connection:
             _frame(_HEADERS, _END_HEADERS, self._stream, self._head)
             + _frame(_DATA, _END_STREAM, self._stream, self._body)
         )
+        self._body = next(self._bodies)
 
     def is_done(self) -> bool:
         """Read what has come, call again after an answer; say whether that was the last one."""

@@ -92,6 +92,14 @@ def test_resources_that_nobody_asks_for_are_handed_on_unread() -> None:
         found["b"]["resource"]
 
 
+def test_an_input_that_comes_again_is_read_once() -> None:
+    given = {"kind": "Input", "list": [1, {"a": "b"}]}
+    requests = [write_request(FunctionRequest(Part({}), input=given)) for _ in range(2)]
+    first, second = (read_request(data).input for data in requests)
+    assert first == given
+    assert first is second
+
+
 def test_data_is_written_once_for_all_steps() -> None:
     observed = Part({"composite": {"resource": {"kind": "XR"}}})
     write_request(FunctionRequest(observed))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import marshal
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from threading import Lock
+from hashlib import sha256
+from json import JSONEncoder
 from typing import Any, Final, NamedTuple
 
 from kanister_py.functions.composition.fields import NotShaped, shaped, unreadable
@@ -29,6 +28,7 @@ from kanister_py.functions.composition.patch_and_transform.problems import (
     required,
 )
 from kanister_py.functions.composition.patch_and_transform.readiness import check_readiness_check
+from kanister_py.weighted_cache import WeightedCache
 
 
 class Template(NamedTuple):
@@ -54,46 +54,40 @@ class Plan(NamedTuple):
     """Whole numbers are integers wherever they are read, and doubles nowhere."""
 
 
-# Enough for the compositions of a cluster; what is kept is bounded by what came in.
-_MAX_PLANS: Final = 128
-_MAX_KEPT_BYTES: Final = 32 * 1024 * 1024
+_encode: Final = JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+# A plan takes about five times the memory of its input as JSON, and keeps the objects of the
+# input, which take eight times as much.
+_BYTES_PER_CHARACTER: Final = 13
+_PLANS: Final = WeightedCache[tuple[bool, bytes], Plan](32 << 20)
 
 
-class _Plans:
-    def __init__(self, make: Callable[[Any], Plan]) -> None:
-        self._make = make
-        self._plans: OrderedDict[bytes, Plan] = OrderedDict()
-        self._kept_bytes = 0
-        self._lock = Lock()
-
-    def plan_for(self, given: Any) -> Plan:
-        try:
-            # What is written alike is alike, but true is not 1. Later versions of the format
-            # write equal inputs in different ways: by what holds on to their parts besides.
-            key = marshal.dumps(given, 2)
-        except ValueError:  # too deep, or no JSON
-            return self._make(given)
-        with self._lock:
-            found = self._plans.get(key)
-            if found is not None:
-                self._plans.move_to_end(key)
-                return found
-        plan = self._make(given)
-        with self._lock:
-            if key not in self._plans and len(key) <= _MAX_KEPT_BYTES:
-                self._plans[key] = plan
-                self._kept_bytes += len(key)
-            while len(self._plans) > _MAX_PLANS or self._kept_bytes > _MAX_KEPT_BYTES:
-                self._kept_bytes -= len(self._plans.popitem(last=False)[0])
-        return plan
+def plan_for(given: Any) -> Plan:
+    """Return the plan of an input. Raises `InvalidInput` if there is something wrong with it."""
+    return _kept_plan(given, is_mended=False)
 
 
-plan_for = _Plans(lambda given: _plan_of(_decoded(given))).plan_for
-"""Makes an input ready; `InvalidInput` says what is wrong with it."""
-mended_plan_for = _Plans(
-    lambda given: _plan_of(mended(_decoded(given)))._replace(has_integers=True)
-).plan_for
-"""The same as from v0.2.0 on: with published defaults, and whole numbers as integers."""
+def mended_plan_for(given: Any) -> Plan:
+    """Return the plan from v0.2.0 on: published defaults, and whole numbers as integers."""
+    return _kept_plan(given, is_mended=True)
+
+
+def _kept_plan(given: Any, *, is_mended: bool) -> Plan:
+    try:
+        text = _encode(given)
+    except (TypeError, ValueError, RecursionError):  # it is not JSON, or nested too deeply
+        return _made_plan(given, is_mended=is_mended)
+    # By content: callers in Go send the keys of a map in another order each time.
+    key = (is_mended, sha256(text.encode(errors="surrogatepass")).digest())
+    plan = _PLANS.get(key)
+    if plan is None:
+        plan = _made_plan(given, is_mended=is_mended)
+        _PLANS.put(key, plan, len(text) * _BYTES_PER_CHARACTER)
+    return plan
+
+
+def _made_plan(given: Any, *, is_mended: bool) -> Plan:
+    decoded = _decoded(given)
+    return _plan_of(mended(decoded))._replace(has_integers=True) if is_mended else _plan_of(decoded)
 
 
 def _decoded(given: Any) -> dict[str, Any]:

@@ -1,0 +1,30 @@
+"""Entries of a weighted cache are dropped by their weight, the least recently used first."""
+
+from __future__ import annotations
+
+from kanister_py.weighted_cache import WeightedCache
+
+
+def test_the_least_recently_used_entries_make_room() -> None:
+    cache = WeightedCache[str, int](10)
+    assert cache.put("a", 1, 4) == []
+    assert cache.put("b", 2, 4) == []
+    assert cache.get("a") == 1
+    assert cache.put("c", 3, 6) == [4]
+    assert (cache.get("a"), cache.get("b"), cache.get("c")) == (1, None, 3)
+    assert (cache.weight, len(cache)) == (10, 2)
+
+
+def test_an_entry_that_is_too_heavy_is_not_kept_and_replaces_nothing_else() -> None:
+    cache = WeightedCache[str, int](10)
+    cache.put("a", 1, 4)
+    cache.put("b", 2, 4)
+    assert cache.put("a", 3, 11) == []
+    assert (cache.get("a"), cache.get("b"), cache.weight) == (None, 2, 4)
+
+
+def test_an_entry_that_is_written_again_counts_once() -> None:
+    cache = WeightedCache[str, int](10)
+    for value in range(5):
+        cache.put("a", value, 4)
+    assert (cache.get("a"), cache.weight, len(cache)) == (4, 4, 1)
