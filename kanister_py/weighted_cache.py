@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -43,6 +43,18 @@ class WeightedCache(Generic[Key, Value]):
                 dropped.append(self._entries.popitem(last=False)[1][1])
                 self._weight -= dropped[-1]
             return dropped
+
+    def discard(self, key: Key) -> None:
+        with self._lock:
+            entry = self._entries.pop(key, None)
+            if entry is not None:
+                self._weight -= entry[1]
+
+    def discard_all(self, is_dropped: Callable[[Value], bool]) -> None:
+        """Drop the entries whose values meet a condition."""
+        with self._lock:
+            for key in [key for key, (value, _) in self._entries.items() if is_dropped(value)]:
+                self._weight -= self._entries.pop(key)[1]
 
     @property
     def weight(self) -> int:

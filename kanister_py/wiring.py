@@ -68,7 +68,6 @@ if TYPE_CHECKING:
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster, KubeObject
     from kanister_py.ports.function_runner import FunctionRunner
-    from kanister_py.ports.memory import ProcessMemory
     from kanister_py.ports.notice_receivers import NoticeReceivers
     from kanister_py.ports.object_store import ObjectStores
     from kanister_py.ports.packages import RegistryLogin
@@ -279,12 +278,6 @@ def system_clock() -> Clock:
     from kanister_py.adapters.clock_system import SystemClock
 
     return SystemClock()
-
-
-def process_memory() -> ProcessMemory:
-    from kanister_py.adapters.memory_linux import LinuxMemory
-
-    return LinuxMemory()
 
 
 def system_effects(clock: Clock) -> Effects:
@@ -553,13 +546,16 @@ def composing_part(
     from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
     from kanister_py.controller.compositions.part import Compositions
     from kanister_py.controller.functions.settings import FunctionTools
+    from kanister_py.executor.answer_budget import AnswerBudget
 
     folder = access.certificates
     if settings.runs_functions and folder is None and not access.is_insecure:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="kanister-py-")))
     is_in_the_clear = folder is None and access.is_insecure
     over_grpc = GrpcRunner(
-        ClientSecurity(folder, is_insecure=is_in_the_clear), limit_bytes=access.answer_limit_bytes
+        ClientSecurity(folder, is_insecure=is_in_the_clear),
+        limit_bytes=access.answer_limit_bytes,
+        budget=(answers := AnswerBudget()),
     )
     stack.callback(over_grpc.close)
     runner = function_runner(
@@ -577,6 +573,7 @@ def composing_part(
                 certificates(system_clock()),
                 over_grpc.keep_only,
                 PrometheusFunctionMetrics(tools.metrics.registry),
+                answers,
                 folder if access.certificates is None else None,
             ),
             settings,

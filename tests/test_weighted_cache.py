@@ -23,6 +23,17 @@ def test_an_entry_that_is_too_heavy_is_not_kept_and_replaces_nothing_else() -> N
     assert (cache.get("a"), cache.get("b"), cache.weight) == (None, 2, 4)
 
 
+def test_discarded_entries_no_longer_weigh_anything() -> None:
+    cache = WeightedCache[str, int](100)
+    for number, key in enumerate("abc"):
+        cache.put(key, number, 4)
+    cache.discard("a")
+    cache.discard("nothing")
+    assert (len(cache), cache.weight) == (2, 8)
+    cache.discard_all(lambda value: value == 1)
+    assert (cache.get("b"), cache.get("c"), cache.weight) == (None, 2, 4)
+
+
 def test_an_entry_that_is_written_again_counts_once() -> None:
     cache = WeightedCache[str, int](10)
     for value in range(5):

@@ -26,6 +26,7 @@ import grpc
 
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.errors import CertificatesUnreadable
+from kanister_py.executor.answer_budget import AnswerBudget
 from kanister_py.executor.wire_messages import read_response, write_request
 from kanister_py.ports.function_runner import (
     ANSWER_LIMIT_BYTES,
@@ -92,10 +93,12 @@ class GrpcRunner:
         *,
         limit_bytes: int = 0,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        budget: AnswerBudget | None = None,
     ) -> None:
         self._security = security
         self._limit_bytes = limit_bytes or ANSWER_LIMIT_BYTES
         self._timeout_seconds = timeout_seconds
+        self._budget = budget or AnswerBudget()
         self._lock = threading.Lock()
         self._connections: dict[str, _Connection] = {}
 
@@ -114,6 +117,7 @@ class GrpcRunner:
                 answer = connection.call(request, call.timeout_seconds or self._timeout_seconds)
             except grpc.RpcError as error:
                 raise self._error_of(error, where, connection) from error
+        self._budget.take(len(answer))
         try:
             return read_response(answer, call.request, most_values(limit_bytes))
         except TooManyValues:

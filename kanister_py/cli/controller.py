@@ -61,7 +61,6 @@ from kanister_py.cli.parser import (
     port,
     repeated,
     seconds_from,
-    size,
     switch,
     whole,
 )
@@ -181,13 +180,6 @@ def _add_how_much(much: Any) -> None:
         metavar="N",
         help="the same for each namespace; default: all of them where one namespace is watched, "
         "else three quarters",
-    )
-    much.add_argument(
-        "--memory-limit",
-        type=size,
-        metavar="SIZE",
-        help="begin nothing new while more than 85%% of this much memory is in use; default: what "
-        "the control group of this process may have, if that is limited",
     )
     repeated(
         much,
@@ -378,17 +370,14 @@ def _controller(
     stack: ExitStack,
 ) -> Controller:
     from kanister_py.controller.controller import Controller
-    from kanister_py.controller.machine.memory import MemoryGate
     from kanister_py.executor.loading import FunctionSource, load_function
-    from kanister_py.wiring import notice_receivers, object_stores, process_memory, system_effects
+    from kanister_py.wiring import notice_receivers, object_stores, system_effects
 
     source = FunctionSource(functions.registry, load_function, args.strict_versions)
     settings = settings_of(args, os.environ, cluster.default_namespace)
     parts = composition_parts(args, functions, settings.home, stack)
-    memory = process_memory()
-    gate = MemoryGate(clock, memory, args.memory_limit or memory.limit_bytes())
     receivers = notice_receivers(args.notify) if args.notify else None
-    settings = settings._replace(memory=gate, receivers=receivers)
+    settings = settings._replace(receivers=receivers)
     return Controller(
         cluster,
         source,

@@ -37,7 +37,6 @@ from kanister_py.controller.machine.lease import (
     lease_name,
 )
 from kanister_py.controller.machine.logs import PhaseLines
-from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.neighbours import refuse_neighbours
 from kanister_py.controller.machine.part import Part, PartMaker, PartTools
@@ -101,7 +100,6 @@ class Controller:
         self._effects = effects
         self._stores = stores
         self._part_makers = tuple(parts)
-        self._memory = memory = self.settings.memory or MemoryGate(clock)
         self._leadership = Leadership(
             Candidate(
                 cluster,
@@ -130,9 +128,6 @@ class Controller:
         self._parts: _Parts | None = None
         watch = self.metrics.watch
         watch("kanister_py_is_leader", lambda: float(self.is_leader))
-        watch("kanister_py_memory_used_bytes", lambda: float(memory.used_bytes))
-        watch("kanister_py_memory_limit_bytes", lambda: float(memory.limit_bytes))
-        watch("kanister_py_memory_short", lambda: float(bool(memory.why_refused())))
         watch("kanister_py_paused", lambda: float(self.settings.is_paused))
 
     # Its life
@@ -218,7 +213,7 @@ class Controller:
 
         tools = PartTools(
             *(self._cluster, clock, alarms, events.post, count_error, metrics),
-            *(self._memory, self._leadership.check),
+            self._leadership.check,
         )
         actionsets = self._made_actionsets(tools) if settings.runs_actionsets else None
         others = [make(tools) for make in self._part_makers]

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from kanister_py.controller.actionsets.concurrency import Limit
 from kanister_py.controller.machine.lease import LeaseTerms
-from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.core.actionsets.partitions import ACTION_SETS, COMPOSITIONS, Scope
 from kanister_py.ports.confinement import Confinement
 from kanister_py.ports.notice_receivers import NoticeReceivers
@@ -53,8 +52,6 @@ class ControllerSettings(NamedTuple):
     """How often is looked whether another project's controller has come meanwhile."""
     receivers: NoticeReceivers | None = None
     """Where notices of failures may go; without it nobody gets any."""
-    memory: MemoryGate | None = None
-    """What says whether there is memory for new work; without it there always is."""
 
     @property
     def scope(self) -> Scope:

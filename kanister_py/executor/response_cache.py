@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable
 from json import dumps
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.cache_keys import (
     CacheKey,
@@ -24,46 +23,61 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_runner import FunctionCall, FunctionMetrics, NoMetrics
 from kanister_py.ports.requirement_source import RequirementSource
 from kanister_py.ports.response_store import Kept, ResponseStore, Written
+from kanister_py.weighted_cache import WeightedCache
 
-DEFAULT_BYTES = 256 * 1024 * 1024
-_MOST_REMEMBERED = 10_000
+DEFAULT_BYTES = 64 << 20
+_ASKED_BYTES = 16 << 20
+_SWEEP_SECONDS = 10.0
+"""How often expired answers are looked for."""
 
 
 class MemoryStore:
-    """Answers in memory; when there is no more room, those unused for longest go."""
+    """Answers in memory, up to a number of bytes; the least recently used go first."""
 
     def __init__(self, most_bytes: int = DEFAULT_BYTES) -> None:
+        self._kept: WeightedCache[CacheKey, Kept] = WeightedCache(most_bytes)
         self._most_bytes = most_bytes
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[CacheKey, tuple[Kept, int]] = OrderedDict()
-        self._bytes = 0
 
     def read(self, key: CacheKey) -> Kept | None:
-        with self._lock:
-            found = self._kept.get(key)
-            if found is None:
-                return None
-            self._kept.move_to_end(key)
-            return found[0]
+        kept = self._kept.get(key)
+        # What a caller reads of it must not stay in memory: only its bytes were counted.
+        return kept and kept._replace(response=_compact(kept.response))
 
     def write(self, key: CacheKey, kept: Kept) -> Written:
-        size = len(dumps(kept.response.as_data(), default=str))
-        with self._lock:
-            before = self._kept.pop(key, None)
-            if before is not None:
-                self._bytes -= before[1]
-            if size > self._most_bytes:
-                return Written()
-            self._kept[key] = (kept, size)
-            self._bytes += size
-            dropped = []
-            while self._bytes > self._most_bytes:
-                dropped.append(self._kept.popitem(last=False)[1][1])
-                self._bytes -= dropped[-1]
-            return Written(size, len(dropped), sum(dropped))
+        size = _memory_of(kept.response)
+        dropped = self._kept.put(key, kept._replace(response=_compact(kept.response)), size)
+        if size > self._most_bytes:
+            return Written()
+        return Written(size, len(dropped), sum(dropped))
+
+    def drop_expired(self, now: float) -> None:
+        self._kept.discard_all(lambda kept: kept.deadline <= now)
 
     def __len__(self) -> int:
         return len(self._kept)
+
+
+def _compact(response: FunctionResponse) -> FunctionResponse:
+    return response._replace(desired=response.desired.compact(), context=response.context.compact())
+
+
+def _memory_of(response: FunctionResponse) -> int:
+    """Estimate the memory of a response whose parts are compact."""
+    size = 0
+    objects: list[Any] = [response.results, response.conditions]
+    objects += [response.requirements, response.output]
+    for part in (response.desired, response.context):
+        received = part.as_received
+        if received is None:
+            objects.append(part.data)
+        else:
+            size += len(received)
+    return size + memory_of_data(objects)
+
+
+def memory_of_data(data: Any) -> int:
+    """Estimate the memory of data: objects take about eight times as much as their JSON."""
+    return 8 * len(dumps(data, default=str))
 
 
 class ResponseCache:
@@ -75,17 +89,21 @@ class ResponseCache:
         disk: ResponseStore | None = None,
         metrics: FunctionMetrics | None = None,
     ) -> None:
-        self.memory: ResponseStore = MemoryStore()
+        self.memory = MemoryStore()
         self.disk = disk
         self.metrics = metrics or NoMetrics()
         self._clock = clock
         self._lock = threading.Lock()
         self._under_way: dict[CacheKey, threading.Event] = {}
-        self._asked: OrderedDict[CacheKey, Data] = OrderedDict()
+        self._asked: WeightedCache[CacheKey, Data] = WeightedCache(_ASKED_BYTES)
+        self._swept_at = 0.0
 
     def read(self, key: CacheKey, function: str, *, is_public: bool) -> FunctionResponse | None:
         """Give an answer that still holds; its time to live is what is left of it."""
         began, now = self._clock.monotonic(), self._clock.now().timestamp()
+        if began - self._swept_at >= _SWEEP_SECONDS:
+            self._swept_at = began
+            self.memory.drop_expired(now)
         try:
             for store in self._stores(is_public):
                 kept = store.read(key)
@@ -127,16 +145,13 @@ class ResponseCache:
         self.metrics.count_cache(function, "write_seconds", self._clock.monotonic() - began)
 
     def asked_last(self, key: CacheKey) -> Data | None:
-        with self._lock:
-            return self._asked.get(key)
+        return self._asked.get(key)
 
     def remember_asked(self, key: CacheKey, asked: Data | None) -> None:
-        with self._lock:
-            self._asked.pop(key, None)
-            if asked is not None:
-                self._asked[key] = asked
-                if len(self._asked) > _MOST_REMEMBERED:
-                    self._asked.popitem(last=False)
+        if asked is None:
+            self._asked.discard(key)
+        else:
+            self._asked.put(key, asked, memory_of_data(asked))
 
     def once(
         self,

@@ -6,7 +6,6 @@ from typing import Any
 
 from kanister_py.controller.functions.settings import FunctionTools
 from kanister_py.controller.machine.events import Tell
-from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.core.registry.entries import FunctionEntry, Registry
@@ -18,7 +17,6 @@ from kanister_py.ports.cluster import Cluster
 def part_tools(cluster: Cluster, clock: Clock, tell: Tell = lambda *_event: None) -> PartTools:
     return PartTools(
         *(cluster, clock, Alarms(clock), tell, lambda _error: None, ControllerMetrics()),
-        MemoryGate(clock),
         lambda: None,
     )
 

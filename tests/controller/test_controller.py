@@ -18,10 +18,8 @@ from kanister_py.controller.actionsets.status import FINALIZER
 from kanister_py.controller.controller import Controller
 from kanister_py.controller.machine.lease import LEASE_NAME, LeaseTerms
 from kanister_py.controller.machine.logs import JsonLines
-from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.actionsets.creation import PARENT, SCHEDULE_LABEL
-from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.errors import Forbidden, KanisterError, LeadershipLost, UsageError
 from kanister_py.core.kube.resources import (
     ACTION_SETS,
@@ -42,7 +40,6 @@ from tests.controller.conftest import (
     phase,
     until,
 )
-from tests.controller.machine.test_memory import Filled
 from tests.fake_clock import FakeClock
 from tests.raising import refused_as
 
@@ -118,36 +115,6 @@ class Asked:
 
 
 # Runs
-
-
-@BOTH_DEFINITIONS
-def test_an_action_set_waits_for_memory_and_one_under_way_does_not(world: World) -> None:
-    memory = Filled(100 << 20)
-    gate = MemoryGate(world.clock, memory, 1000 << 20)
-    world.create(blueprint(phase("Gate"), phase("Echo")))
-    world.controller(memory=gate)
-    world.create(actionset("under-way"))
-    world.until_state("running", "under-way")
-    memory.used = 900 << 20
-    assert gate_is_shut(gate)
-    world.create(actionset("new"))
-    waiting = world.until(lambda obj: read_status_data(obj) or None, "new")
-    (condition,) = (read_status_data(waiting) or {})["conditions"]
-    assert (condition["type"], condition["reason"]) == ("Waiting", "MemoryShort")
-    world.open_gate()
-    world.until_state("complete", "under-way")
-    assert (world.status("new") or {})["state"] == "pending"
-    memory.used = 100 << 20
-    status = world.until_state("complete", "new")
-    assert "Waiting" not in [each["type"] for each in status["conditions"]]
-
-
-def gate_is_shut(gate: MemoryGate) -> bool:
-    """Wait until a gate has looked at its memory again."""
-    until = time.monotonic() + PATIENCE_SECONDS
-    while not gate.why_refused() and time.monotonic() < until:
-        threading.Event().wait(0.01)
-    return bool(gate.why_refused())
 
 
 @BOTH_DEFINITIONS

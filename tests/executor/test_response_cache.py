@@ -196,7 +196,7 @@ class TestMemory:
         return Kept(FunctionResponse(desired=Part({"x": "y" * size})), 0.0)
 
     def test_when_there_is_no_room_what_was_unused_for_longest_goes(self) -> None:
-        store = MemoryStore(most_bytes=1000)
+        store = MemoryStore(most_bytes=8000)
         keys = [CacheKey("f", str(each)) for each in range(3)]
         for key in keys[:2]:
             store.write(key, self.kept(400))
@@ -206,7 +206,7 @@ class TestMemory:
         assert [store.read(key) is not None for key in keys] == [True, False, True]
 
     def test_an_answer_that_is_larger_than_all_the_room_is_not_kept(self) -> None:
-        store = MemoryStore(most_bytes=100)
+        store = MemoryStore(most_bytes=1000)
         key = CacheKey("f", "1")
         assert store.write(key, self.kept(10)).bytes > 0
         assert store.write(key, self.kept(400)).bytes == 0

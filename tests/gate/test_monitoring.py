@@ -314,7 +314,6 @@ def test_what_happens_once_in_silence_is_told_of(promtool: str, tmp_path: Path) 
         alert("KanisterPyNobodyComposes", "kanister_py_is_leader", "0x30", 12),
         alert("KanisterPyFunctionAway", "kanister_py_open_breakers", "2x30", 16),
         alert("KanisterPyPaused", "kanister_py_paused", "1x90", 61),
-        alert("KanisterPyMemoryShort", "kanister_py_memory_short", "1x90", 16),
         alert(
             "KanisterPyQueueStands",
             name_of("kanister_py_queue_oldest_seconds", {"queue": "ActionSet"}),

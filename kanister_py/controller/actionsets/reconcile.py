@@ -36,7 +36,6 @@ from kanister_py.controller.actionsets.status import StatusWriter
 from kanister_py.controller.actionsets.tidying import Tidying
 from kanister_py.controller.machine.events import NORMAL, subject_of
 from kanister_py.controller.machine.logs import fields_of
-from kanister_py.controller.machine.memory import LOOK_AGAIN_SECONDS
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import WorkQueue
@@ -334,10 +333,6 @@ class ActionSetReconciler:
             # It holds nobody up, and is put into its queues when it goes on.
             return False
         equipment = self._equipment
-        if why := equipment.tools.memory.why_refused():
-            self._tell_waiting(writer, planned, "MemoryShort", why)
-            equipment.queue.add_later(key, LOOK_AGAIN_SECONDS)
-            return True
         queues = _queues_of(self._equipment, key, kept)
         if not queues:
             return False

@@ -14,7 +14,6 @@ from kanister_py.controller.compositions.served_kinds import Served, ServedKinds
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.machine.breakers import Breakers
 from kanister_py.controller.machine.known_objects import Seen
-from kanister_py.controller.machine.memory import LOOK_AGAIN_SECONDS
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import DONE, FAILED, Groups, Look, WorkQueue
@@ -27,11 +26,14 @@ from kanister_py.core.kube.parts import controller_of, labels_of, spec_of
 from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITIONS
 from kanister_py.core.revisions.policy import RevisionFacts, follows, wishes_of
+from kanister_py.executor.response_cache import memory_of_data
 from kanister_py.ports.cluster import KubeObject
+from kanister_py.weighted_cache import WeightedCache
 
 # A pod that dies is back in less; what lasts longer, people should hear of.
 _PATIENCE_SECONDS: Final = 10.0
 _LONGEST_HOLD_SECONDS: Final = 60.0
+_REMEMBERED_BYTES: Final = 32 << 20
 
 
 class Looks:
@@ -61,7 +63,8 @@ class Looks:
         self._called: dict[Task, Sequence[str]] = {}
         self._stale: set[Task] = set()
         """Tasks whose composition has changed since the functions it calls were read."""
-        self._remembered: dict[Task, Mapping[str, Data]] = {}
+        self._remembered: WeightedCache[Task, Mapping[str, Data]] = WeightedCache(_REMEMBERED_BYTES)
+        """What functions asked for last."""
         self._failing: dict[Task, float] = {}
         self._changes = 0
         """How often what is composed with has changed."""
@@ -115,7 +118,8 @@ class Looks:
                 # What changed meanwhile found nobody to tell who was not known as a user yet.
                 self._queue.add(task)
             if outcome.requirements or task in self._remembered:
-                self._remembered[task] = outcome.requirements
+                asked = outcome.requirements
+                self._remembered.put(task, asked, memory_of_data(asked))
         return self._look_again(task, outcome, is_unheard=is_unheard)
 
     def _patience_of(self, task: Task) -> float:
@@ -130,8 +134,6 @@ class Looks:
             # It is looked at when the function answers; the time is for what nobody foresaw.
             wait = self._patience_of(task) if outcome.is_postponed else _LONGEST_HOLD_SECONDS
             return Look(max(wait, 0.0))
-        if outcome.unavailable and self._part.memory.why_refused():
-            return Look(LOOK_AGAIN_SECONDS)
         if outcome.changed:
             # What the cluster made of it is remembered: nobody has to wait for a watch.
             self.tell(task, outcome.changed)
@@ -147,7 +149,7 @@ class Looks:
         """Forget what is known of a resource that is gone, or of another partition."""
         self._tracker.forget(task)
         self._gate.forget(task)
-        self._remembered.pop(task, None)
+        self._remembered.discard(task)
         self._failing.pop(task, None)
         with self._lock:
             self._called.pop(task, None)

@@ -65,6 +65,7 @@ class Compositions:
         cluster, clock = part.cluster, part.clock
         self._part = part
         self._settings = settings
+        self._answers = tools.answers
         self._replaces_crossplane = replaces_crossplane
         self._partition = settings.partition
         self._sees = False
@@ -78,7 +79,7 @@ class Compositions:
         self.seen = Seen(cluster, clock, self._on_change, part.on_error)
         breakers: Breakers[Task] = Breakers(clock, part.alarms, self.queue.add)
         part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_ones))
-        guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers, part.memory, clock))
+        guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers, clock))
         self.world = World(part, self.seen, guarded, settings)
         self._kinds = ServedKinds(part, self.world, self.queue.add, settings.poll_seconds)
         self._looks = Looks(part, self.seen, self._kinds, breakers, self.queue, settings.workers)
@@ -191,7 +192,10 @@ class Compositions:
             return DONE
         if task.role is Role.COMPOSITE:
             # Who has not seen every function would say that some are missing.
-            return self._looks.look(task) if self._has_seen_all else Look(_SYNC_SECONDS)
+            if not self._has_seen_all:
+                return Look(_SYNC_SECONDS)
+            with self._answers.scope():
+                return self._looks.look(task)
         if task.role is Role.COMPOSITION_REVISION:
             return self._look_at_composition_revision(task.key)
         return Look(self._look_at_machinery(task))

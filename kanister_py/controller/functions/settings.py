@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.revisions.functions import Runtime
+from kanister_py.executor.answer_budget import AnswerBudget
 from kanister_py.ports.certificates import Certificates
 from kanister_py.ports.function_runner import FunctionMetrics, FunctionRunner
 from kanister_py.ports.packages import Packages
@@ -60,5 +61,7 @@ class FunctionTools(NamedTuple):
     keep_only: Callable[[Collection[str]], None] = lambda _names: None
     """Called with the revisions that are still called, so that others are let go of."""
     metrics: FunctionMetrics | None = None
+    answers: AnswerBudget = AnswerBudget()
+    """Bound on the large answers that the runner processes at a time."""
     client_files: Path | None = None
     """Where the certificate is kept that functions are called with, if it is made here."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Final, Generic, TypeVar
 
-from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.errors import TransientError
 from kanister_py.executor.alarms import Alarm, Alarms
@@ -31,10 +30,6 @@ Key = TypeVar("Key", bound=Hashable)
 
 class FunctionPaused(FunctionCallError, TransientError, reason="FunctionPaused"):
     """A function has not answered several times, and is left alone for a moment."""
-
-
-class MemoryShort(FunctionCallError, TransientError, reason="MemoryShort"):
-    """There is no memory for the answer of a function at the moment."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -178,24 +173,15 @@ class Breakers(Generic[Key]):
 
 
 class GuardedRunner(Generic[Key]):
-    """Runner that refuses at once to call functions that do not answer.
+    """Runner that refuses at once to call functions that do not answer."""
 
-    None is called while there is no memory for what it may answer.
-    """
-
-    def __init__(
-        self, inner: FunctionRunner, breakers: Breakers[Key], memory: MemoryGate, clock: Clock
-    ) -> None:
+    def __init__(self, inner: FunctionRunner, breakers: Breakers[Key], clock: Clock) -> None:
         self._inner = inner
         self._breakers = breakers
-        self._memory = memory
         self._clock = clock
 
     def run(self, call: FunctionCall) -> FunctionResponse:
         revision = call.revision.name
-        why = self._memory.why_refused()
-        if why:
-            raise MemoryShort(call.step, call.revision.function, revision, why)
         why = self._breakers.why_paused(revision)
         if why:
             raise FunctionPaused(call.step, call.revision.function, revision, why)

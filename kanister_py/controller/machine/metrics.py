@@ -225,9 +225,6 @@ _COUNTED: Final = {
 _GAUGES: Final = {
     "kanister_py_is_leader": "Whether this replica acts (1) or stands by (0)",
     "kanister_py_paused": "Whether nothing new begins (1), as --paused says",
-    "kanister_py_memory_used_bytes": "Memory that this process has",
-    "kanister_py_memory_limit_bytes": "Memory that it may have; zero for no limit",
-    "kanister_py_memory_short": "Whether new work is refused (1) until there is memory again",
     "kanister_py_queue_depth": "Objects that wait to be looked at",
     "kanister_py_queue_oldest_seconds": "How long the object has waited that waits for longest",
     "kanister_py_open_breakers": "Revisions of functions that are left alone as they do not answer",

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from kanister_py.controller.machine.events import Tell
-from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.core.errors import KanisterError
 from kanister_py.executor.alarms import Alarms
@@ -39,7 +38,6 @@ class PartTools(NamedTuple):
     tell: Tell
     on_error: Callable[[KanisterError], None]
     metrics: ControllerMetrics
-    memory: MemoryGate
     check_leadership: Callable[[], None]
     """Raises `LeadershipLost` once this process may not act any more."""
 

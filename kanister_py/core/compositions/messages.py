@@ -59,6 +59,12 @@ class Part:
             self._lazy = self._read_lazily(self.wire)
         return self._lazy
 
+    def compact(self) -> Part:
+        """Return the part without the data that was read of it, if it came as bytes."""
+        if self._read is None or not isinstance(self.wire, bytes):
+            return self
+        return Part(wire=self.wire, read=self._read, read_lazily=self._read_lazily)
+
     @property
     def as_received(self) -> bytes | None:
         """Give the bytes that it came in, if it came in any."""

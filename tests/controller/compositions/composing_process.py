@@ -1,7 +1,8 @@
-"""A whole controller in a process of its own: thirty composite resources that call one function.
+"""A whole controller in a process of its own: composite resources that call one function.
 
-Run with the function's address. Each line on stdin is answered by a line of JSON: how many are
-in order, and what is said of them; `again` has all of them looked at anew before.
+Run with the address of the function and the number of composite resources. Each line on stdin
+is answered by a line of JSON: how many are in order, and what is said of them; `again` has all
+of them looked at anew before.
 """
 
 from __future__ import annotations
@@ -16,12 +17,11 @@ from typing import Any
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.controller import Controller, ControllerSettings
 from kanister_py.controller.functions.settings import CompositionSettings
-from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.kube.parts import conditions_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.loading import FunctionSource, load_function
-from kanister_py.wiring import FunctionAccess, composing_part, process_memory, read_functions
+from kanister_py.wiring import FunctionAccess, composing_part, read_functions
 from tests.controller.compositions.test_kinds import (
     BUCKETS,
     bucket,
@@ -30,7 +30,6 @@ from tests.controller.compositions.test_kinds import (
     definition,
 )
 
-COUNT = 30
 PATIENCE_SECONDS = 180.0
 
 
@@ -62,7 +61,7 @@ def revision(endpoint: str) -> dict[str, Any]:
     }
 
 
-def fill(cluster: MemoryCluster, endpoint: str) -> None:
+def fill(cluster: MemoryCluster, endpoint: str, count: int) -> None:
     calling = composition()
     calling["spec"]["pipeline"] = [{"step": "call", "functionRef": {"name": "function-f"}}]
     found = revision(endpoint)
@@ -70,7 +69,7 @@ def fill(cluster: MemoryCluster, endpoint: str) -> None:
         cluster.apply(each, field_manager="people", force=True)
     cluster.apply(found, field_manager="people", force=True, subresource="status")
     until = time.monotonic() + PATIENCE_SECONDS
-    for number in range(COUNT):
+    for number in range(count):
         made = bucket(f"b-{number}", ())
         while time.monotonic() < until:
             with suppress(KanisterError):
@@ -80,12 +79,11 @@ def fill(cluster: MemoryCluster, endpoint: str) -> None:
             time.sleep(0.05)
 
 
-def main(endpoint: str) -> None:
+def main(endpoint: str, count: int) -> None:
     logging.disable(logging.CRITICAL)
     clock = SystemClock()
     functions = read_functions()
     cluster = cluster_with_kinds()
-    memory = MemoryGate(clock, process_memory())
     with ExitStack() as stack:
         part = composing_part(
             functions,
@@ -97,13 +95,13 @@ def main(endpoint: str) -> None:
             cluster,
             FunctionSource(functions.registry, load_function),
             clock=clock,
-            settings=ControllerSettings(memory=memory),
+            settings=ControllerSettings(),
             parts=[part],
         )
         controller.start()
-        fill(cluster, endpoint)
+        fill(cluster, endpoint, count)
         for turn, word in enumerate(sys.stdin):
-            for number in range(COUNT if word.strip() == "again" else 0):
+            for number in range(count if word.strip() == "again" else 0):
                 patch = {"metadata": {"labels": {"turn": str(turn)}}}
                 cluster.patch(BUCKETS, f"b-{number}", patch, namespace="default")
             synced = [
@@ -122,4 +120,4 @@ def main(endpoint: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

@@ -18,7 +18,6 @@ from kanister_py.adapters.packages_oci.registry import OciPackages
 from kanister_py.controller.compositions.part import Compositions
 from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
 from kanister_py.controller.machine.events import Subject
-from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.core.errors import Invalid, NotFound
@@ -190,7 +189,6 @@ class World:
         through: Any = None,
         calling: Callable[[FunctionRunner], FunctionRunner] = lambda runner: runner,
         entries: Registry[FunctionEntry] | None = None,
-        memory: MemoryGate | None = None,
     ) -> None:
         """`through` is how the controller sees the cluster, `calling` how it calls functions."""
         self.clock = clock or SystemClock()
@@ -214,7 +212,6 @@ class World:
             self._tell,
             lambda _error: None,
             self.metrics,
-            memory or MemoryGate(self.clock),
             lambda: None,
         )
         self.compositions = Compositions(part, tools, settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -17,26 +18,30 @@ import pytest
 from kanister_py.core.compositions.messages import FunctionResponse, Part
 from kanister_py.executor.wire_messages import read_request, write_response
 from kanister_py.proto.messages import METHODS, V1
-from tests.controller.compositions.composing_process import COUNT, PATIENCE_SECONDS
+from tests.controller.compositions.composing_process import PATIENCE_SECONDS
 
 REPOSITORY = Path(__file__).parents[3]
 MOST_BYTES = 250 << 20
 CALLS = 300
+LIMIT_BYTES = 512 << 20
+TTL_SECONDS = 5.0
 
 
 class Talker:
-    """A function that answers 20 MB while it is not well."""
+    """A function that answers too much while it is not well."""
 
     def __init__(self) -> None:
         self.is_well = True
         self.calls = 0
-        self._answer = b"\x22\x80\x80\x80\x0a" + bytes(20 << 20)
+        self.large_answer = b"\x22\x80\x80\x80\x0a" + bytes(20 << 20)
 
     def answer(self, request: bytes, _context: Any) -> bytes:
         self.calls += 1
         if not self.is_well:
-            return self._answer
-        return write_response(FunctionResponse(Part({}), tag=read_request(request).tag))
+            return self.large_answer
+        return write_response(
+            FunctionResponse(Part({}), tag=read_request(request).tag, ttl_seconds=TTL_SECONDS)
+        )
 
 
 @pytest.fixture
@@ -57,11 +62,14 @@ def talker() -> Iterator[tuple[Talker, int]]:
 class Composing:
     """The process that composes, and how much memory it has."""
 
-    def __init__(self, function: Talker, port: int) -> None:
+    def __init__(self, function: Talker, port: int, count: int = 30) -> None:
         self.function = function
+        self.count = count
         module = "tests.controller.compositions.composing_process"
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, f"127.0.0.1:{port}"],
+            [sys.executable, "-m", module, f"127.0.0.1:{port}", str(count)],
+            # As the image has it.
+            env={**os.environ, "MALLOC_ARENA_MAX": "2", "MALLOC_MMAP_THRESHOLD_": "131072"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -77,7 +85,9 @@ class Composing:
         found: dict[str, Any] = json.loads(self.process.stdout.readline())
         return found
 
-    def until(self, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    def until(
+        self, is_so: Callable[[dict[str, Any]], bool], again_seconds: float = 0.0
+    ) -> dict[str, Any]:
         """Wait for something, and have all looked at anew whenever the last look is over.
 
         What looks leave behind in the cluster, which is in that process, is not what is measured.
@@ -85,7 +95,9 @@ class Composing:
         until, calls, asked_at = time.monotonic() + PATIENCE_SECONDS, self.function.calls, 0.0
         while not is_so(found := self.ask("how")):
             assert time.monotonic() < until, found
-            if self.function.calls >= calls + COUNT or time.monotonic() > asked_at + 1.0:
+            is_over = self.function.calls >= calls + self.count
+            waited = time.monotonic() - asked_at
+            if waited > max(again_seconds, 1.0) or (is_over and not again_seconds):
                 calls, asked_at = self.function.calls, time.monotonic()
                 self.ask("again")
             time.sleep(0.05)
@@ -104,15 +116,57 @@ def test_a_function_that_answers_20_megabytes_takes_no_memory(talker: tuple[Talk
     composing = Composing(function, port)
     try:
         composing.until(lambda _: function.calls >= CALLS)
-        composing.until(lambda found: found["synced"] == COUNT)
+        composing.until(lambda found: found["synced"] == composing.count)
         before = composing.bytes_of("VmRSS")
         function.is_well, function.calls = False, 0
         found = composing.until(lambda found: not found["synced"] and function.calls >= CALLS)
         assert "its answer has 20 MiB, and 8 MiB are allowed" in found["said"][0]
         assert composing.bytes_of("VmHWM") <= MOST_BYTES
         function.is_well = True
-        composing.until(lambda found: found["synced"] == COUNT)
+        composing.until(lambda found: found["synced"] == composing.count)
         assert composing.bytes_of("VmRSS") <= before * 1.2
+    finally:
+        composing.process.kill()
+        composing.process.communicate()
+
+
+def large_answer(**parts: Any) -> bytes:
+    return write_response(FunctionResponse(Part({}), ttl_seconds=TTL_SECONDS, **parts))
+
+
+LARGE_CONTEXT = large_answer(context=Part({f"k{number}": "x" * 70_000 for number in range(100)}))
+MANY_VALUES = large_answer(context=Part({f"k{number}": "x" * 60 for number in range(90_000)}))
+LONG_RESULT = large_answer(results=({"severity": "SEVERITY_NORMAL", "message": "x" * (7 << 20)},))
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc says what is used")
+@pytest.mark.parametrize(
+    ("answer", "count", "growth"),
+    [
+        pytest.param(LARGE_CONTEXT, 30, 1.25, id="context-30"),
+        pytest.param(LARGE_CONTEXT, 100, 1.25, id="context-100"),
+        pytest.param(LONG_RESULT, 30, 1.25, id="result"),
+        # Of so many small objects, some memory stays in pieces.
+        pytest.param(MANY_VALUES, 30, 2.0, id="many-values"),
+    ],
+)
+def test_answers_of_7_megabytes_are_processed_and_their_memory_comes_back(
+    talker: tuple[Talker, int], answer: bytes, count: int, growth: float
+) -> None:
+    assert 6 << 20 < len(answer) < 8 << 20
+    function, port = talker
+    function.large_answer = answer
+    composing = Composing(function, port, count)
+    try:
+        composing.until(lambda found: found["synced"] == count)
+        before = composing.bytes_of("VmRSS")
+        function.is_well, function.calls = False, 0
+        composing.ask("again")
+        composing.until(lambda _: function.calls >= count)
+        assert composing.bytes_of("VmHWM") <= LIMIT_BYTES
+        function.is_well, function.calls = True, 0
+        composing.until(lambda found: found["synced"] == count and function.calls >= count)
+        composing.until(lambda _: composing.bytes_of("VmRSS") <= before * growth, 3.0)
     finally:
         composing.process.kill()
         composing.process.communicate()

@@ -8,16 +8,13 @@ from typing import Any
 
 import pytest
 
-from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.functions.settings import CompositionSettings
-from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function_runner import FunctionCall, FunctionRunner, FunctionUnavailable
 from tests.controller.compositions.test_kinds import BUCKETS, World, bucket, composition, definition
-from tests.controller.machine.test_memory import Filled
 
 SETTINGS = CompositionSettings("kanister-py", workers=4)
 PATIENCE_SECONDS = 180.0
@@ -121,26 +118,6 @@ def test_all_go_on_within_seconds_of_its_first_answer(world: World) -> None:
     world.until(lambda: registry.get_sample_value("kanister_py_open_breakers") == 1.0)
     moody(world).is_away = False
     world.until(lambda: all(map(world.is_ready, names)))
-
-
-def test_nobody_is_composed_without_memory_and_all_are_once_there_is_some() -> None:
-    memory = Filled(900 << 20)
-    clock = SystemClock()
-    world = World(SETTINGS, clock=clock, memory=MemoryGate(clock, memory, 1000 << 20))
-    world.start()
-    try:
-        world.define(definition())
-        world.say(composition())
-        world.say(bucket(names=("a",)))
-        world.until(lambda: world.condition("Synced").get("status") == "Unknown")
-        assert (
-            "Waits for memory: most of 1000 MiB is in use" in world.condition("Synced")["message"]
-        )
-        assert not world.composed()
-        memory.used = 100 << 20
-        world.until(world.is_ready)
-    finally:
-        world.close()
 
 
 def test_a_composition_that_calls_another_function_shares_with_its_callers(world: World) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kanister_py.controller.machine.breakers import Breakers, FunctionPaused, GuardedRunner
-from kanister_py.controller.machine.memory import MemoryGate
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.registry.entries import FunctionRevision
 from kanister_py.executor.alarms import Alarms
@@ -55,9 +54,7 @@ class Place:
         self.looked: Queue[str] = Queue()
         self.breakers: Breakers[str] = Breakers(self.clock, self.alarms, self.looked.put)
         self.function = Moody(self.clock)
-        self.runner = GuardedRunner(
-            self.function, self.breakers, MemoryGate(self.clock), self.clock
-        )
+        self.runner = GuardedRunner(self.function, self.breakers, self.clock)
 
     def call(self) -> str:
         request: Any = None
