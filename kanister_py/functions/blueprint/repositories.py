@@ -290,7 +290,7 @@ class Repository:
     def stats(self, snapshot: str, mode: str) -> tuple[str, str]:
         with prefixed("Failed to get backup stats"):
             log = self._run("stats", snapshot, "--mode", mode)
-        return read_stats_log(log)
+        return read_stats_log(log, mode)
 
     def _run(self, *words: str, outputs: dict[str, str] | None = None) -> str:
         key, credential = self.args.encryption_key, self.place.location.credential

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from posixpath import normpath
 from typing import Any, Final, NamedTuple
 
 import re2
@@ -16,6 +17,8 @@ GOOGLE_CREDENTIALS_FILE: Final = "/tmp/creds.txt"  # noqa: S108 - the originals'
 WRONG_PASSWORD: Final = "wrong password"  # noqa: S105 - what restic says, no password
 NO_REPOSITORY: Final = "Is there a repository at the following location?"
 STORE_FAILED: Final = "the store failed"
+RAW_DATA: Final = "raw-data"
+"""The mode of `stats` in which restic counts blobs and not files."""
 _AWS_ENDPOINT: Final = "s3.amazonaws.com"
 _SIZE: Final = r"[\d]+(?:\.[\d]+)?\s(?:[TGMK]iB|B)"
 _SAVED: Final = re.compile(r"snapshot\s([a-zA-Z0-9]{8}) saved")
@@ -23,6 +26,7 @@ _PROCESSED: Final = re.compile(rf"processed\s(\d+)\sfiles,\s({_SIZE})\sin")
 _ADDED: Final = re.compile(rf"Added to the repo:\s({_SIZE})")
 _FREED: Final = re.compile(rf"this frees\s+({_SIZE})")
 _STATS_COUNT: Final = re2.compile(r"(?m)Total File Count:\s+(.*?)\s*$")
+_STATS_BLOBS: Final = re2.compile(r"(?m)Total Blob Count:\s+(.*?)\s*$")
 _STATS_SIZE: Final = re2.compile(r"(?m)Total Size:\s+(.*?)\s*$")
 _RETRIED: Final = re2.compile(r"(\S+\(.*\)) returned error, retrying after \S+: (.*)")
 _OVERLOOKED: Final = re.compile(r"could not load snapshot|Ignoring \"")
@@ -65,10 +69,13 @@ def check_shell_words(*, ids: Iterable[str] = (), tags: Iterable[str] = ()) -> N
 
 
 def prefix_with_bucket(prefix: str, location: Location) -> str:
-    """Put the bucket in front of a prefix, unless it is its first folder already."""
+    """Put the bucket in front of a prefix, unless it is its first folder already.
+
+    A path that is put together is cleaned as Go's `path.Join` cleans it.
+    """
     if prefix.split("/", maxsplit=1)[0] == location.bucket:
         return prefix
-    return "/".join(each for each in (location.bucket, *prefix.split("/")) if each)
+    return normpath("/".join(part for part in (location.bucket, prefix) if part))
 
 
 def repository_url(location: Location, path: str) -> str:
@@ -144,9 +151,10 @@ def read_backup_log(log: str) -> BackupSummary:
     )
 
 
-def read_stats_log(log: str) -> tuple[str, str]:
-    """Read how many files a snapshot has, and how long they are."""
-    count, size = _STATS_COUNT.search(log), _STATS_SIZE.search(log)
+def read_stats_log(log: str, mode: str = "") -> tuple[str, str]:
+    """Read how many files (or blobs, in the mode `raw-data`) a snapshot has, and their size."""
+    counts = _STATS_BLOBS if mode == RAW_DATA else _STATS_COUNT
+    count, size = counts.search(log), _STATS_SIZE.search(log)
     if count is None or size is None:
         raise UsageError("Failed to parse snapshot stats from logs", reason="StatsUnreadable")
     return count[1], size[1]

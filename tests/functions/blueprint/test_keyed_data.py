@@ -107,6 +107,8 @@ def test_a_pod_without_restic_is_backed_up_and_comes_back(
     assert mounted(app, "cd /v; cat a sub/b c") == b"one\ntwo\nnew\n"
     stats = args(backupArtifactPrefix="kbucket/repo", backupID=done["backupID"])
     assert app.call(BackupDataStatsV010, stats, facts=facts, uid="stats")["sizeBytes"] == "8"
+    raw = app.call(BackupDataStatsV010, {**stats, "statsMode": "raw-data"}, facts=facts, uid="raw")
+    assert int(raw["fileCount"]) > 2
     delete = args(backupArtifactPrefix="repo", backupID=done["backupID"], reclaimSpace=True)
     freed = app.call(DeleteDataV010, delete, facts=facts, uid="delete")["spaceFreed"]
     assert int(freed.removesuffix(" B")) > 0

@@ -28,6 +28,9 @@ AZURE = Location(StoreKind.AZURE, "bucket", credential=Credential("account", "ke
         pytest.param("app", "bucket/app", id="it is not"),
         pytest.param("/bucket/app", "bucket/bucket/app", id="behind a slash it is a folder"),
         pytest.param("bucketother/app", "bucket/bucketother/app", id="a longer name is another"),
+        pytest.param("./a//b/./c/", "bucket/a/b/c", id="dots and slashes"),
+        pytest.param("a/../b", "bucket/b", id="a folder up"),
+        pytest.param("", "bucket", id="nothing"),
     ],
 )
 def test_the_bucket_stands_in_front_once(prefix: str, path: str) -> None:
@@ -112,6 +115,13 @@ def test_a_backup_without_a_snapshot_is_none() -> None:
 def test_statistics_are_read() -> None:
     log = "Stats in restore-size mode:\n  Total File Count:   5\n        Total Size:   2.941 KiB\n"
     assert read_stats_log(log) == ("5", "2.941 KiB")
+
+
+def test_statistics_of_raw_data_count_blobs() -> None:
+    log = "Stats in raw-data mode:\n     Total Blob Count:   7\n           Total Size:   1 KiB\n"
+    assert read_stats_log(log, "raw-data") == ("7", "1 KiB")
+    with pytest.raises(UsageError, match="Failed to parse"):
+        read_stats_log(log, "restore-size")
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from kanister_py.functions.blueprint.backup_data_stats.v0_0_0 import (
 )
 from kanister_py.functions.blueprint.keyed_repository import HelperPod, KeyedArgs, repository_in_pod
 from kanister_py.functions.blueprint.repositories import place_of, prefixed
+from kanister_py.functions.blueprint.restic import RAW_DATA
 from kanister_py.ports.function import Func, PhaseContext
 from kanister_py.ports.models import Outputs
 
@@ -63,9 +64,10 @@ class BackupDataStatsV010(Func, parent=BackupDataStats):
                 )
             stats = json.loads(repository.run("stats", "--json", "--mode", args.stats_mode, *found))
         size = int(stats["total_size"])
+        counted = "total_blob_count" if args.stats_mode == RAW_DATA else "total_file_count"
         return {
             "mode": args.stats_mode,
-            "fileCount": str(stats.get("total_file_count", 0)),
+            "fileCount": str(stats.get(counted, 0)),
             "size": in_units(size),
             "sizeBytes": str(size),
             "version": "v0.1.0",
