@@ -21,7 +21,7 @@ from tests.forked_commands import ForkedCommands
 
 REPOSITORY = Path(__file__).parent.parent
 PATIENCE_SECONDS = 180.0
-_HAVE_VERBS = {"crds", "function", "functions", "internal", "profile", "revisions"}
+_HAVE_VERBS = {"crds", "function", "functions", "internal", "profile", "revisions", "schema"}
 # What Python and its libraries look at while they start, and never again.
 _START_READS = {"PYTHONPATH", "PYTHONWARNINGS", "LANG", "LC_ALL", "TZ", "COVERAGE_PROCESS_START"}
 

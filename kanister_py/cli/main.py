@@ -41,6 +41,7 @@ COMMANDS = {
     "profile": "Make Profiles, and find out whether their stores can be used",
     "location": "Look at what is in the store of a Profile",
     "crds": "Print, install and upgrade the definitions of our resources",
+    "schema": "Print JSON Schemas of our documents, for editors",
     "completion": "Print a completion script for a shell",
 }
 ALIASES = {"function": "functions"}
