@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
@@ -18,6 +18,8 @@ MASK: Final = "***"
 # Files have more lines: each of those is hidden as it is, and the forms are those of the whole.
 _MOST_LINES_IN_FORMS: Final = 64
 _LONGEST_IN_FORMS: Final = 16 << 10
+_FEW: Final = 64
+"""Up to so many texts, a search for each is faster than an index of all."""
 
 
 class Masker:
@@ -37,22 +39,16 @@ class Masker:
             for each in {secret, *shown} if len(lines) <= _MOST_LINES_IN_FORMS else {secret, whole}:
                 if MIN_LENGTH <= len(each) <= _LONGEST_IN_FORMS:
                     found.update(_forms_of(each))
-        # The longest first, or a secret that begins with another would show its end.
-        ordered = sorted(found, key=lambda each: (-len(each), each))
-        # To look for each is many times as fast as the pattern, and nearly always enough.
-        self._folded = tuple({each.casefold() for each in ordered})
-        self._pattern = re.compile("|".join(map(re.escape, ordered)), re.IGNORECASE)
+        self._mask = _Search(found).masked if len(found) <= _FEW else _Index(found).masked
+        self._is_empty = not found
 
     def mask(self, text: str) -> str:
-        """Give the text with every known secret in it replaced."""
-        folded = text.casefold()
-        if not any(each in folded for each in self._folded):
-            return text
-        return self._pattern.sub(MASK, text)
+        """Return the text with every known secret in it replaced."""
+        return self._mask(text)
 
     def mask_data(self, value: Any) -> Any:
         """Give plain data with every known secret in its texts replaced, keys included."""
-        if not self._folded:
+        if self._is_empty:
             return value
         if isinstance(value, str):
             return self.mask(value)
@@ -61,6 +57,61 @@ class Masker:
         if isinstance(value, list | tuple):
             return [self.mask_data(each) for each in value]
         return value
+
+
+class _Search:
+    """Search for a few texts, one after the other: the fastest way while they are few."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        # The longest first, or a text that begins with another would show its end.
+        ordered = sorted(texts, key=lambda text: (-len(text), text))
+        self._folded = tuple({text.casefold() for text in ordered})
+        self._pattern = re.compile("|".join(map(re.escape, ordered)), re.IGNORECASE)
+
+    def masked(self, text: str) -> str:
+        folded = text.casefold()
+        if not any(secret in folded for secret in self._folded):
+            return text
+        return self._pattern.sub(MASK, text)
+
+
+class _Index:
+    """Index of many texts by how they begin: a line costs the same however many there are."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._by_start: dict[str, dict[int, set[str]]] = {}
+        for text in texts:
+            folded = _folded(text)
+            lengths = self._by_start.setdefault(folded[:MIN_LENGTH], {})
+            lengths.setdefault(len(folded), set()).add(folded)
+
+    def masked(self, text: str) -> str:
+        folded = _folded(text)
+        pieces: list[str] = []
+        kept = at = 0
+        while at <= len(folded) - MIN_LENGTH:
+            lengths = self._by_start.get(folded[at : at + MIN_LENGTH])
+            length = 0 if lengths is None else _longest(lengths, folded, at)
+            if not length:
+                at += 1
+                continue
+            pieces += (text[kept:at], MASK)
+            kept = at = at + length
+        return "".join((*pieces, text[kept:])) if pieces else text
+
+
+def _longest(lengths: Mapping[int, Set[str]], text: str, at: int) -> int:
+    """Return the length of the longest member that the text has at a position, or 0."""
+    found = (length for length, texts in lengths.items() if text[at : at + length] in texts)
+    return max(found, default=0)
+
+
+def _folded(text: str) -> str:
+    """Return the text in small letters, each in its place."""
+    folded = text.casefold()
+    if len(folded) == len(text):
+        return folded
+    return "".join(sign if len(sign.casefold()) != 1 else sign.casefold() for sign in text)
 
 
 def _forms_of(secret: str) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode, urlsafe_b64encode
+from time import thread_time
 
 import pytest
 from hypothesis import given
@@ -70,3 +71,19 @@ def test_data_lose_known_secrets_wherever_they_stand_in_it() -> None:
     data = {"login": ["as hunter22", 7], "hunter22": {"a": None}}
     assert Masker(["hunter22"]).mask_data(data) == {"login": ["as ***", 7], "***": {"a": None}}
     assert Masker().mask_data(data) is data
+
+
+def test_many_secrets_are_masked_as_few_are() -> None:
+    secrets = [f"secret-{number:05}-Ä" for number in range(5000)]
+    line = "x SECRET-00042-ä y secret-00001-Ä-secret-99999 \u0130secret-04999-Ä"
+    few = Masker([secrets[42], secrets[1], secrets[4999]])
+    assert Masker(secrets).mask(line) == few.mask(line)
+
+
+def test_a_line_costs_the_same_however_many_secrets_there_are() -> None:
+    """100,000 lines of one Secret cost 26 ms for each line of a log when all were tried."""
+    masker = Masker(["\n".join(f"line {number} of a secret" for number in range(100_000))])
+    started = thread_time()
+    for _ in range(200):
+        masker.mask("a line of a log that says nothing secret, only that the backup goes on")
+    assert thread_time() - started < 1
