@@ -309,6 +309,8 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
             webhook_served(args, functions, cluster, clock, controller.settings.home, webhook_at)
         )
     if taken:
+        from kanister_py.executor.session_key import keep_session_key
+
         apps = apps_of(
             controller,
             functions,
@@ -325,6 +327,7 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
             asks_for_tokens=not (args.open_endpoint and is_loopback(taken[0])),
             is_local=is_loopback(taken[0]),
             overview=followed(controller, cluster, clock, stack),
+            session_key=lambda new: keep_session_key(cluster, controller.settings.home, new),
         )
         for socket_, app in zip(taken, apps, strict=True):
             stack.enter_context(served(app, socket_))
@@ -500,6 +503,7 @@ def apps_of(
     asks_for_tokens: bool = False,
     is_local: bool = False,
     overview: Overview | None = None,
+    session_key: Callable[[Callable[[], bytes]], bytes] | None = None,
 ) -> Apps:
     """Build what is served: functions and runs for those who may see them, health apart."""
     from kanister_py.cli.installed import publication_of
@@ -532,8 +536,9 @@ def apps_of(
     app: ASGIApp = routes
     if asks_for_tokens:
         from kanister_py.http_api.guard import Guard
+        from kanister_py.http_api.live.session import Seal
 
-        app = Guard(routes, review)
+        app = Guard(routes, review, Seal(session_key(Seal.new_key) if session_key else None))
     if is_local:
         from kanister_py.http_api.guard import OwnHosts
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import re
+import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from threading import Lock
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.routing import Match, Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kanister_py.core.errors import KanisterError
 from kanister_py.executor.review_access import Access
@@ -31,7 +35,14 @@ from kanister_py.http_api.live.routes import (
     message_page,
     see,
 )
-from kanister_py.http_api.live.session import SIGN_IN, token_in, wants_page, way_in
+from kanister_py.http_api.live.session import (
+    SEAL_IN_SCOPE,
+    SIGN_IN,
+    Seal,
+    token_in,
+    wants_page,
+    way_in,
+)
 from kanister_py.http_api.phase_lines import PATH as LINES_PATH
 from kanister_py.http_api.problems import problem_answer
 from kanister_py.ports.overview import ACTION_VERBS, SCHEDULE_VERBS
@@ -70,6 +81,19 @@ _MISDIRECTED: Final = problem_answer(
     421, "Misdirected", "This endpoint is for this machine alone; ask localhost, or its address"
 )
 
+_TOO_MANY: Final = problem_answer(
+    429,
+    "TooManyTokens",
+    "Too many tokens of yours are not known; wait a minute",
+    None,
+    {"retry-after": "60"},
+)
+_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
+_MOST_CHARACTERS: Final = 16_384
+_MOST_UNKNOWN: Final = 20
+_WINDOW_SECONDS: Final = 60.0
+_MOST_CLIENTS: Final = 10_000
+
 Review = Callable[[str, Mapping[str, Any]], Access]
 
 
@@ -90,21 +114,70 @@ def asked_of(route: str, parts: Mapping[str, str], path: str, query: bytes = b""
     return {"resourceAttributes": asked}
 
 
+class UnknownTokens:
+    """Count of the tokens that the cluster did not know, by client and minute.
+
+    Each costs the API server a request, and a client without any right can send them.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._clients: OrderedDict[str, tuple[float, int]] = OrderedDict()
+
+    def is_exceeded(self, client: str) -> bool:
+        with self._lock:
+            began, count = self._clients.get(client, (0.0, 0))
+            return count >= _MOST_UNKNOWN and self._clock() - began < _WINDOW_SECONDS
+
+    def note(self, client: str) -> None:
+        """Count one more of a client."""
+        now = self._clock()
+        with self._lock:
+            began, count = self._clients.pop(client, (now, 0))
+            if now - began >= _WINDOW_SECONDS:
+                began, count = now, 0
+            self._clients[client] = (began, count + 1)
+            while len(self._clients) > _MOST_CLIENTS:
+                self._clients.popitem(last=False)
+
+
+def _client_of(scope: Scope) -> str:
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
 class Guard:
     """Middleware that lets a request through if the owner of its token has the right to it.
 
     The app's own routes say what a path means, so that nothing is asked for one thing
-    and answered with another; what no route names is not there for any user.
+    and answered with another; what no route names is not there for any user. `seal` is
+    that of the tokens in cookies.
     """
 
-    def __init__(self, app: Starlette, review: Review) -> None:
+    def __init__(
+        self,
+        app: Starlette,
+        review: Review,
+        seal: Seal | None = None,
+        unknown: UnknownTokens | None = None,
+    ) -> None:
         self._app = app
         self._review = review
+        self._seal = Seal() if seal is None else seal
+        self._unknown = UnknownTokens() if unknown is None else unknown
         self._signs_in = any(getattr(each, "path", "") == SIGN_IN for each in app.routes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope = {**scope, SEAL_IN_SCOPE: self._seal}
         found = self._found(scope)
         if found is not None and found[0] in _OPEN:
+            if found[0] == SIGN_IN and scope["method"] == "POST":
+                client = _client_of(scope)
+                if self._unknown.is_exceeded(client):
+                    await send_answer(_TOO_MANY, send, has_body=True)
+                    return
+                send = self._counting(send, client)
             await self._app(scope, receive, send)
             return
         refused = await run_in_threadpool(self._refusal, scope, found)
@@ -112,6 +185,16 @@ class Guard:
             await self._app(scope, receive, send)
         else:
             await send_answer(refused, send, has_body=scope["method"] != "HEAD")
+
+    def _counting(self, send: Send, client: str) -> Send:
+        """Wrap `send` so that a refused token counts."""
+
+        async def send_counted(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] == 401:
+                self._unknown.note(client)
+            await send(message)
+
+        return send_counted
 
     def _found(self, scope: Scope) -> tuple[str, Mapping[str, str]] | None:
         for route in self._app.routes:
@@ -128,12 +211,18 @@ class Guard:
             return see(way_in(scope)) if has_page else _WHO
         if found is None:
             return _NOWHERE
+        client = _client_of(scope)
+        if self._unknown.is_exceeded(client):
+            return _TOO_MANY
+        if len(token) > _MOST_CHARACTERS or not _TOKEN.fullmatch(token):
+            return see(way_in(scope), token="", scope=scope) if has_page else _STRANGER
         try:
             access = self._review(token, asked_of(*found, path, query))
         except KanisterError as error:
             _LOG.warning("A token cannot be checked: %s", error.message)
             return message_page(503, _BUSY_MESSAGE, scope) if has_page else _BUSY
         if access is Access.UNKNOWN:
+            self._unknown.note(client)
             # A token that is known no more is asked for anew.
             return see(way_in(scope), token="", scope=scope) if has_page else _STRANGER
         if access is Access.FORBIDDEN:

@@ -93,15 +93,22 @@ def review(token: str, asked: Mapping[str, Any]) -> Access:
 
 
 def guarded(runs: RunsOf) -> Guard:
-    return Guard(runs.app(review), review)
+    return Guard(runs.app(review), review, SEAL)
+
+
+SEAL = session.Seal()
+
+
+def cookie_of(token: str) -> str:
+    return f"{session.COOKIE}={SEAL.close(token)}"
 
 
 def signed_in(token: str) -> dict[str, str]:
-    return {"cookie": f"{session.COOKIE}={token}", **HTML}
+    return {"cookie": cookie_of(token), **HTML}
 
 
 def form_of(token: str) -> dict[str, Any]:
-    scope = {"headers": [(b"cookie", f"{session.COOKIE}={token}".encode())]}
+    scope = {"headers": [(b"cookie", cookie_of(token).encode())], session.SEAL_IN_SCOPE: SEAL}
     return {"headers": signed_in(token), "data": {"key": session.form_key(scope)}}
 
 
@@ -284,7 +291,8 @@ def test_a_person_without_a_token_is_led_to_where_one_signs_in_and_back(shown: R
     taken = send(app, "POST", answer.headers["location"], data={"token": " all\n"})
     assert (taken.status_code, taken.headers["location"]) == (303, "/runs/shop/done?x=1")
     cookie = taken.headers["set-cookie"]
-    assert cookie.startswith(f"{session.COOKIE}=all; ")
+    sealed = cookie.partition("=")[2].partition(";")[0]
+    assert (sealed != "all", SEAL.open(sealed)) == (True, "all")
     for part in ("HttpOnly", "SameSite=Strict", "Path=/"):
         assert part in cookie
     assert "Secure" not in cookie
@@ -309,7 +317,7 @@ def test_a_person_is_told_in_a_page_that_nobody_can_say_who_they_are(shown: Runs
     ],
 )
 def test_cookies_of_others_on_the_same_host_are_in_nobodys_way(shown: RunsOf, cookies: str) -> None:
-    headers = {**HTML, "cookie": cookies.replace("{}", f"{session.COOKIE}=all")}
+    headers = {**HTML, "cookie": cookies.replace("{}", cookie_of("all"))}
     assert send(guarded(shown), "GET", "/runs", headers=headers).status_code == 200
 
 

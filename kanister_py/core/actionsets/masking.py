@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
@@ -100,7 +100,7 @@ class _Index:
         return "".join((*pieces, text[kept:])) if pieces else text
 
 
-def _longest(lengths: Mapping[int, Set[str]], text: str, at: int) -> int:
+def _longest(lengths: Mapping[int, Collection[str]], text: str, at: int) -> int:
     """Return the length of the longest member that the text has at a position, or 0."""
     found = (length for length, texts in lengths.items() if text[at : at + length] in texts)
     return max(found, default=0)

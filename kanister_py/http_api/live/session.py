@@ -1,4 +1,8 @@
-"""Sessions of the page: a token in a cookie that no script reads, and forms that are our own."""
+"""Sessions of the page: a sealed token in a cookie that no script reads, and forms of our own.
+
+A browser sends a cookie to every port of a host, so the token of the cluster never lies in one
+as it is: only who has the key of the seal can use it.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from secrets import token_bytes
 from typing import Final
 from urllib.parse import quote, urlsplit
 
+from cryptography.fernet import Fernet, InvalidToken
 from starlette.types import Scope
 
 COOKIE: Final = "kanister-py-token"
@@ -17,6 +22,35 @@ HOME: Final = "/runs"
 _HOURS: Final = 12
 # Where nobody is asked for a token, forms are ours alone all the same.
 _OF_THIS_PROCESS: Final = token_bytes(32)
+
+
+class Seal:
+    """Seal of the tokens in cookies: encrypted, and worthless after twelve hours.
+
+    Replicas that answer the same browsers share `key`; without one, the seal is of this
+    process alone.
+    """
+
+    def __init__(self, key: bytes | None = None) -> None:
+        self._fernet = Fernet(Fernet.generate_key() if key is None else key)
+
+    @staticmethod
+    def new_key() -> bytes:
+        return Fernet.generate_key()
+
+    def close(self, token: str) -> str:
+        return self._fernet.encrypt(token.encode()).decode()
+
+    def open(self, sealed: str) -> str:
+        """Return the token, or nothing if the seal is not ours or too old."""
+        try:
+            return self._fernet.decrypt(sealed, ttl=_HOURS * 3600).decode()
+        except (InvalidToken, ValueError):
+            return ""
+
+
+SEAL_IN_SCOPE: Final = "kanister_py.seal"
+"""Where a request's scope holds the seal of its cookies."""
 
 
 def header_of(scope: Scope, name: bytes) -> str:
@@ -34,19 +68,23 @@ def token_in(scope: Scope) -> str:
 
 
 def cookie_in(scope: Scope) -> str:
+    """Return the token in the cookie of a request."""
     # Others on the same host set cookies that a stricter reader would give up on.
     for each in header_of(scope, b"cookie").split(";"):
         name, _, value = each.strip().partition("=")
         if name == COOKIE:
-            return value
+            seal: Seal | None = scope.get(SEAL_IN_SCOPE)
+            return "" if seal is None else seal.open(value)
     return ""
 
 
 def cookie_of(token: str, scope: Scope) -> str:
-    """Write the cookie that holds a token, or that takes it away if there is none."""
+    """Write the cookie that holds a sealed token, or that removes it if there is none."""
+    seal: Seal | None = scope.get(SEAL_IN_SCOPE)
+    sealed = seal.close(token) if token and seal is not None else ""
     is_safe = scope.get("scheme") == "https" or header_of(scope, b"x-forwarded-proto") == "https"
-    age = _HOURS * 3600 if token else 0
-    parts = [f"{COOKIE}={token}", "Path=/", "HttpOnly", "SameSite=Strict", f"Max-Age={age}"]
+    age = _HOURS * 3600 if sealed else 0
+    parts = [f"{COOKIE}={sealed}", "Path=/", "HttpOnly", "SameSite=Strict", f"Max-Age={age}"]
     return "; ".join([*parts, "Secure"] if is_safe else parts)
 
 
