@@ -5,20 +5,31 @@ What a run needs is brought together in `wiring`; here is only what runs.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kanister_py import wiring
+from kanister_py.core.actionsets.model import parse_action_spec
+from kanister_py.core.blueprints.model import LocatedBlueprint
 from kanister_py.core.errors import UsageError
+from kanister_py.core.versions.semver import Version
+from kanister_py.core.yaml.documents import parse_document
+from kanister_py.executor.plan_action import Circumstances, Plan, plan_action
+from kanister_py.executor.run.background import Run
+from kanister_py.executor.run.header import (
+    Header,
+    artifacts_of,
+    header_for_retry,
+    header_of_action,
+    header_of_actionset,
+    new_name,
+    stated_action,
+)
 from kanister_py.executor.run.settings import RunSettings
-
-if TYPE_CHECKING:
-    from kanister_py.core.blueprints.model import LocatedBlueprint
-    from kanister_py.core.versions.semver import Version
-    from kanister_py.executor.plan_action import Plan
-    from kanister_py.executor.run.background import Run
-    from kanister_py.ports.cluster import Cluster
+from kanister_py.ports.cluster import Cluster
 
 __all__ = [
     "RunSettings",
@@ -48,8 +59,6 @@ def run_blueprint(
     that an ActionSet's action may say goes into `more`, in its words in Python
     (`preferred_version`, `pod_labels`); where and how it runs, into `settings`.
     """
-    from kanister_py.executor.run.header import header_of_action, stated_action
-
     settings = settings or RunSettings()
     where = settings.namespace
     located, spec = stated_action(blueprint, action, object, options, where, more)
@@ -67,14 +76,6 @@ def plan_blueprint(
     **more: Any,
 ) -> Plan:
     """Say what `run_blueprint` would do, without doing it; `at` names other releases."""
-    import json
-    from contextlib import ExitStack
-
-    from kanister_py.core.actionsets.model import parse_action_spec
-    from kanister_py.core.yaml.documents import parse_document
-    from kanister_py.executor.plan_action import Circumstances, plan_action
-    from kanister_py.executor.run.header import stated_action
-
     settings = settings or RunSettings()
     where = settings.namespace
     located, spec = stated_action(blueprint, action, object, options, where, more)
@@ -129,8 +130,6 @@ def run_actionset(
 
     What its metadata leave out, the settings say.
     """
-    from kanister_py.executor.run.header import header_of_actionset
-
     settings = settings or RunSettings()
     header = header_of_actionset(actionset, blueprints, settings.name, settings.namespace)
     return wiring.start_run(header, settings)
@@ -144,8 +143,6 @@ def resume_run(name: str, settings: RunSettings) -> Run:
 
 def retry_run(name: str, from_phase: str, settings: RunSettings) -> Run:
     """Start a run anew that takes over what an earlier one completed before a phase."""
-    from kanister_py.executor.run.header import Header, header_for_retry, new_name
-
     _check_state(settings)
     with wiring.state_folder(settings) as folder:
         recorded = folder.read_run(name)
@@ -177,8 +174,6 @@ def read_hosting(name: str, settings: RunSettings) -> RunSettings:
 
 def read_artifacts(name: str, settings: RunSettings) -> dict[str, Any]:
     """Give what an earlier run in a state folder left behind."""
-    from kanister_py.executor.run.header import Header, artifacts_of
-
     _check_state(settings)
     with wiring.state_folder(settings) as folder:
         recorded = folder.read_run(name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -14,9 +14,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kanister_py.core.kube.certificates import CertificateFacts, KeyPair
-
-if TYPE_CHECKING:
-    from kanister_py.ports.clock import Clock
+from kanister_py.ports.clock import Clock
 
 # A clock that is a little behind ours must take what we sign. What lives only for moments
 # must not be taken for old at once.

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
 
 from kanister_py.gotemplate.effects import Effects
 from kanister_py.gotemplate.functions import GoError
 from kanister_py.gotemplate.times import UTC, Location, from_datetime, zone_of
 from kanister_py.limited_calls import execute_template
-
-if TYPE_CHECKING:
-    from kanister_py.ports.clock import Clock
+from kanister_py.ports.clock import Clock
 
 
 def system_effects(clock: Clock) -> Effects:
@@ -31,9 +29,6 @@ def system_effects(clock: Clock) -> Effects:
 
 def load_zone(name: str) -> Location:
     """Find a time zone by its IANA name."""
-    # Few templates name a zone; the others need not wait for this.
-    from zoneinfo import ZoneInfo
-
     try:
         return zone_of(name, ZoneInfo(name))
     # Names of folders and of other files come as one of the latter two.

@@ -9,12 +9,13 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import partial
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import Any
 
 # What goes wrong with a connection is in our own errors; its log would tell it once more,
 # for every attempt. It is read when the library is loaded.
@@ -50,9 +51,6 @@ from kanister_py.ports.tracing import HEADER, traceparent
 from kanister_py.proto.encoding import NotEncodable
 from kanister_py.proto.errors import NotDecodable, TooManyValues
 from kanister_py.proto.messages import METHODS, V1, V1BETA1
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 REQUEST_LIMIT_BYTES = 64 << 20
 DEFAULT_TIMEOUT_SECONDS = 60.0
@@ -408,8 +406,6 @@ def _own_certificate(certificate: bytes, key: bytes) -> Iterator[tuple[str, str]
     if not certificate or not key:
         yield None
         return
-    from tempfile import TemporaryDirectory
-
     with TemporaryDirectory() as folder:
         paths = (Path(folder) / "tls.crt", Path(folder) / "tls.key")
         paths[0].write_bytes(certificate)

@@ -10,6 +10,7 @@ from typing import Any
 
 from starlette.types import Send
 
+from kanister_py.core.yaml.documents import dump_yaml
 from kanister_py.http_api.negotiation import YAML, is_unchanged
 
 Headers = tuple[tuple[bytes, bytes], ...]
@@ -101,8 +102,6 @@ class Resource:
         headers = {"vary": "Accept", "content-location": f"{self.url}.{suffix}", **self.headers}
         if media_type != YAML:
             return Representation(media_type, json_bytes(self.document), headers)
-        from kanister_py.core.yaml.documents import dump_yaml
-
         return Representation(media_type, dump_yaml(self.document).encode(), headers)
 
 

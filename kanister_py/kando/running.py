@@ -7,12 +7,13 @@ import json
 import os
 import signal
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 # Not by way of the wiring: every phase that moves data waits for what is loaded here.
 from kanister_py.adapters.object_store_lazy import LazyStores
@@ -21,9 +22,6 @@ from kanister_py.core.kube.durations import parse_seconds
 from kanister_py.core.kube.locations import Location, StoreKind, read_printed_profile
 from kanister_py.kando.command import EXIT_ENDED, KandoError, write_output
 from kanister_py.ports.object_store import ObjectMissing, ObjectStore
-
-if TYPE_CHECKING:
-    import subprocess
 
 FOLDER_VARIABLE: Final = "KANDO_LOCATIONS"
 _READ_BYTES: Final = 1024 * 1024
@@ -209,8 +207,6 @@ def push_again_and_again(command: str, flags: Mapping[str, str]) -> None:
 
 
 def _push_newest(command: str, number: int, flags: Mapping[str, str]) -> None:
-    import subprocess
-
     profile, path = _text_of(flags["profile-path"]), _text_of(flags["artifact-path"])
     if not profile or not path:
         return

@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import ssl
 import threading
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from kanister_py.adapters.cluster_kube.plugins import Given, run_plugin
 from kanister_py.core.errors import UsageError
@@ -158,8 +160,6 @@ class Connection:
 
     def tls(self) -> dict[str, Any]:
         """Return the TLS options of the WebSocket library."""
-        import ssl
-
         configuration = self._configuration
         options: dict[str, Any] = {"cert_reqs": ssl.CERT_NONE, "check_hostname": False}
         if configuration.verify_ssl:
@@ -176,8 +176,6 @@ class Connection:
 
     def proxy(self) -> dict[str, Any]:
         """Say through which proxy a WebSocket goes, in the words of its library."""
-        from urllib.parse import unquote, urlsplit
-
         from urllib3.connection import HTTPConnection
 
         proxy = self.pool.proxy

@@ -7,6 +7,8 @@ import hmac
 from collections.abc import Sequence
 from typing import Any
 
+import bcrypt
+
 from kanister_py.gotemplate.functions import Function, GoError, go_function
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.sprig.encoding import decode_base64, encode_base64
@@ -158,8 +160,6 @@ _BCRYPT_ALPHABET = str.maketrans(
 
 
 def _bcrypt(context: Context, password: str) -> str:
-    import bcrypt
-
     data = to_bytes(password)
     if len(data) > 72:
         return "failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes"
