@@ -212,8 +212,13 @@ class Controller:
             metrics.api_errors.labels(error.reason).inc()
 
         tools = PartTools(
-            *(self._cluster, clock, alarms, events.post, count_error, metrics),
-            self._leadership.check,
+            cluster=self._cluster,
+            clock=clock,
+            alarms=alarms,
+            tell=events.post,
+            on_error=count_error,
+            metrics=metrics,
+            check_leadership=self._leadership.check,
         )
         actionsets = self._made_actionsets(tools) if settings.runs_actionsets else None
         others = [make(tools) for make in self._part_makers]
@@ -229,7 +234,13 @@ class Controller:
         if settings.receivers is not None:
             notices = FailureNotices(tools, settings.receivers)
         return ActionSets(
-            *(tools, self._functions, self._effects, settings, self.lines, self._stores, notices)
+            tools=tools,
+            functions=self._functions,
+            effects=self._effects,
+            settings=settings,
+            lines=self.lines,
+            stores=self._stores,
+            notices=notices,
         )
 
     def _refuse_overlap(self) -> None:

@@ -56,7 +56,12 @@ class ClusterOverview:
         self._listeners = Listeners()
         self._from_pods: dict[ObjectKey, tuple[float, Sequence[Mapping[str, Any]]]] = {}
         self._store: Store[RunRow] = Store(
-            *(cluster, clock, ACTION_SETS, row_of, self._on_change), namespaces=self._namespaces
+            cluster=cluster,
+            clock=clock,
+            resource=ACTION_SETS,
+            keep=row_of,
+            on_change=self._on_change,
+            namespaces=self._namespaces,
         )
         lines.listen(self._tell)
 

@@ -191,7 +191,9 @@ class RunningPhase:
         try:
             return refused.read(
                 lambda: self.cluster.get(resource, name, namespace=namespace),
-                *(resource, namespace, name),
+                resource,
+                namespace,
+                name,
             )
         except (ApiError, ReferenceNotGranted):
             return None

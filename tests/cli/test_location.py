@@ -41,9 +41,20 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
 @pytest.fixture
 def profile(kanister: CommandLine, location: Location, tmp_path: Path) -> Path:
     made = kanister(
-        *("profile", "create", "s3", "store", "--bucket", location.bucket),
-        *("--endpoint", location.endpoint, "--region", location.region),
-        *("--access-key", location.credential.id, "--secret-key", location.credential.secret),
+        "profile",
+        "create",
+        "s3",
+        "store",
+        "--bucket",
+        location.bucket,
+        "--endpoint",
+        location.endpoint,
+        "--region",
+        location.region,
+        "--access-key",
+        location.credential.id,
+        "--secret-key",
+        location.credential.secret,
     )
     assert made.code == 0, made.err
     path = tmp_path / "profile.yaml"

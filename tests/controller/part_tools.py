@@ -16,8 +16,13 @@ from kanister_py.ports.cluster import Cluster
 
 def part_tools(cluster: Cluster, clock: Clock, tell: Tell = lambda *_event: None) -> PartTools:
     return PartTools(
-        *(cluster, clock, Alarms(clock), tell, lambda _error: None, ControllerMetrics()),
-        lambda: None,
+        cluster=cluster,
+        clock=clock,
+        alarms=Alarms(clock),
+        tell=tell,
+        on_error=lambda _error: None,
+        metrics=ControllerMetrics(),
+        check_leadership=lambda: None,
     )
 
 

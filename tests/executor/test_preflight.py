@@ -138,7 +138,7 @@ def blueprint(*phases: Mapping[str, Any], **more: Any) -> dict[str, Any]:
 
 def ran(made: Mapping[str, Any] | Path, objects: Iterable[Any] = (), **more: Any) -> Run:
     _ACTED.clear()
-    registry = registry_of(*(Act, Command, Looks, Elsewhere, Declare, Patient, NeedsPod, MakesPod))
+    registry = registry_of(Act, Command, Looks, Elsewhere, Declare, Patient, NeedsPod, MakesPod)
     settings = RunSettings(objects=tuple(objects), registry=registry)
     return run_blueprint(made, "go", settings=settings, **more).wait(180)
 

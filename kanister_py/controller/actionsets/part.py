@@ -71,10 +71,12 @@ class ActionSets:
         self._grants = ReferenceGrants(cluster, clock)
         watched = settings.namespaces or ("",)
         self.store: Store[Kept] = Store(
-            *(cluster, clock, ACTION_SETS),
-            self._keep,
-            # The reconciler is made with the store, and heard of only then.
-            lambda key, old, new: self.reconciler.on_change(key, old, new),  # noqa: PLW0108 # see above
+            cluster=cluster,
+            clock=clock,
+            resource=ACTION_SETS,
+            keep=self._keep,
+            # The reconciler needs the store, so it is created later.
+            on_change=lambda key, old, new: self.reconciler.on_change(key, old, new),  # noqa: PLW0108 # see above
             namespaces=watched,
             on_error=tools.on_error,
         )
@@ -82,8 +84,11 @@ class ActionSets:
             lambda kept: kept.created_at if isinstance(kept, Live) else kept.ended_at
         )
         self._blueprints: Store[Subject] = Store(
-            *(cluster, clock, BLUEPRINTS),
-            *(subject_of, self._on_blueprint),
+            cluster=cluster,
+            clock=clock,
+            resource=BLUEPRINTS,
+            keep=subject_of,
+            on_change=self._on_blueprint,
             namespaces=watched,
             on_error=tools.on_error,
         )
@@ -106,16 +111,23 @@ class ActionSets:
         )
         self.reconciler = ActionSetReconciler(
             Equipment(
-                *(tools, settings, has_subresource, self.store, self._passes.queue, self.tidying),
-                Concurrency(),
-                Planner(
-                    *(cluster, clock, functions),
+                tools=tools,
+                settings=settings,
+                has_subresource=has_subresource,
+                store=self.store,
+                queue=self._passes.queue,
+                tidying=self.tidying,
+                concurrency=Concurrency(),
+                planner=Planner(
+                    cluster=cluster,
+                    clock=clock,
+                    functions=functions,
                     allows_other_namespaces=settings.allows_other_namespaces,
                     impersonates=settings.impersonates,
                 ),
-                functions,
-                Tellers(tools.tell, tools.metrics, lines, functions.registry),
-                self._surroundings,
+                functions=functions,
+                tellers=Tellers(tools.tell, tools.metrics, lines, functions.registry),
+                surroundings=self._surroundings,
             )
         )
         self.tidying.is_active = self.reconciler.is_active

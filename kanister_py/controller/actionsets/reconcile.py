@@ -389,7 +389,13 @@ class ActionSetReconciler:
         )
         spec_now = course.actionset.spec
         active = ActiveRun(
-            *(metadata["uid"], subject, run, writer, host, acts, planned.is_taken_up),
+            metadata["uid"],
+            subject,
+            run,
+            writer,
+            host,
+            acts,
+            planned.is_taken_up,
             is_suspended=spec_now.suspend,
             is_cancelled=spec_now.cancel,
         )

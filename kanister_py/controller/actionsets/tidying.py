@@ -92,7 +92,10 @@ class Tidying:
         if status is not None:
             self.sweep(key, kept.uid, status)
         writer = StatusWriter(
-            *(self._cluster, self._clock, self._has_subresource, obj),
+            cluster=self._cluster,
+            clock=self._clock,
+            has_subresource=self._has_subresource,
+            obj=obj,
             check=self._check_leadership,
             partition=self._partition,
         )
@@ -166,6 +169,7 @@ def surplus(
         kept.update(key for _, key in found[:newest])
         old += found[newest:]
     return [
-        key for key in dict.fromkeys(key for _, key in sorted(old))
+        key
+        for key in dict.fromkeys(key for _, key in sorted(old))
         if key not in kept and key not in needed
-    ]  # fmt: skip
+    ]

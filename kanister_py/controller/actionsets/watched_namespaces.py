@@ -56,8 +56,11 @@ class WatchedNamespaces:
                     return None
                 else:
                     store: Store[KubeObject] = Store(
-                        *(self._cluster, self._clock, NAMESPACES),
-                        *(lambda obj: obj, lambda _key, _old, _new: None),
+                        cluster=self._cluster,
+                        clock=self._clock,
+                        resource=NAMESPACES,
+                        keep=lambda obj: obj,
+                        on_change=lambda _key, _old, _new: None,
                     )
                     store.start()
                     self._store = store

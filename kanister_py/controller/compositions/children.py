@@ -168,7 +168,7 @@ class Children:
     def _patch(self, obj: Data, metadata: Mapping[str, Any]) -> KubeObject:
         known = self._cluster.resource_for(obj["apiVersion"], obj["kind"])
         return self._cluster.patch(
-            *(known.gvr, name_of(obj), {"metadata": metadata}), namespace=namespace_of(obj)
+            known.gvr, name_of(obj), {"metadata": metadata}, namespace=namespace_of(obj)
         )
 
     def _delete(self, obj: Data, propagation: Propagation) -> KubeObject | None:

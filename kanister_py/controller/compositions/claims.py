@@ -78,7 +78,12 @@ class ClaimReconciler:
     def _make(self, claim: KubeObject, composite: KubeObject | None) -> KubeObject:
         kind = self._kind
         wanted = composite_of_claim(
-            *(claim, composite, kind.api_version, kind.kind, kind.rules, FIELD_MANAGER)
+            claim=claim,
+            composite=composite,
+            api_version=kind.api_version,
+            kind=kind.kind,
+            rules=kind.rules,
+            manager=FIELD_MANAGER,
         )
         if composite is None:
             wanted["metadata"].pop("generateName", None)

@@ -245,8 +245,11 @@ class Compositions:
         revision = self.seen.known(COMPOSITION_REVISIONS, key)
         if revision is not None:
             written = reconcile_composition_revision(
-                *(self._part.cluster, self._part.clock, revision),
-                *(self.world.functions(), self._part.tell),
+                cluster=self._part.cluster,
+                clock=self._part.clock,
+                revision=revision,
+                functions=self.world.functions(),
+                tell=self._part.tell,
             )
             if written is not None:
                 self.seen.remember(written)

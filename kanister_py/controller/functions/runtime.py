@@ -94,7 +94,9 @@ class FunctionRuntime:
         image, tag = str(spec_of(revision).get("image") or ""), tag_of_revision(revision)
         try:
             choice = choose_for_package(
-                *(self._tools.entries, image, tag),
+                entries=self._tools.entries,
+                package=image,
+                tag=tag,
                 is_ours=says_in_process(revision),
                 strict=self._settings.is_strict,
             )

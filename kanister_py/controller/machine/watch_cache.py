@@ -87,8 +87,13 @@ class Store(Generic[T]):
         self._on_listed = on_listed
         self._feeds = [
             _Feed(
-                *(cluster, clock, resource, _Selection(each, label_selector)),
-                *(self._replace_all, self._take, on_error),
+                cluster,
+                clock,
+                resource,
+                _Selection(each, label_selector),
+                self._replace_all,
+                self._take,
+                on_error,
             )
             for each in namespaces
         ]

@@ -59,7 +59,9 @@ class WebhookTrust:
         self._trouble = "has no certificate yet"
         # A replica that has a certificate goes on with it; the next look may do better.
         self._looking = Repeating(
-            *(clock, "the webhook's certificate", self.look),
+            clock=clock,
+            what="the webhook's certificate",
+            act=self.look,
             every_seconds=settings.look_seconds,
             retry_seconds=_AGAIN_SECONDS,
             on_error=self._note,

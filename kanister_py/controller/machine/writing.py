@@ -65,7 +65,8 @@ def delete_as_seen(
     metadata = obj["metadata"]
     try:
         return cluster.delete(
-            *(resource, metadata["name"]),
+            resource,
+            metadata["name"],
             namespace=metadata.get("namespace", ""),
             uid=metadata["uid"],
             resource_version=metadata["resourceVersion"],
@@ -130,7 +131,9 @@ def write_status(
     if patched is None:
         return cluster.replace_status({**obj, "status": wanted})
     return cluster.patch(
-        *(patched, obj["metadata"]["name"], {"status": {"conditions": wanted["conditions"]}}),
+        patched,
+        obj["metadata"]["name"],
+        {"status": {"conditions": wanted["conditions"]}},
         namespace=namespace_of(obj),
         subresource="status",
     )

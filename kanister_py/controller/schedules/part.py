@@ -99,14 +99,21 @@ class Schedules:
         self._seen_runs = RunsSeen()
         self._seen_deletions = RunsSeen()
         self.store: Store[Rest] = Store(
-            *(cluster, clock, SCHEDULES, self._keep, self._on_schedule),
+            cluster=cluster,
+            clock=clock,
+            resource=SCHEDULES,
+            keep=self._keep,
+            on_change=self._on_schedule,
             namespaces=watched,
             on_error=tools.on_error,
         )
         self._runs, self._deletions = (
             Store[Run](
-                *(cluster, clock, ACTION_SETS, read_run),
-                partial(self._on_run, seen),
+                cluster=cluster,
+                clock=clock,
+                resource=ACTION_SETS,
+                keep=read_run,
+                on_change=partial(self._on_run, seen),
                 namespaces=watched,
                 on_error=tools.on_error,
                 label_selector=label,
@@ -119,13 +126,17 @@ class Schedules:
         self._loop = WorkLoop[ObjectKey]("Schedule", tools, threads=_THREADS)
         self._reconciler = ScheduleReconciler(tools, self._seen_runs.of, self._seen_deletions.of)
         self._beginning = Repeating(
-            *(clock, "the look for schedules", self._begin),
+            clock=clock,
+            what="the look for schedules",
+            act=self._begin,
             every_seconds=_LOOK_FOR_KIND_SECONDS,
             retry_seconds=_TRY_AGAIN_SECONDS,
         )
         self._clock_set_at = self._offset()
         self._clock_watch = Repeating(
-            *(clock, "the look at the clock", self._look_at_clock),
+            clock=clock,
+            what="the look at the clock",
+            act=self._look_at_clock,
             first_seconds=_LOOK_AT_CLOCK_SECONDS,
             every_seconds=_LOOK_AT_CLOCK_SECONDS,
         )

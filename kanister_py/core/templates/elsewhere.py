@@ -96,8 +96,11 @@ _ERROR: Final = b"e"
 _ERRORS: Final = {
     each.__name__: each
     for each in (
-        *(KeyMissing, TemplateExecError, TemplateLimitExceeded),
-        *(TemplateParseError, TemplateUndefined),
+        KeyMissing,
+        TemplateExecError,
+        TemplateLimitExceeded,
+        TemplateParseError,
+        TemplateUndefined,
     )
 }
 

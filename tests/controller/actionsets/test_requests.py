@@ -24,8 +24,15 @@ from tests.controller.conftest import (
 from tests.fake_clock import FakeClock
 
 _REQUESTS = (
-    *("get", "list", "create", "replace", "replace_status", "patch", "apply", "delete"),
-)  # fmt: skip
+    "get",
+    "list",
+    "create",
+    "replace",
+    "replace_status",
+    "patch",
+    "apply",
+    "delete",
+)
 
 
 class Counting:

@@ -115,22 +115,26 @@ def start(cluster: MemoryCluster, faulty: Faulty) -> Iterator[Start]:
     ("verb", "resource", "lack"),
     [
         pytest.param(
-            *("list", CUSTOM_RESOURCE_DEFINITIONS),
+            "list",
+            CUSTOM_RESOURCE_DEFINITIONS,
             "has not seen all customresourcedefinitions.apiextensions.k8s.io yet",
             id="kinds are not listed",
         ),
         pytest.param(
-            *("list", DEFINITIONS),
+            "list",
+            DEFINITIONS,
             "has not seen all compositeresourcedefinitions.apiextensions.crossplane.io yet",
             id="definitions are not listed",
         ),
         pytest.param(
-            *("get", DEFINITIONS),
+            "get",
+            DEFINITIONS,
             "has not looked at the definition xbuckets.example.org yet",
             id="a definition is not looked at",
         ),
         pytest.param(
-            *("list", BUCKETS),
+            "list",
+            BUCKETS,
             "has not seen all xbuckets.example.org yet",
             id="its resources are not listed",
         ),
@@ -176,9 +180,7 @@ def not_established(answer: KubeObject) -> KubeObject:
         pytest.param("watch", BUCKETS, refuse, id="its resources must not be watched"),
         pytest.param("get", DEFINITIONS, fail, id="its definition cannot be read"),
         pytest.param(
-            *("get", CUSTOM_RESOURCE_DEFINITIONS),
-            not_established,
-            id="it is not established",
+            "get", CUSTOM_RESOURCE_DEFINITIONS, not_established, id="it is not established"
         ),
     ],
 )

@@ -301,27 +301,41 @@ def test_a_deployment_that_somebody_changed_is_put_right(world: World) -> None:
     ("image", "tag", "endpoint", "detail"),
     [
         pytest.param(
-            "function-auto-ready", "", "v0.3.0", "Runs function-auto-ready v0.3.0, the stable",
+            "function-auto-ready",
+            "",
+            "v0.3.0",
+            "Runs function-auto-ready v0.3.0, the stable",
             id="without a tag, the stable version, and which that is",
         ),
         pytest.param("function-auto-ready", "v0.4.0", "v0.4.0", "", id="a version"),
         pytest.param("function-auto-ready", "0.4.0", "v0.4.0", "", id="in its other spelling"),
         pytest.param(
-            "function-auto-ready", "v0.2.0", "v0.2.0", "is deprecated since release 0.3.0",
+            "function-auto-ready",
+            "v0.2.0",
+            "v0.2.0",
+            "is deprecated since release 0.3.0",
             id="a deprecated one works, and says so",
         ),
         pytest.param(
-            "function-auto-ready", "v0.1.0", "",
+            "function-auto-ready",
+            "v0.1.0",
+            "",
             "v0.1.0 was removed in release 0.4.0; set the tag of spec.package to v0.3.0",
             id="a removed one is refused with its replacement",
         ),
         pytest.param(
-            "function-auto-ready", "v9.9.9", "", "has no version that answers v9.9.9: v0.1.0 was "
+            "function-auto-ready",
+            "v9.9.9",
+            "",
+            "has no version that answers v9.9.9: v0.1.0 was "
             "removed in release 0.4.0; v0.2.0 is deprecated; v0.3.0 is stable",
             id="one that nobody knows, with what exists",
         ),
         pytest.param(
-            "function-auto-ready", "v0.5.0", "", "has no version that answers v0.5.0",
+            "function-auto-ready",
+            "v0.5.0",
+            "",
+            "has no version that answers v0.5.0",
             id="one that is planned is not known yet",
         ),
         pytest.param(
@@ -329,7 +343,7 @@ def test_a_deployment_that_somebody_changed_is_put_right(world: World) -> None:
         ),
         pytest.param("function-none", "", "", "function-none", id="none of ours"),
     ],
-)  # fmt: skip
+)
 def test_a_function_in_this_process_runs_exactly_the_version_that_its_tag_names(
     world: World, image: str, tag: str, endpoint: str, detail: str
 ) -> None:

@@ -36,11 +36,11 @@ class Seen:
     def __init__(self, cluster: MemoryCluster, *namespaces: str) -> None:
         self.changes: Queue[tuple[str, str | None, str | None]] = Queue()
         self.store: Store[str] = Store(
-            cluster,
-            SystemClock(),
-            CONFIG_MAPS,
-            lambda obj: str(obj["data"]["c"]),
-            lambda key, old, new: self.changes.put((key.name, old, new)),
+            cluster=cluster,
+            clock=SystemClock(),
+            resource=CONFIG_MAPS,
+            keep=lambda obj: str(obj["data"]["c"]),
+            on_change=lambda key, old, new: self.changes.put((key.name, old, new)),
             namespaces=namespaces or ("",),
         )
 
@@ -221,9 +221,11 @@ class Ailing:
 def ailing() -> Iterator[tuple[Ailing, FakeClock, Store[KubeObject]]]:
     cluster, clock = Ailing(), FakeClock()
     store: Store[KubeObject] = Store(
-        *(cast("Cluster", cluster), clock, CONFIG_MAPS),
-        lambda obj: obj,
-        lambda _key, _old, _new: None,
+        cluster=cast("Cluster", cluster),
+        clock=clock,
+        resource=CONFIG_MAPS,
+        keep=lambda obj: obj,
+        on_change=lambda _key, _old, _new: None,
     )
     yield cluster, clock, store
     store.close()
@@ -288,11 +290,11 @@ class InOrder:
     def __init__(self, cluster: Any, *namespaces: str) -> None:
         self.keys: Queue[str] = Queue()
         self.store: Store[Aged] = Store(
-            cast("Cluster", cluster),
-            SystemClock(),
-            CONFIG_MAPS,
-            lambda obj: Aged(datetime.fromisoformat(obj["metadata"]["creationTimestamp"])),
-            lambda key, _old, _new: self.keys.put(str(key)),
+            cluster=cast("Cluster", cluster),
+            clock=SystemClock(),
+            resource=CONFIG_MAPS,
+            keep=lambda obj: Aged(datetime.fromisoformat(obj["metadata"]["creationTimestamp"])),
+            on_change=lambda key, _old, _new: self.keys.put(str(key)),
             namespaces=namespaces or ("",),
         )
         self.store.tell_by_age(lambda aged: aged.created_at)

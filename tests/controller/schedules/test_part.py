@@ -82,8 +82,9 @@ def test_the_lock_on_a_time_is_not_collected_before_it_is_noted(world: World) ->
     away = {"status": {"countsFrom": "2025-01-01T00:00:00Z", "timing": "0 2 * * * UTC 0"}}
     found = world.cluster.get(SCHEDULES, "nightly", namespace="default")
     noted = {**away["status"], "observedGeneration": found["metadata"]["generation"]}
-    world.cluster.replace_status({**found, "status": {**noted, "conditions": [
-        {"type": "Suspended", "status": "True"}]}})  # fmt: skip
+    world.cluster.replace_status(
+        {**found, "status": {**noted, "conditions": [{"type": "Suspended", "status": "True"}]}}
+    )
     world.create(run)
     world.controller()
     world.until_state("complete", "locked")

@@ -95,8 +95,9 @@ class Place:
         return found.get("status") or {}
 
     def conditions(self) -> dict[str, tuple[str, str]]:
-        return {each["type"]: (each["status"], each["reason"])
-                for each in self.status()["conditions"]}  # fmt: skip
+        return {
+            each["type"]: (each["status"], each["reason"]) for each in self.status()["conditions"]
+        }
 
 
 @pytest.fixture(name="there")
@@ -398,14 +399,13 @@ def test_a_schedule_that_is_gone_or_on_its_way_out_runs_nothing(there: Place) ->
     there.create()
     there.look()
     there.cluster.patch(
-        *(SCHEDULES, KEY.name, {"metadata": {"finalizers": ["example.org/hold"]}}),
-        namespace="default",
+        SCHEDULES, KEY.name, {"metadata": {"finalizers": ["example.org/hold"]}}, namespace="default"
     )
     there.cluster.delete(SCHEDULES, KEY.name, namespace="default")
     there.look("2026-11-19T02:00")
     assert there.times() == []
     there.cluster.patch(
-        *(SCHEDULES, KEY.name, {"metadata": {"finalizers": None}}), namespace="default"
+        SCHEDULES, KEY.name, {"metadata": {"finalizers": None}}, namespace="default"
     )
     there.look("2026-11-20T02:00")
     assert there.times() == []

@@ -108,12 +108,16 @@ def test_what_is_being_read_stays_until_that_has_ended(there: Place) -> None:
         "apiVersion": "cr.kanister.io/v1alpha1",
         "kind": "ActionSet",
         "metadata": {"name": "restore", "namespace": "default"},
-        "spec": {"actions": [{
-            "name": "restore",
-            "blueprint": "made-up",
-            "artifacts": first["status"]["actions"][0]["artifacts"],
-        }]},
-    }  # fmt: skip
+        "spec": {
+            "actions": [
+                {
+                    "name": "restore",
+                    "blueprint": "made-up",
+                    "artifacts": first["status"]["actions"][0]["artifacts"],
+                }
+            ]
+        },
+    }
     there.cluster.create(restore)
     night_of(there, 2)
     assert deletions(there) == []

@@ -41,8 +41,13 @@ _MOST_KEPT = 2048
 
 # What Python raises when a template does to a value what the value cannot do.
 _MISUSES = (
-    *(JinjaError, GoError),
-    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+    JinjaError,
+    GoError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
 )
 
 
@@ -57,14 +62,43 @@ class _Joining(NodeTransformer):
 
 # A template of nothing but these costs in proportion to its own length and that of its data.
 _CHEAP_NODES = (
-    *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.If, nodes.Const, nodes.Name),
-    *(nodes.Getattr, nodes.Getitem, nodes.Test, nodes.Not, nodes.And, nodes.Or),
-    *(nodes.CondExpr, nodes.Compare, nodes.Operand, nodes.Filter),
+    nodes.Template,
+    nodes.Output,
+    nodes.TemplateData,
+    nodes.If,
+    nodes.Const,
+    nodes.Name,
+    nodes.Getattr,
+    nodes.Getitem,
+    nodes.Test,
+    nodes.Not,
+    nodes.And,
+    nodes.Or,
+    nodes.CondExpr,
+    nodes.Compare,
+    nodes.Operand,
+    nodes.Filter,
 )
 _CHEAP_FILTERS = frozenset(
     (
-        *("b64dec", "b64enc", "count", "d", "date", "default", "first", "float", "int", "last"),
-        *("length", "lower", "string", "toJson", "toString", "tojson", "trim", "upper"),
+        "b64dec",
+        "b64enc",
+        "count",
+        "d",
+        "date",
+        "default",
+        "first",
+        "float",
+        "int",
+        "last",
+        "length",
+        "lower",
+        "string",
+        "toJson",
+        "toString",
+        "tojson",
+        "trim",
+        "upper",
     )
 )
 _MOST_CHEAP_NODES = 200
