@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-import re2
-
 from kanister_py.gotemplate.functions import Function, GoError, go_function
 from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.quoting import can_backquote, quote
@@ -44,6 +42,9 @@ class Expression:
     __slots__ = ("_regexp", "groups", "names")
 
     def __init__(self, pattern: str) -> None:
+        # Loaded where it is needed: most templates have no regular expressions.
+        import re2
+
         options = re2.Options()
         options.log_errors = False
         if "\\C" in pattern.replace("\\\\", ""):
