@@ -18,6 +18,7 @@ from kanister_py.core.kube.boundaries import ReferenceNotGranted
 from kanister_py.core.kube.names import run_key
 from kanister_py.core.kube.resources import PODS, GroupVersionResource
 from kanister_py.core.templates.render import Renderer
+from kanister_py.executor.refused_reads import RefusedReads
 from kanister_py.executor.watching import Read, SharedWatches, Subscription, TracedCluster
 from kanister_py.executor.working import Workers
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
@@ -80,6 +81,11 @@ class Surroundings(NamedTuple):
     """How long a function that was told to stop may take before the run goes on without it."""
     service_account: str = ""
     """ServiceAccount that the cluster is used as; empty for the process's own."""
+
+    @property
+    def refused(self) -> RefusedReads:
+        """Refused reads of the account; another account than the controller's shares none."""
+        return RefusedReads(self.clock) if self.service_account else self.watches.refused
 
 
 class StopSignal:
@@ -149,6 +155,7 @@ class RunningPhase:
         self.renderer = Renderer(effects=surroundings.effects)
         self.is_taken_up = False
         self._surroundings = surroundings
+        self._refused = surroundings.refused
         self._stop = stop
         self._masker = masker
         self._learn = learn
@@ -187,9 +194,8 @@ class RunningPhase:
     def find_if_allowed(
         self, resource: GroupVersionResource, name: str, *, namespace: str = ""
     ) -> KubeObject | None:
-        refused = self._surroundings.watches.refused
         try:
-            return refused.read(
+            return self._refused.read(
                 lambda: self.cluster.get(resource, name, namespace=namespace),
                 resource,
                 namespace,

@@ -6,7 +6,11 @@ import pytest
 
 from kanister_py.core.errors import Forbidden, NotFound
 from kanister_py.core.kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS
+from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.refused_reads import RefusedReads
+from kanister_py.executor.watching import SharedWatches
+from kanister_py.executor.working import Workers
 from tests.fake_clock import FakeClock
 
 
@@ -64,3 +68,13 @@ def test_other_errors_are_not_remembered() -> None:
         with pytest.raises(NotFound):
             refused.read(ask, NODES)
     assert refused.read(ask, NODES) == "found"
+
+
+def test_accounts_do_not_share_refusals() -> None:
+    clock, cluster = FakeClock(), MemoryCluster(clock=FakeClock())
+    ours = Surroundings(cluster, clock, Workers(), SharedWatches(cluster, clock))
+    theirs = ours._replace(service_account="tenant")
+    with pytest.raises(Forbidden):
+        theirs.refused.read(Account(), NODES)
+    assert ours.refused.read(lambda: "found", NODES) == "found"
+    assert ours.refused is ours.refused

@@ -152,7 +152,7 @@ class Attempt:
             [self.identity.key()],
             namespaces,
             owner,
-            self._surroundings.watches.refused,
+            self._surroundings.refused,
             is_confined=self._surroundings.confinement is not None,
         )
 
