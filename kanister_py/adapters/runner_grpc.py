@@ -55,6 +55,7 @@ from kanister_py.proto.messages import METHODS, V1, V1BETA1
 REQUEST_LIMIT_BYTES = 64 << 20
 DEFAULT_TIMEOUT_SECONDS = 60.0
 _DIAGNOSIS_SECONDS = 2.0
+_CONNECT_SECONDS = 5.0
 MOST_CHANNELS = 8
 """Of each revision. The system deals connections out by chance: of two processes behind a port,
 eight miss one in 1 case of 128."""
@@ -203,8 +204,17 @@ class _Channel:
 
     def __init__(self, channel: Any) -> None:
         self.close = channel.close
+        self._channel = channel
         self.methods = {package: channel.unary_unary(METHODS[package]) for package in METHODS}
         self.calls = 0
+
+    def connects(self, timeout_seconds: float) -> bool:
+        """Wait until there is a connection; return False if none comes about in time."""
+        try:
+            grpc.channel_ready_future(self._channel).result(timeout_seconds)
+        except grpc.FutureTimeoutError:
+            return False
+        return True
 
 
 class _Connection:
@@ -237,6 +247,8 @@ class _Connection:
             # Channels to the same address share nothing: each has connections of its own.
             ("grpc.use_local_subchannel_pool", 1),
             ("grpc.enable_http_proxy", 0),
+            # The time that one attempt to connect may take.
+            ("grpc.min_reconnect_backoff_ms", int(_CONNECT_SECONDS * 1000)),
             # Probing opens the window so wide that what is too large comes in before it is refused.
             ("grpc.http2.bdp_probe", 0),
         ]
@@ -280,24 +292,18 @@ class _Connection:
     def _try(self, channel: _Channel, request: bytes, until: float, package: str = "") -> bytes:
         method = partial(channel.methods[package or self._package], metadata=_metadata())
         answer: bytes
-        if self._is_proven:
-            answer = method(request, timeout=_left(until), wait_for_ready=True)
-            return answer
-        # To wait for a server whose certificate nobody takes is to wait in vain.
         try:
             answer = method(request, timeout=_left(until))
         except grpc.RpcError as error:
-            if not _was_never_reached(error) or self.why_refused():
+            # To wait for a server whose certificate is refused is to wait in vain.
+            if not _was_never_reached(error) or (not self._is_proven and self.why_refused()):
                 raise
             unreached = error
         else:
             return answer
-        try:
-            answer = method(request, timeout=_left(until), wait_for_ready=True)
-        except grpc.RpcError as error:
-            if _is(error, grpc.StatusCode.DEADLINE_EXCEEDED):
-                raise unreached from None  # which says why nobody was there
-            raise
+        if not channel.connects(min(_CONNECT_SECONDS, _left(until))):
+            raise unreached
+        answer = method(request, timeout=_left(until))
         return answer
 
     def why_refused(self) -> str:

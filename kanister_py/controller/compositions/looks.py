@@ -55,6 +55,7 @@ class Looks:
         self._breakers = breakers
         self._queue = queue
         self._quarter = max(1, workers // 4)
+        self._eighth = max(1, workers // 8)
         self._tracker: Tracker[Task] = Tracker()
         self._gate: Gate[Task] = Gate(part.clock)
         self._lock = RLock()
@@ -73,13 +74,17 @@ class Looks:
         """Say with whom a task shares workers, and how many of them may be busy with each.
 
         What hangs holds a quarter of them, and a namespace in which several things hang a half.
+        A function that has not answered yet gets an eighth.
         """
         if task.role is not Role.COMPOSITE:
             return ()
         return (
             (task.resource, self._quarter),
             (task.key.namespace, self._quarter * 2),
-            *((each, self._quarter) for each in self._called.get(task, ())),
+            *(
+                (name, self._quarter if self._breakers.is_proven(name) else self._eighth)
+                for name in self._called.get(task, ())
+            ),
         )
 
     # A look
@@ -129,7 +134,10 @@ class Looks:
 
     def _look_again(self, task: Task, outcome: Outcome, *, is_unheard: bool) -> Look:
         if outcome.is_postponed:
-            self._failing.setdefault(task, self._clock.monotonic())
+            # A function that never answered is not one that is away for a moment.
+            is_new = outcome.unavailable and not self._breakers.has_answered(outcome.unavailable)
+            since = self._clock.monotonic() - (_PATIENCE_SECONDS if is_new else 0.0)
+            self._failing[task] = min(self._failing.get(task, since), since)
         if outcome.unavailable and self._breakers.hold(outcome.unavailable, task):
             # It is looked at when the function answers; the time is for what nobody foresaw.
             wait = self._patience_of(task) if outcome.is_postponed else _LONGEST_HOLD_SECONDS

@@ -17,6 +17,8 @@ from kanister_py.ports.function_runner import FunctionCall, FunctionCallError, F
 _LOG: Final = logging.getLogger(__name__)
 
 _FAILURES: Final = 3
+_NEW_SECONDS: Final = 4.0
+"""A revision that never answered is left alone after one call that failed after this long."""
 _LEAST_SECONDS: Final = 1.0
 """For how long a function must have failed: one that is being replaced is back in less."""
 _FIRST_PAUSE_SECONDS: Final = 1.0
@@ -64,6 +66,8 @@ class Breakers(Generic[Key]):
         self._circuits: dict[str, _Circuit[Key]] = {}
         self._slowest: dict[str, float] = {}
         """How long revisions took at most for an answer."""
+        self._proven: set[str] = set()
+        """Functions of which the revision that was called last has answered before."""
 
     @property
     def open_ones(self) -> int:
@@ -94,8 +98,21 @@ class Breakers(Generic[Key]):
             slowest = self._slowest.get(revision)
             return circuit.trial_seconds if slowest is None else max(_TRIAL_SECONDS, 2 * slowest)
 
-    def note_failure(self, revision: str, why: str) -> None:
-        """Count a call that brought no answer."""
+    def has_answered(self, revision: str) -> bool:
+        """Return whether a revision has answered a call of this process."""
+        return revision in self._slowest
+
+    def is_proven(self, function: str) -> bool:
+        """Return whether a function has answered, and no newer revision has failed since."""
+        return function in self._proven
+
+    def note_call(self, function: str, revision: str) -> None:
+        """Note the end of a call, after its failure or answer has been noted."""
+        with self._lock:
+            (self._proven.add if self.has_answered(revision) else self._proven.discard)(function)
+
+    def note_failure(self, revision: str, why: str, seconds: float = 0.0) -> None:
+        """Count a call that brought no answer in so many seconds."""
         now = self._clock.monotonic()
         with self._lock:
             circuit = self._circuits.setdefault(revision, _Circuit())
@@ -104,6 +121,7 @@ class Breakers(Generic[Key]):
             circuit.failures += 1
             circuit.is_tried = False
             is_bad = circuit.failures >= _FAILURES and now - circuit.since >= _LEAST_SECONDS
+            is_bad |= seconds >= _NEW_SECONDS and not self.has_answered(revision)
             if circuit.is_open:
                 circuit.pause_seconds = min(circuit.pause_seconds * 2, _LONGEST_PAUSE_SECONDS)
                 circuit.trial_seconds *= 2
@@ -188,12 +206,20 @@ class GuardedRunner(Generic[Key]):
         limit = self._breakers.trial_seconds(revision)
         if limit:
             call = call._replace(timeout_seconds=min(call.timeout_seconds or limit, limit))
+        try:
+            return self._run(call)
+        finally:
+            self._breakers.note_call(call.revision.function, revision)
+
+    def _run(self, call: FunctionCall) -> FunctionResponse:
+        revision = call.revision.name
         began = self._clock.monotonic()
         try:
             response = self._inner.run(call)
         except FunctionCallError as error:
             if isinstance(error, TransientError):
-                self._breakers.note_failure(revision, error.why)
+                seconds = self._clock.monotonic() - began
+                self._breakers.note_failure(revision, error.why, seconds)
             else:
                 # Whatever it says, it does answer.
                 self._breakers.note_answer(revision)

@@ -86,6 +86,29 @@ def test_one_that_fails_again_and_again_is_not_called_for_a_while(place: Place) 
     assert place.function.calls == before
 
 
+def test_one_that_never_answered_is_left_alone_after_one_call_that_took_long(
+    place: Place,
+) -> None:
+    place.breakers.note_failure("new", "it did not answer in time", 5.0)
+    assert place.breakers.why_paused("new") == "it did not answer in time"
+    place.breakers.note_answer("known", 0.1)
+    place.breakers.note_failure("known", "it did not answer in time", 5.0)
+    assert place.breakers.why_paused("known") == ""
+
+
+def test_a_function_is_proven_once_it_has_answered_until_a_newer_revision_fails(
+    place: Place,
+) -> None:
+    place.call()
+    assert not place.breakers.is_proven("x")
+    place.function.error = None
+    place.call()
+    assert place.breakers.is_proven("x")
+    place.breakers.note_failure("x-2", "it is away", 5.0)
+    place.breakers.note_call("x", "x-2")
+    assert not place.breakers.is_proven("x")
+
+
 def test_one_that_is_away_for_less_than_a_second_is_called_all_the_time(place: Place) -> None:
     assert {place.call() for _ in range(50)} == {FunctionUnavailable.reason}
     place.function.error = None
