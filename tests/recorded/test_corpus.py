@@ -27,6 +27,8 @@ TRUE_FINDINGS = {
     "dependency-not-declared",
     "duplicate-phase-name-across-actions",
     "template-engine",
+    # An identifier of the ActionSet that v0.0.0 puts into a shell command, as Kanister does.
+    "argument-in-shell",
     "unknown-key",
     # It uses functions whose traps are told.
     "version-trap",
@@ -67,7 +69,7 @@ def test_a_blueprint_that_people_run_lints_without_a_false_finding(file: Path) -
     report = lint_sources([Source(str(file), file.read_bytes())], context())
     assert {each.rule for each in report.findings} <= TRUE_FINDINGS
     assert exit_code_of(report.findings) == 0, report.findings
-    others = {each.severity for each in report.findings}
+    others = {each.severity for each in report.findings if each.rule != "argument-in-shell"}
     allowed = {Severity.INFO} | ({Severity.WARNING} if file.name == WITH_UNKNOWN_KEY else set())
     assert others <= allowed
 
