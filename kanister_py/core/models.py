@@ -26,6 +26,7 @@ from bisect import insort
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from types import NoneType, UnionType
 from typing import (
     Annotated,
@@ -34,6 +35,7 @@ from typing import (
     Final,
     Generic,
     NamedTuple,
+    TypeAlias,
     TypeVar,
     Union,
     get_args,
@@ -50,7 +52,6 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from kanister_py.core.errors import InvalidDocument, Problem, did_you_mean
@@ -99,7 +100,7 @@ class ClosedModel(ApiModel):
     def _leave_out_nulls(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return {} if data is None else data
-        known = _fields_by_key(cls)
+        known = _fields_of(cls).below
         return {key: value for key, value in data.items() if value is not None or key not in known}
 
 
@@ -362,10 +363,13 @@ def _message_of(details: ErrorDetails, model: type[BaseModel]) -> str:
 
 def _unknown_key(path: Path, model: type[BaseModel]) -> str:
     *way, key = path
-    annotation: Any = model
+    shape: _Shape = model
     for part in way:
-        annotation = _bare(_annotation_below(annotation, part))
-    known = tuple(_fields_by_key(annotation)) if _is_model(annotation) else ()
+        if isinstance(shape, _Items):
+            shape = shape.below
+        elif shape is not None:
+            shape = _fields_of(shape).below.get(str(part))
+    known = keys_of(shape) if isinstance(shape, type) else ()
     hint = UnknownKey(path, known).meant or f"; known here: {', '.join(sorted(known))}"
     return f"Unknown key {key!r}{hint}"
 
@@ -373,9 +377,50 @@ def _unknown_key(path: Path, model: type[BaseModel]) -> str:
 # Annotations
 
 
+class _Items(NamedTuple):
+    """Items of a list, or values of a map, that are models or contain some."""
+
+    below: _Shape
+
+
+_Shape: TypeAlias = type[BaseModel] | _Items | None
+"""Where an annotation has models: it is one, its items are, or there are none."""
+
+
+class _Fields(NamedTuple):
+    """The keys of a model, each with the models below it."""
+
+    below: Mapping[str, _Shape]
+    others: tuple[str, ...]
+    ignores_unknown: bool
+
+
+@cache
+def _fields_of(model: type[BaseModel]) -> _Fields:
+    below: dict[str, _Shape] = {}
+    for name, field in model.model_fields.items():
+        alias = field.validation_alias or name
+        keys = alias.choices if isinstance(alias, AliasChoices) else [alias]
+        below |= dict.fromkeys(map(str, keys), _shape_of(field.annotation))
+    others = getattr(model, "other_keys", ())
+    return _Fields(below, others, model.model_config.get("extra") == "ignore")
+
+
+def _shape_of(annotation: Any) -> _Shape:
+    while get_origin(annotation) in (Annotated, Union, UnionType):
+        annotation = next(part for part in get_args(annotation) if part is not NoneType)
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if not (isinstance(origin, type) and arguments):
+        return None
+    below = _shape_of(arguments[1] if issubclass(origin, Mapping) else arguments[0])
+    return None if below is None else _Items(below)
+
+
 def keys_of(model: type[BaseModel]) -> tuple[str, ...]:
     """Return the keys that the fields of a model have in documents."""
-    return tuple(_fields_by_key(model))
+    return tuple(_fields_of(model).below)
 
 
 def unknown_keys(model: type[BaseModel], data: Any) -> Iterator[UnknownKey]:
@@ -383,48 +428,16 @@ def unknown_keys(model: type[BaseModel], data: Any) -> Iterator[UnknownKey]:
     return _unknown_keys(model, data, ())
 
 
-def _unknown_keys(annotation: Any, data: Any, path: Path) -> Iterator[UnknownKey]:
-    annotation = _bare(annotation)
-    if not isinstance(data, dict) and (_is_model(annotation) or not isinstance(data, list)):
-        return
-    known = tuple(_fields_by_key(annotation)) if _is_model(annotation) else ()
-    ignores = known and annotation.model_config.get("extra") == "ignore"
-    others = getattr(annotation, "other_keys", ())
-    for part, value in data.items() if isinstance(data, dict) else enumerate(data):
-        if ignores and part not in known and part not in others:
-            yield UnknownKey((*path, part), (*known, *others))
-        else:
-            yield from _unknown_keys(_annotation_below(annotation, part), value, (*path, part))
-
-
-def _annotation_below(annotation: Any, part: str | int) -> Any:
-    """Return the annotation of a field, of list items or of map values; None for none."""
-    annotation = _bare(annotation)
-    if _is_model(annotation):
-        field = _fields_by_key(annotation).get(str(part))
-        return field and field.annotation
-    origin, arguments = get_origin(annotation), get_args(annotation)
-    if not (isinstance(origin, type) and arguments):
-        return None
-    return arguments[1] if issubclass(origin, Mapping) else arguments[0]
-
-
-def _bare(annotation: Any) -> Any:
-    """Remove `Annotated` and `| None` from an annotation."""
-    while get_origin(annotation) in (Annotated, Union, UnionType):
-        arguments = get_args(annotation)
-        annotation = next(part for part in arguments if part is not NoneType)
-    return annotation
-
-
-def _is_model(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
-
-
-def _fields_by_key(model: type[BaseModel]) -> Mapping[str, FieldInfo]:
-    fields: dict[str, FieldInfo] = {}
-    for name, field in model.model_fields.items():
-        alias = field.validation_alias or name
-        keys = alias.choices if isinstance(alias, AliasChoices) else [alias]
-        fields |= {str(key): field for key in keys}
-    return fields
+def _unknown_keys(shape: _Shape, data: Any, path: Path) -> Iterator[UnknownKey]:
+    if isinstance(shape, _Items):
+        if isinstance(data, dict | list):
+            for part, value in data.items() if isinstance(data, dict) else enumerate(data):
+                yield from _unknown_keys(shape.below, value, (*path, part))
+    elif shape is not None and isinstance(data, dict):
+        fields = _fields_of(shape)
+        for key, value in data.items():
+            if key not in fields.below:
+                if fields.ignores_unknown and key not in fields.others:
+                    yield UnknownKey((*path, key), (*fields.below, *fields.others))
+            elif fields.below[key] is not None:
+                yield from _unknown_keys(fields.below[key], value, (*path, key))

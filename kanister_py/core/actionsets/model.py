@@ -30,7 +30,7 @@ class ActionSpec(ApiModel):
 
     name: str = Field("", description="Name of the action in the Blueprint.")
     object: TargetReference = Field(
-        TargetReference(), description="Object that the action acts on."
+        default_factory=TargetReference, description="Object that the action acts on."
     )
     blueprint: BlueprintText = Field(
         "",
@@ -99,8 +99,10 @@ class ActionSet(ApiModel):
 
     api_version: str = ""
     kind: Annotated[str, BeforeValidator(_kind_or_default)] = "ActionSet"
-    metadata: Metadata = Metadata()
-    spec: ActionSetSpec = Field(ActionSetSpec(), description="The run that is requested.")
+    metadata: Metadata = Field(default_factory=Metadata)
+    spec: ActionSetSpec = Field(
+        default_factory=ActionSetSpec, description="The run that is requested."
+    )
     status: dict[str, Any] | None = Field(None, description="State of the run.")
 
     @property

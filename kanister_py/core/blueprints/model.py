@@ -166,7 +166,7 @@ class Blueprint(ApiModel):
 
     api_version: str = ""
     kind: str = "Blueprint"
-    metadata: Metadata = Metadata()
+    metadata: Metadata = Field(default_factory=Metadata)
     actions: Named[Action] = Field(default_factory=dict, description="Actions by name.")
     _found: Found | None = PrivateAttr(None)
 

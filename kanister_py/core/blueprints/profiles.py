@@ -30,14 +30,14 @@ class KeyPair(ApiModel):
 
     id_field: str = Field("", description="Key in the Secret with the identity.")
     secret_field: str = Field("", description="Key in the Secret with the secret.")
-    secret: TargetReference = Field(TargetReference(), description="The Secret.")
+    secret: TargetReference = Field(default_factory=TargetReference, description="The Secret.")
 
 
 class SecretKey(ApiModel):
     """One key of a Secret."""
 
     key: str = Field("", description="Key in the Secret.")
-    secret: TargetReference = Field(TargetReference(), description="The Secret.")
+    secret: TargetReference = Field(default_factory=TargetReference, description="The Secret.")
 
 
 class KopiaServerSecret(ApiModel):
@@ -45,8 +45,10 @@ class KopiaServerSecret(ApiModel):
 
     username: str = Field("", description="Name of the user.")
     hostname: str = Field("", description="Host of the user.")
-    user_passphrase: SecretKey = Field(SecretKey(), description="Passphrase of the user.")
-    tls_cert: SecretKey = Field(SecretKey(), description="Certificate of the server.")
+    user_passphrase: SecretKey = Field(
+        default_factory=SecretKey, description="Passphrase of the user."
+    )
+    tls_cert: SecretKey = Field(default_factory=SecretKey, description="Certificate of the server.")
     connect_options: Named[int] = Field(
         default_factory=dict, description="Options of the connection, such as cache sizes."
     )
@@ -70,9 +72,13 @@ class ProfileObject(ApiModel):
 
     api_version: str = ""
     kind: str = "Profile"
-    metadata: Metadata = Metadata()
-    location: LocationSpec = Field(LocationSpec(), description="Where data is stored.")
-    credential: CredentialSpec = Field(CredentialSpec(), description="What opens the location.")
+    metadata: Metadata = Field(default_factory=Metadata)
+    location: LocationSpec = Field(
+        default_factory=LocationSpec, description="Where data is stored."
+    )
+    credential: CredentialSpec = Field(
+        default_factory=CredentialSpec, description="What opens the location."
+    )
     skip_ssl_verify: bool = Field(
         False,
         alias="skipSSLVerify",

@@ -349,7 +349,7 @@ class StepSpec(ApiModel):
     )
     credentials: Items[CredentialSpec] = Field((), description="Credentials for the function.")
     requirements: Requirements = Field(
-        Requirements(), description="What the function gets with its first call."
+        default_factory=Requirements, description="What the function gets with its first call."
     )
     when: Condition = Field(
         "", description="Condition in CEL; the step is skipped unless it is true."
@@ -430,7 +430,7 @@ class CompositionObject(ApiModel):
 
     api_version: str = ""
     kind: str = ""
-    metadata: Metadata = Metadata()
+    metadata: Metadata = Field(default_factory=Metadata)
     spec: CompositionSpec = Field(description="The pipeline, and the kind that it is for.")
 
     other_keys: ClassVar = ("status",)

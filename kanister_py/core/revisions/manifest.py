@@ -101,7 +101,7 @@ class FunctionObject(ApiModel):
     kind: str = ""
     metadata: PackageMetadata
     spec: FunctionSpec = Field(
-        FunctionSpec(), description="The package, and how its revisions are kept."
+        default_factory=FunctionSpec, description="The package, and how its revisions are kept."
     )
 
     other_keys: ClassVar = ("status",)
@@ -136,7 +136,7 @@ class FunctionRevisionObject(ApiModel):
     kind: str = ""
     metadata: PackageMetadata
     spec: FunctionRevisionSpec = Field(
-        FunctionRevisionSpec(), description="The package of the revision."
+        default_factory=FunctionRevisionSpec, description="The package of the revision."
     )
 
     other_keys: ClassVar = ("status",)

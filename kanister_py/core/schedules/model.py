@@ -128,7 +128,7 @@ class Template(ApiModel):
     """The ActionSet that a Schedule creates each time."""
 
     metadata: TemplateMetadata = Field(
-        TemplateMetadata(), description="Labels and annotations of the ActionSets."
+        default_factory=TemplateMetadata, description="Labels and annotations of the ActionSets."
     )
     spec: dict[str, Any] = Field(
         default_factory=dict, validate_default=True, description="The spec of the ActionSets."
@@ -183,7 +183,7 @@ class ScheduleSpec(ApiModel):
         description="Times in which no run starts; a run that is due then starts once at the end.",
     )
     history_limits: HistoryLimits = Field(
-        HistoryLimits(), description="Numbers of ended ActionSets that are kept."
+        default_factory=HistoryLimits, description="Numbers of ended ActionSets that are kept."
     )
     keep: Keep | None = Field(
         None,
@@ -230,7 +230,7 @@ class ScheduleObject(ApiModel):
 
     api_version: str = ""
     kind: str = KIND
-    metadata: Annotated[Metadata, AfterValidator(_check_name)] = Metadata()
+    metadata: Annotated[Metadata, AfterValidator(_check_name)] = Field(default_factory=Metadata)
     spec: ScheduleSpec = Field(
         description="When ActionSets are created, and which of their backups stay."
     )
