@@ -292,6 +292,7 @@ class _Connection:
     def _try(self, channel: _Channel, request: bytes, until: float, package: str = "") -> bytes:
         method = partial(channel.methods[package or self._package], metadata=_metadata())
         answer: bytes
+        connect_until = min(until, time.monotonic() + _CONNECT_SECONDS)
         try:
             answer = method(request, timeout=_left(until))
         except grpc.RpcError as error:
@@ -301,7 +302,7 @@ class _Connection:
             unreached = error
         else:
             return answer
-        if not channel.connects(min(_CONNECT_SECONDS, _left(until))):
+        if not channel.connects(_left(connect_until)):
             raise unreached
         answer = method(request, timeout=_left(until))
         return answer

@@ -220,6 +220,20 @@ def test_a_server_without_functions_is_named(cleanup: ExitStack) -> None:
         connect(cleanup, port)(request_with())
 
 
+@pytest.mark.parametrize("is_listening", [False, True], ids=["closed", "silent"])
+def test_a_connection_that_does_not_come_about_takes_seconds_of_a_minute(
+    cleanup: ExitStack, is_listening: bool
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        if not is_listening:
+            server.close()
+        began = time.monotonic()
+        with pytest.raises(FunctionUnavailable, match="it cannot be reached"):
+            connect(cleanup, port)(request_with(), 60.0)
+        assert time.monotonic() - began < 30
+
+
 def context_with(values: bytes) -> bytes:
     """Write a struct of one list with these values in it."""
     return field_bytes(1, field_bytes(1, b"a") + field_bytes(2, field_bytes(6, values)))
