@@ -7,6 +7,7 @@ carried out at all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -69,12 +70,21 @@ def _scaled(values: Sequence[Any], most: int) -> int:
     return product // _CHARACTERS_A_STEP
 
 
+_WIDTH: Final = re.compile(r"%[-+# ]*[0-9.*\[]")
+
+
 def _printf(values: Sequence[Any], most: int) -> int:
-    formats = [each for each in values if isinstance(each, str)][:1]
-    if any("*" in each for each in formats):
+    layout = next((value for value in values if isinstance(value, str)), "")
+    if _WIDTH.search(layout) is None:
+        is_short = all(
+            type(value) in CHEAP or (type(value) is str and len(value) <= LONG)
+            for value in values[1:]
+        )
+        return 0 if is_short else size_of(values, most)
+    if "*" in layout:
         return _scaled(values, most)
-    digits = "".join(each if "0" <= each <= "9" else " " for each in "".join(formats)[:most])
-    widths = sum(int(each[:12]) for each in digits.split())
+    digits = "".join(sign if "0" <= sign <= "9" else " " for sign in layout[:most])
+    widths = sum(int(width[:12]) for width in digits.split())
     return size_of(values, most) + widths // _CHARACTERS_A_STEP
 
 

@@ -202,7 +202,10 @@ class Calls(Part):
                 ):
                     frame.context.charge(price, values)
                     break
-            return free(frame, values)
+            try:
+                return call(*values)
+            except GoError as error:
+                raise self.error(at, f"error calling {name}: {error}") from error
 
         def charged(frame: Frame, values: list[Value]) -> Value:
             frame.context.charge(price, values)

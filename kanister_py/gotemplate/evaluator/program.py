@@ -296,13 +296,21 @@ class Program:
 class Routine:
     """One definition, ready to run."""
 
-    __slots__ = ("cost", "size", "steps")
+    __slots__ = ("_body", "_cost", "size", "steps")
 
     def __init__(self, program: Program, name: str, body: Block) -> None:
         definition = Definition(program, name)
         self.steps = definition.statements.steps(body)
-        self.cost = weight_of(body)
+        self._body = body
+        self._cost = 0
         self.size = definition.scope.size
+
+    @property
+    def cost(self) -> int:
+        """The steps of running it once; most are never invoked by another."""
+        if not self._cost:
+            self._cost = 1 + weight_of(self._body)
+        return self._cost
 
     def run(self, data: Value, out: list[str], context: Context, depth: int) -> None:
         variables: list[Value] = [UNDEFINED] * self.size

@@ -29,8 +29,6 @@ def _text_of(alphabet: str) -> Function:
     def text(context: Context, length: int) -> str:
         if length <= 0:
             return ""
-        context.check_size(length)
-        context.spend(length)
         return "".join(alphabet[random_below(context, len(alphabet))] for _ in range(length))
 
     return go_function("func(int) string", context=True)(text)
@@ -39,7 +37,6 @@ def _text_of(alphabet: str) -> Function:
 @go_function("func(string) string", context=True)
 def shuffle(context: Context, text: str) -> str:
     chars = list(runes(text))
-    context.spend(len(chars))
     for last in range(len(chars) - 1, 0, -1):
         other = random_below(context, last + 1)
         chars[last], chars[other] = chars[other], chars[last]
@@ -66,7 +63,6 @@ def random_int(context: Context, start: int, end: int) -> int:
 def random_bytes(context: Context, size: int) -> str:
     if size < 0:
         raise GoError("runtime error: makeslice: len out of range")
-    context.check_size(size)
     return encode_base64(context.effects.random_bytes(size))
 
 

@@ -30,12 +30,10 @@ def _refusal(verb: str, *, as_list: bool = False) -> Callable[[str], str]:
 def _changed(verb: str, change: Callable[..., Sequence[Value]], params: str = "") -> Function:
     """A list made of another, and of another value where there is one."""
 
-    def changed(context: Context, values: Value, *more: Value) -> Sequence[Value]:
-        items = items_of(values, _refusal(verb))
-        context.spend(len(items))
-        return change(items, *more)
+    def changed(values: Value, *more: Value) -> Sequence[Value]:
+        return change(items_of(values, _refusal(verb)), *more)
 
-    return go_function(f"func(interface{{}}{params}) []interface{{}}", context=True)(changed)
+    return go_function(f"func(interface{{}}{params}) []interface{{}}")(changed)
 
 
 def _picked(verb: str, at: int) -> Function:
@@ -84,13 +82,11 @@ def has(context: Context, wanted: Value, values: Value) -> bool:
     return _is_in(items_of(values, _refusal("find has")), wanted, context)
 
 
-@go_function("func(...interface{}) interface{}", context=True)
-def concat(context: Context, *lists: Value) -> Sequence[Value]:
+@go_function("func(...interface{}) interface{}")
+def concat(*lists: Value) -> Sequence[Value]:
     joined: list[Value] = []
     for values in lists:
-        items = items_of(values, _refusal("concat", as_list=True))
-        context.spend(len(items))
-        joined += items
+        joined += items_of(values, _refusal("concat", as_list=True))
     return joined or _NO_LIST
 
 
@@ -120,10 +116,9 @@ def _slice(to_int: Callable[[Value], int]) -> Function:
     return go_function("func(interface{}, ...interface{}) interface{}")(cut)
 
 
-@go_function("func(int, interface{}) [][]interface{}", context=True)
-def chunk(context: Context, size: int, values: Value) -> list[Sequence[Value]]:
+@go_function("func(int, interface{}) [][]interface{}")
+def chunk(size: int, values: Value) -> list[Sequence[Value]]:
     items = items_of(values, lambda kind: f"Cannot chunk type {kind}")
-    context.spend(len(items))
     if size <= 0:
         raise GoError("runtime error: makeslice: len out of range")
     return [items[start : start + size] for start in range(0, len(items), size)]

@@ -60,27 +60,24 @@ def to_decimal(context: Context, value: Value) -> int:
     return number if MIN_INT64 <= number <= MAX_INT64 else 0
 
 
-def _stepped(context: Context, start: int, stop: int, step: int) -> list[int]:
+def _stepped(start: int, stop: int, step: int) -> list[int]:
     if (stop < start and step >= 0) or (stop >= start and step <= 0):
         return []
-    numbers = range(start, stop, step)
-    context.check_size(len(numbers) * 8)
-    context.spend(len(numbers))
-    return list(numbers)
+    return list(range(start, stop, step))
 
 
-@go_function("func(int) []int", context=True)
-def until(context: Context, count: int) -> list[int]:
-    return _stepped(context, 0, count, -1 if count < 0 else 1)
+@go_function("func(int) []int")
+def until(count: int) -> list[int]:
+    return _stepped(0, count, -1 if count < 0 else 1)
 
 
-@go_function("func(int, int, int) []int", context=True)
-def until_step(context: Context, start: int, stop: int, step: int) -> list[int]:
-    return _stepped(context, start, stop, step)
+@go_function("func(int, int, int) []int")
+def until_step(start: int, stop: int, step: int) -> list[int]:
+    return _stepped(start, stop, step)
 
 
-@go_function("func(...int) string", context=True)
-def seq(context: Context, *bounds: int) -> str:
+@go_function("func(...int) string")
+def seq(*bounds: int) -> str:
     """As the shell's seq: end; start and end; start, step and end."""
     if len(bounds) == 1:
         start, step, end = 1, 1 if bounds[0] >= 1 else -1, bounds[0]
@@ -94,7 +91,7 @@ def seq(context: Context, *bounds: int) -> str:
     else:
         return ""
     beyond = -1 if end < start else 1
-    return " ".join(map(str, _stepped(context, start, end + beyond, step)))
+    return " ".join(map(str, _stepped(start, end + beyond, step)))
 
 
 def _rounded(value: float, places: int, round_on: float) -> float:

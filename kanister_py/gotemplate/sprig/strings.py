@@ -10,33 +10,28 @@ from kanister_py.gotemplate.limits import Context
 from kanister_py.gotemplate.quoting import quote
 from kanister_py.gotemplate.sprig import words
 from kanister_py.gotemplate.sprig.conversions import SPACES, is_list, show, text_of, texts_of
-from kanister_py.gotemplate.values import Value, byte_length, from_bytes, to_bytes
+from kanister_py.gotemplate.values import Value, from_bytes, to_bytes
 
 _one = go_function("func(string) string")
 _two = go_function("func(string, string) string")
 _TRIM_ALL = _two(lambda cut, text: text.strip(cut))
 
 
-@go_function("func(int, string) string", context=True)
-def repeat(context: Context, count: int, text: str) -> str:
+@go_function("func(int, string) string")
+def repeat(count: int, text: str) -> str:
     if count < 0:
         raise GoError("strings: negative Repeat count")
-    context.check_size(count * byte_length(text))
     return text * count
 
 
-@go_function("func(int, string) string", context=True)
-def indent(context: Context, spaces: int, text: str) -> str:
-    pad: str = repeat(context, spaces, " ")
-    context.check_size(byte_length(text) + spaces * (text.count("\n") + 1))
+@go_function("func(int, string) string")
+def indent(spaces: int, text: str) -> str:
+    pad: str = repeat(spaces, " ")
     return pad + text.replace("\n", "\n" + pad)
 
 
-@go_function("func(string, string, string) string", context=True)
-def replace(context: Context, old: str, new: str, text: str) -> str:
-    growth = byte_length(new) - byte_length(old)
-    if growth > 0:
-        context.check_size(byte_length(text) + growth * (text.count(old) if old else len(text) + 1))
+@go_function("func(string, string, string) string")
+def replace(old: str, new: str, text: str) -> str:
     return text.replace(old, new)
 
 
@@ -99,10 +94,8 @@ def wrap(width: int, text: str) -> str:
     return words.wrap(text, width, "", cuts_long_words=False)
 
 
-@go_function("func(int, string, string) string", context=True)
-def wrap_with(context: Context, width: int, line_end: str, text: str) -> str:
-    lines = byte_length(text) // max(width, 1) + 1
-    context.check_size(byte_length(text) + lines * byte_length(line_end))
+@go_function("func(int, string, string) string")
+def wrap_with(width: int, line_end: str, text: str) -> str:
     return words.wrap(text, width, line_end, cuts_long_words=True)
 
 
@@ -131,9 +124,7 @@ def _numbered(parts: list[str]) -> dict[str, str]:
 
 @go_function("func(string, interface{}) string", context=True)
 def join(context: Context, separator: str, values: Value) -> str:
-    texts = texts_of(values, context)
-    context.check_size(sum(map(byte_length, texts)) + byte_length(separator) * len(texts))
-    return separator.join(texts)
+    return separator.join(texts_of(values, context))
 
 
 @go_function("func(interface{}) []string", context=True)
@@ -141,23 +132,7 @@ def sort_alpha(context: Context, values: Value) -> list[str]:
     if not is_list(values):
         return [text_of(values, context)]
     texts = texts_of(values, context)
-    # Comparing goes through what two texts have in common, for each of them again and again.
-    context.spend(sum(map(len, texts)) * len(texts).bit_length() // 256)
     return sorted(texts) if all(map(str.isascii, texts)) else sorted(texts, key=to_bytes)
-
-
-def _text_function(change: Callable[[str], str], steps: int = 1) -> Function:
-    """A text made of another, sign by sign: `steps` for each of them."""
-
-    def changed(context: Context, text: str) -> str:
-        context.spend(len(text) * steps)
-        return change(text)
-
-    return go_function("func(string) string", context=True)(changed)
-
-
-_SLOW = 4
-_SLOWEST = 10
 
 
 _COMMON = {
@@ -173,13 +148,11 @@ _COMMON = {
         lambda suffix, text: text.endswith(suffix)
     ),
     "indent": indent,
-    "initials": _text_function(words.initials, _SLOW),
+    "initials": _one(words.initials),
     "join": join,
     "lower": _one(words.lower),
-    "nindent": go_function("func(int, string) string", context=True)(
-        lambda *args: "\n" + indent(*args)
-    ),
-    "nospace": _text_function(words.without_spaces, _SLOW),
+    "nindent": go_function("func(int, string) string")(lambda *args: "\n" + indent(*args)),
+    "nospace": _one(words.without_spaces),
     "plural": go_function("func(string, string, int) string")(
         lambda one, many, count: one if count == 1 else many
     ),
@@ -198,8 +171,8 @@ _COMMON = {
     ),
     "squote": _joined(lambda value, context: f"'{show(value, context)}'"),
     "substr": substr,
-    "swapcase": _text_function(words.swap_case, _SLOW),
-    "title": _text_function(words.title, _SLOW),
+    "swapcase": _one(words.swap_case),
+    "title": _one(words.title),
     "toString": go_function("func(interface{}) string", context=True)(
         lambda context, value: text_of(value, context)
     ),
@@ -211,7 +184,7 @@ _COMMON = {
     "trimPrefix": _two(lambda prefix, text: text.removeprefix(prefix)),
     "trimSuffix": _two(lambda suffix, text: text.removesuffix(suffix)),
     "trimall": _TRIM_ALL,
-    "untitle": _text_function(words.untitle, _SLOW),
+    "untitle": _one(words.untitle),
     "upper": _one(words.upper),
     "wrap": wrap,
     "wrapWith": wrap_with,
@@ -219,16 +192,16 @@ _COMMON = {
 
 OF_BLUEPRINTS = {
     **_COMMON,
-    "camelcase": _text_function(words.capitalized_in_blueprints, _SLOW),
-    "kebabcase": _text_function(partial(words.delimited_in_blueprints, joint="-"), _SLOWEST),
-    "snakecase": _text_function(partial(words.delimited_in_blueprints, joint="_"), _SLOWEST),
+    "camelcase": _one(words.capitalized_in_blueprints),
+    "kebabcase": _one(partial(words.delimited_in_blueprints, joint="-")),
+    "snakecase": _one(partial(words.delimited_in_blueprints, joint="_")),
     "trunc": trunc_of_blueprints,
 }
 
 OF_COMPOSITIONS = {
     **_COMMON,
-    "camelcase": _text_function(words.capitalized, _SLOW),
-    "kebabcase": _text_function(partial(words.delimited, joint="-"), _SLOWEST),
-    "snakecase": _text_function(partial(words.delimited, joint="_"), _SLOWEST),
+    "camelcase": _one(words.capitalized),
+    "kebabcase": _one(partial(words.delimited, joint="-")),
+    "snakecase": _one(partial(words.delimited, joint="_")),
     "trunc": trunc,
 }

@@ -79,7 +79,7 @@ def test_what_a_template_does_is_bounded_in_sum(template: str) -> None:
 
 def test_templates_that_share_a_budget_are_bounded_together() -> None:
     compiled = compile_template("{{ range until 100 }}x{{ end }}", BLUEPRINT_FUNCTIONS)
-    budget = Budget(Limits(steps=700))
+    budget = Budget(Limits(steps=500))
     compiled.execute(None, effects_at(""), budget=budget)
     compiled.execute(None, effects_at(""), budget=budget)
     with pytest.raises(LimitExceeded):
