@@ -543,7 +543,7 @@ def composing_part(
 
     from kanister_py.adapters.metrics_prometheus import PrometheusFunctionMetrics
     from kanister_py.adapters.packages_oci.registry import OciPackages
-    from kanister_py.adapters.runner_grpc import ClientSecurity, GrpcRunner
+    from kanister_py.adapters.runner_grpc import CONNECT_SECONDS, ClientSecurity, GrpcRunner
     from kanister_py.controller.compositions.part import Compositions
     from kanister_py.controller.functions.settings import FunctionTools
     from kanister_py.executor.answer_budget import AnswerBudget
@@ -555,6 +555,7 @@ def composing_part(
     over_grpc = GrpcRunner(
         ClientSecurity(folder, is_insecure=is_in_the_clear),
         limit_bytes=access.answer_limit_bytes,
+        connect_seconds=CONNECT_SECONDS,
         budget=(answers := AnswerBudget()),
     )
     stack.callback(over_grpc.close)

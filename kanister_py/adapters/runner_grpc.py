@@ -55,7 +55,8 @@ from kanister_py.proto.messages import METHODS, V1, V1BETA1
 REQUEST_LIMIT_BYTES = 64 << 20
 DEFAULT_TIMEOUT_SECONDS = 60.0
 _DIAGNOSIS_SECONDS = 2.0
-_CONNECT_SECONDS = 5.0
+CONNECT_SECONDS = 5.0
+"""How long a controller tries to connect; elsewhere, functions may just be starting."""
 MOST_CHANNELS = 8
 """Of each revision. The system deals connections out by chance: of two processes behind a port,
 eight miss one in 1 case of 128."""
@@ -92,11 +93,13 @@ class GrpcRunner:
         *,
         limit_bytes: int = 0,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        connect_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         budget: AnswerBudget | None = None,
     ) -> None:
         self._security = security
         self._limit_bytes = limit_bytes or ANSWER_LIMIT_BYTES
         self._timeout_seconds = timeout_seconds
+        self._connect_seconds = connect_seconds
         self._budget = budget or AnswerBudget()
         self._lock = threading.Lock()
         self._connections: dict[str, _Connection] = {}
@@ -134,7 +137,7 @@ class GrpcRunner:
             if connection is None or connection.identity != identity:
                 if connection is not None:
                     connection.retire()
-                connection = _Connection(identity, self._security)
+                connection = _Connection(identity, self._security, self._connect_seconds)
                 self._connections[name] = connection
             connection.enter()
         try:
@@ -224,8 +227,11 @@ class _Connection:
     the other need one, and busy callers soon reach all processes that share a port.
     """
 
-    def __init__(self, identity: _Identity, security: ClientSecurity) -> None:
+    def __init__(
+        self, identity: _Identity, security: ClientSecurity, connect_seconds: float
+    ) -> None:
         self.identity = identity
+        self._connect_seconds = connect_seconds
         self._certificates = identity.certificates
         # Addresses of pods bear no name of their own: it comes after them.
         self.endpoint, _, named = identity.address.partition("#")
@@ -248,7 +254,7 @@ class _Connection:
             ("grpc.use_local_subchannel_pool", 1),
             ("grpc.enable_http_proxy", 0),
             # The time that one attempt to connect may take.
-            ("grpc.min_reconnect_backoff_ms", int(_CONNECT_SECONDS * 1000)),
+            ("grpc.min_reconnect_backoff_ms", int(CONNECT_SECONDS * 1000)),
             # Probing opens the window so wide that what is too large comes in before it is refused.
             ("grpc.http2.bdp_probe", 0),
         ]
@@ -292,7 +298,7 @@ class _Connection:
     def _try(self, channel: _Channel, request: bytes, until: float, package: str = "") -> bytes:
         method = partial(channel.methods[package or self._package], metadata=_metadata())
         answer: bytes
-        connect_until = min(until, time.monotonic() + _CONNECT_SECONDS)
+        connect_until = min(until, time.monotonic() + self._connect_seconds)
         try:
             answer = method(request, timeout=_left(until))
         except grpc.RpcError as error:

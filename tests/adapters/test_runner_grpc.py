@@ -228,9 +228,12 @@ def test_a_connection_that_does_not_come_about_takes_seconds_of_a_minute(
         port = server.getsockname()[1]
         if not is_listening:
             server.close()
+        runner = GrpcRunner(INSECURE, timeout_seconds=60.0, connect_seconds=1.0)
+        cleanup.callback(runner.close)
+        revision = FunctionRevision("function-f", "f-1", 1, endpoint=f"127.0.0.1:{port}")
         began = time.monotonic()
         with pytest.raises(FunctionUnavailable, match="it cannot be reached"):
-            connect(cleanup, port)(request_with(), 60.0)
+            runner.run(FunctionCall("a-step", revision, request_with()))
         assert time.monotonic() - began < 30
 
 
