@@ -8,13 +8,14 @@ once of those with an action of a Blueprint, over all namespaces that it means.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from heapq import nsmallest
 from operator import itemgetter
 from threading import Lock
 from typing import Final, NamedTuple, TypeAlias
 
+from kanister_py.controller.actionsets.projection import Live, actions_of
 from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.errors import UsageError
 
@@ -111,11 +112,19 @@ class Concurrency:
     are at work, so there is always one that goes on.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Sequence[Limit] = ()) -> None:
+        self._limits = limits
         self._lock = Lock()
         self._places: dict[Queue, dict[ObjectKey, _Place]] = {}
         self._queues_of: dict[ObjectKey, Queues] = {}
         self._arrivals = 0
+
+    def queues_for(self, key: ObjectKey, kept: Live) -> Queues:
+        """Return the queues of an ActionSet: of its concurrency key, and of each limit."""
+        if not self._limits and not kept.concurrency_key:
+            return ()
+        actions = actions_of(kept) if self._limits else ()
+        return queues_of(key, kept.concurrency_key, self._limits, actions)
 
     def stand(self, key: ObjectKey, queues: Queues, since: datetime, *, is_waiting: bool) -> None:
         """Put a run into queues, where its age puts it."""

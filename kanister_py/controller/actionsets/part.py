@@ -11,8 +11,10 @@ from kanister_py.controller.actionsets.concurrency import Concurrency
 from kanister_py.controller.actionsets.failure_notices import FailureNotices
 from kanister_py.controller.actionsets.planner import Planner
 from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep, note_end
-from kanister_py.controller.actionsets.reconcile import ActionSetReconciler, Equipment
+from kanister_py.controller.actionsets.reconcile import ActionSetReconciler
 from kanister_py.controller.actionsets.reporting import Tellers
+from kanister_py.controller.actionsets.starting import RunStarter
+from kanister_py.controller.actionsets.status import StatusWriters
 from kanister_py.controller.actionsets.tidying import Tidying, parents_in_need, surplus
 from kanister_py.controller.actionsets.watched_namespaces import WatchedNamespaces
 from kanister_py.controller.machine.events import NORMAL, Subject, subject_of
@@ -101,34 +103,34 @@ class ActionSets:
             )
         self._passes = WorkLoop[ObjectKey]("ActionSet", tools, threads=settings.passes)
         self._chores = WorkLoop[ObjectKey]("Chore", tools)
+        writers = StatusWriters(
+            cluster,
+            clock,
+            tools.check_leadership,
+            has_subresource=has_subresource,
+            partition=settings.partition,
+        )
+        queue = self._passes.queue
+        tellers = Tellers(tools.tell, tools.metrics, lines, functions.registry)
+        planner = Planner(
+            cluster,
+            clock,
+            functions,
+            allows_other_namespaces=settings.allows_other_namespaces,
+            impersonates=settings.impersonates,
+        )
         self.tidying = Tidying(
-            tools,
-            has_subresource,
-            self.store,
-            self._chores.queue,
-            self._watches.refused,
-            settings.partition,
+            tools, writers, self.store, self._chores.queue, self._watches.refused
         )
         self.reconciler = ActionSetReconciler(
-            Equipment(
-                tools=tools,
-                settings=settings,
-                has_subresource=has_subresource,
-                store=self.store,
-                queue=self._passes.queue,
-                tidying=self.tidying,
-                concurrency=Concurrency(),
-                planner=Planner(
-                    cluster=cluster,
-                    clock=clock,
-                    functions=functions,
-                    allows_other_namespaces=settings.allows_other_namespaces,
-                    impersonates=settings.impersonates,
-                ),
-                functions=functions,
-                tellers=Tellers(tools.tell, tools.metrics, lines, functions.registry),
-                surroundings=self._surroundings,
-            )
+            tools,
+            self.store,
+            queue,
+            self.tidying,
+            Concurrency(settings.limits),
+            RunStarter(tools, queue, planner, functions, tellers, writers, self._surroundings),
+            tellers,
+            is_paused=settings.is_paused,
         )
         self.tidying.is_active = self.reconciler.is_active
         self._collection = Repeating(

@@ -16,22 +16,21 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import datetime
-from functools import partial
 from threading import Lock
-from typing import Any, Final, NamedTuple
+from typing import Final
 
-from kanister_py.controller.actionsets.active_run import ActiveRun, Host
-from kanister_py.controller.actionsets.concurrency import Concurrency, Queues, queues_of
-from kanister_py.controller.actionsets.planner import Planned, Planner
+from kanister_py.controller.actionsets.active_run import ActiveRun
+from kanister_py.controller.actionsets.concurrency import Concurrency
+from kanister_py.controller.actionsets.planner import Planned
 from kanister_py.controller.actionsets.projection import (
     Ended,
     Kept,
     Live,
-    actions_of,
     acts_of,
     keep,
 )
-from kanister_py.controller.actionsets.reporting import RunTeller, Tellers
+from kanister_py.controller.actionsets.reporting import Tellers
+from kanister_py.controller.actionsets.starting import WAITING, RunStarter, without_condition
 from kanister_py.controller.actionsets.status import StatusWriter
 from kanister_py.controller.actionsets.tidying import Tidying
 from kanister_py.controller.machine.events import NORMAL, subject_of
@@ -39,14 +38,11 @@ from kanister_py.controller.machine.logs import fields_of
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import WorkQueue
-from kanister_py.controller.settings import ControllerSettings
-from kanister_py.core.actionsets.creation import RETRY_FROM, RETRY_OF
 from kanister_py.core.actionsets.progress import record_phase
 from kanister_py.core.actionsets.status import Condition, PhaseError, State, Status
 from kanister_py.core.actionsets.stored_status import known_status
 from kanister_py.core.actionsets.transitions import refused_status
 from kanister_py.core.errors import (
-    Fault,
     Invalid,
     InvalidDocument,
     KanisterError,
@@ -54,43 +50,39 @@ from kanister_py.core.errors import (
     RequestTooLarge,
     TransientError,
 )
-from kanister_py.core.kube.parts import annotations_of
 from kanister_py.core.kube.resources import ACTION_SETS
-from kanister_py.executor.loading import FunctionSource
-from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.run import ActionSetRun, AtWork
 from kanister_py.ports.cluster import KubeObject, find
 
 _LOG: Final = logging.getLogger(__name__)
 
-WAITING: Final = "Waiting"
 _LOOK_AGAIN_SECONDS: Final = 1.0
 _PATIENCE_SECONDS: Final = 0.2
-
-
-class Equipment(NamedTuple):
-    """What all passes over ActionSets share."""
-
-    tools: PartTools
-    settings: ControllerSettings
-    has_subresource: bool
-    """Whether a cluster keeps the status of ActionSets apart."""
-    store: Store[Kept]
-    queue: WorkQueue[ObjectKey]
-    tidying: Tidying
-    concurrency: Concurrency
-    planner: Planner
-    functions: FunctionSource
-    tellers: Tellers
-    surroundings: Callable[[str, str], Surroundings]
-    """What runs of a namespace find around them."""
 
 
 class ActionSetReconciler:
     """Reconciler of ActionSets: a look after every change, until each has come to its end."""
 
-    def __init__(self, equipment: Equipment) -> None:
-        self._equipment = equipment
+    def __init__(
+        self,
+        tools: PartTools,
+        store: Store[Kept],
+        queue: WorkQueue[ObjectKey],
+        tidying: Tidying,
+        concurrency: Concurrency,
+        starter: RunStarter,
+        tellers: Tellers,
+        *,
+        is_paused: bool,
+    ) -> None:
+        self._tools = tools
+        self._store = store
+        self._queue = queue
+        self._tidying = tidying
+        self._concurrency = concurrency
+        self._starter = starter
+        self._tellers = tellers
+        self._is_paused = is_paused
         self._lock = Lock()
         self._active: dict[ObjectKey, ActiveRun] = {}
         self._ended: dict[ObjectKey, str] = {}
@@ -100,38 +92,38 @@ class ActionSetReconciler:
 
     def on_change(self, key: ObjectKey, old: Kept | None, new: Kept | None) -> None:
         """Hear that an ActionSet is another than before. Decides only who has to look."""
-        concurrency = self._equipment.concurrency
+        concurrency = self._concurrency
         if isinstance(new, Live):
-            queues = _queues_of(self._equipment, key, new)
+            queues = concurrency.queues_for(key, new)
             if queues and not (new.is_pending and new.is_suspended):
                 concurrency.stand(key, queues, new.created_at, is_waiting=new.is_pending)
             with self._lock:
                 active = self._active.get(key)
             # Most of what is seen of a run it has done itself.
             if active is None or active.has_news(new):
-                self._equipment.queue.add(key)
+                self._queue.add(key)
             return
         with self._lock:
             self._ended.pop(key, None)
             active = self._active.get(key)
         for follower in concurrency.leave(key):
-            self._equipment.queue.add(follower)
+            self._queue.add(follower)
         if active is not None and active.has_news(new):
-            self._equipment.queue.add(key)
+            self._queue.add(key)
         if isinstance(new, Ended):
             if new.ttl_seconds is not None or new.has_finalizer:
-                self._equipment.tidying.add(key)
+                self._tidying.add(key)
         elif old is not None:
-            self._equipment.tellers.lines.forget(key)
-            self._equipment.tidying.drop(key)
+            self._tellers.lines.forget(key)
+            self._tidying.drop(key)
             if active is None:
-                self._equipment.queue.drop(key)
+                self._queue.drop(key)
 
     # A pass
 
     def reconcile(self, key: ObjectKey) -> None:
         """Look at an ActionSet, and do what is to be done about it now."""
-        kept = self._equipment.store.get(key)
+        kept = self._store.get(key)
         with self._lock:
             active = self._active.get(key)
         if active is not None:
@@ -160,7 +152,7 @@ class ActionSetReconciler:
             with run.at_rest(_PATIENCE_SECONDS) as is_ours:
                 if not is_ours:
                     # It writes, or cannot: nobody else should have to wait for that.
-                    self._equipment.queue.add_later(key, _LOOK_AGAIN_SECONDS)
+                    self._queue.add_later(key, _LOOK_AGAIN_SECONDS)
                     return
                 active.tell(kept)
             is_done = run.is_done
@@ -171,35 +163,35 @@ class ActionSetReconciler:
             if is_ours:
                 self._retire(key, active)
             else:
-                self._equipment.queue.add_later(key, _LOOK_AGAIN_SECONDS)
+                self._queue.add_later(key, _LOOK_AGAIN_SECONDS)
 
     def _retire(self, key: ObjectKey, active: ActiveRun) -> None:
-        run, equipment = active.run, self._equipment
+        run = active.run
         if not run.status.is_final:
             self._leave(key, active)
             return
         if active.is_taken_up:
-            self._equipment.tidying.sweep(key, active.uid, run.status)
+            self._tidying.sweep(key, active.uid, run.status)
         active.writer.remove_finalizer()
         with self._lock:
             self._ended[key] = active.uid
             self._active.pop(key, None)
-        kept = equipment.store.get(key)
+        kept = self._store.get(key)
         if kept is None:
-            equipment.queue.drop(key)
+            self._queue.drop(key)
         if not isinstance(kept, Live) or kept.uid != active.uid:
             # The watch has been faster than we are.
             with self._lock:
                 self._ended.pop(key, None)
             if isinstance(kept, Live):
-                equipment.queue.add(key)
-        for follower in equipment.concurrency.leave(key):
-            equipment.queue.add(follower)
-        equipment.queue.forget(key)
+                self._queue.add(key)
+        for follower in self._concurrency.leave(key):
+            self._queue.add(follower)
+        self._queue.forget(key)
 
     def _leave(self, key: ObjectKey, active: ActiveRun) -> None:
         """Let go of a run that could not go on, to take it up again from what is written."""
-        run, queue = active.run, self._equipment.queue
+        run, queue = active.run, self._queue
         error = run.error
         if self._is_draining or not self._may_act():
             with self._lock:
@@ -235,16 +227,16 @@ class ActionSetReconciler:
         refused = bare._replace(
             actions=_interrupted(known, error.message, error, self._now()).actions
         )
-        self._equipment.tidying.sweep(key, active.uid, known)
+        self._tidying.sweep(key, active.uid, known)
         for status in (refused, bare):
             if self._write_end(key, active.writer, status):
                 active.writer.remove_finalizer()
-                self._equipment.tellers.tell_refused(active.subject, status, active.acts)
+                self._tellers.tell_refused(active.subject, status, active.acts)
                 return
 
     def _may_act(self) -> bool:
         try:
-            self._equipment.tools.check_leadership()
+            self._tools.check_leadership()
         except LeadershipLost:
             return False
         return True
@@ -253,21 +245,21 @@ class ActionSetReconciler:
 
     def _begin(self, key: ObjectKey, kept: Live) -> None:
         obj = kept.obj
-        if kept.is_pending and self._equipment.settings.is_paused and not kept.is_deleted:
+        if kept.is_pending and self._is_paused and not kept.is_deleted:
             message = "The controller is paused: this begins when it goes on"
-            self._equipment.tellers.tell(subject_of(obj), NORMAL, "Paused", message)
+            self._tellers.tell(subject_of(obj), NORMAL, "Paused", message)
             return
         if not kept.is_pending:
             # Others may have brought it further than our copy says.
-            found = find(self._equipment.tools.cluster, ACTION_SETS, key.name, key.namespace)
+            found = find(self._tools.cluster, ACTION_SETS, key.name, key.namespace)
             if found is None or found["metadata"]["uid"] != kept.uid:
                 return
             if isinstance(keep(found), Ended):
                 return
             obj = found
-        writer = _writer(self._equipment, key, obj)
+        writer = self._starter.writer_of(key, obj)
         try:
-            planned = self._plan(obj, kept.seen_at)
+            planned = self._starter.plan(obj, kept.seen_at)
         except TransientError:
             raise
         except KanisterError as error:
@@ -275,19 +267,10 @@ class ActionSetReconciler:
             return
         if not planned.is_taken_up and self._waits(key, kept, writer, planned):
             return
-        self._set_out(key, obj, writer, planned)
-
-    def _plan(self, obj: KubeObject, seen_at: float) -> Planned:
-        notes = annotations_of(obj)
-        try:
-            return self._equipment.planner.plan(
-                obj, seen_at, str(notes.get(RETRY_OF) or ""), str(notes.get(RETRY_FROM) or "")
-            )
-        except KanisterError:
-            raise
-        except Exception as error:
-            _LOG.exception("An ActionSet cannot be understood, and we do not say why")
-            raise Fault(f"{type(error).__name__}: {error}") from error
+        active = self._starter.make_run(key, obj, writer, planned)
+        with self._lock:
+            self._active[key] = active
+        active.run.begin(active.host)
 
     def _refuse(
         self, key: ObjectKey, obj: KubeObject, writer: StatusWriter, error: KanisterError
@@ -300,16 +283,16 @@ class ActionSetReconciler:
         known = known_status(obj)
         if known is not None and known.state is State.RUNNING:
             refused = refused._replace(actions=_interrupted(known, message, error, now).actions)
-            self._equipment.tidying.sweep(key, obj["metadata"]["uid"], known)
+            self._tidying.sweep(key, obj["metadata"]["uid"], known)
         if self._write_end(key, writer, refused):
             writer.remove_finalizer()
-            self._equipment.tellers.tell_refused(subject_of(obj), refused, acts_of(obj))
+            self._tellers.tell_refused(subject_of(obj), refused, acts_of(obj))
 
     def _write_end(self, key: ObjectKey, writer: StatusWriter, status: Status) -> bool:
         try:
             writer.put(status)
         except KanisterError as error:
-            seconds = self._equipment.queue.add_failed(key)
+            seconds = self._queue.add_failed(key)
             _LOG.warning(
                 "The end of ActionSet %s cannot be written, next try in %g s: %s",
                 key,
@@ -317,12 +300,12 @@ class ActionSetReconciler:
                 error.message,
             )
             return False
-        uid = self._equipment.store.get(key)
+        uid = self._store.get(key)
         with self._lock:
             if isinstance(uid, Live):
                 self._ended[key] = uid.uid
-        for follower in self._equipment.concurrency.leave(key):
-            self._equipment.queue.add(follower)
+        for follower in self._concurrency.leave(key):
+            self._queue.add(follower)
         return True
 
     # Waiting for others
@@ -332,20 +315,31 @@ class ActionSetReconciler:
         if kept.is_deleted or kept.is_suspended:
             # It holds nobody up, and is put into its queues when it goes on.
             return False
-        equipment = self._equipment
-        queues = _queues_of(self._equipment, key, kept)
+        queues = self._concurrency.queues_for(key, kept)
         if not queues:
             return False
-        if not equipment.store.has_synced:
-            equipment.queue.add_later(key, _LOOK_AGAIN_SECONDS / 4)
+        if not self._store.has_synced:
+            self._queue.add_later(key, _LOOK_AGAIN_SECONDS / 4)
             return True
-        waits = equipment.concurrency.waits_in(key)
+        waits = self._concurrency.waits_in(key)
         if waits is None:
-            equipment.concurrency.stand(key, queues, kept.created_at, is_waiting=False)
-            return _has_gone(equipment, key, kept)
+            self._concurrency.stand(key, queues, kept.created_at, is_waiting=False)
+            return self._has_gone(key, kept)
         queue, before = waits
         reason = "ConcurrencyKey" if queue.namespace else "Limit"
         self._tell_waiting(writer, planned, reason, queue.why_waiting(before))
+        return True
+
+    def _has_gone(self, key: ObjectKey, kept: Live) -> bool:
+        """Return whether an ActionSet went while it was looked at; its followers go on then.
+
+        Asked once it stands in its queues: what goes later leaves them by itself.
+        """
+        now = self._store.get(key)
+        if isinstance(now, Live):
+            return now.uid != kept.uid
+        for follower in self._concurrency.leave(key):
+            self._queue.add(follower)
         return True
 
     def _tell_waiting(
@@ -354,54 +348,8 @@ class ActionSetReconciler:
         condition = planned.status.condition(WAITING)
         if condition is None or condition.message != message:
             waiting = Condition(WAITING, True, reason, message, self._now())
-            others = _without(planned.status, WAITING).conditions
+            others = without_condition(planned.status, WAITING).conditions
             writer.put(planned.status._replace(conditions=(*others, waiting)))
-
-    def _set_out(
-        self, key: ObjectKey, obj: KubeObject, writer: StatusWriter, planned: Planned
-    ) -> None:
-        equipment = self._equipment
-        metadata = obj["metadata"]
-        course, status = planned.course, planned.status
-        is_deleted = bool(metadata.get("deletionTimestamp"))
-        if is_deleted:
-            spec = course.actionset.spec.model_copy(update={"cancel": True})
-            actionset = course.actionset.model_copy(update={"spec": spec})
-            course = course._replace(actionset=actionset)
-        if not planned.is_taken_up:
-            status = _without(status, WAITING)
-        writer.needs_finalizer = partial(equipment.planner.leaves_traces, course)
-        acts = acts_of(obj)
-        host = Host(key, equipment.queue, equipment.tools.alarms, equipment.tools.clock)
-        subject = subject_of(obj)
-        teller = RunTeller(
-            equipment.tellers, key, subject, course, planned.blueprints, acts, lambda: run
-        )
-        run = ActionSetRun(
-            course,
-            equipment.functions,
-            equipment.surroundings(
-                key.namespace, course.actionset.spec.service_account_name
-            )._replace(owner=_owner_of(obj)),
-            journal=writer,
-            status=status,
-            onlooker=teller,
-        )
-        spec_now = course.actionset.spec
-        active = ActiveRun(
-            metadata["uid"],
-            subject,
-            run,
-            writer,
-            host,
-            acts,
-            planned.is_taken_up,
-            is_suspended=spec_now.suspend,
-            is_cancelled=spec_now.cancel,
-        )
-        with self._lock:
-            self._active[key] = active
-        run.begin(host)
 
     # The end of the process
 
@@ -444,39 +392,7 @@ class ActionSetReconciler:
             return any(each.run.status.is_final for each in self._active.values())
 
     def _now(self) -> datetime:
-        return self._equipment.tools.clock.now()
-
-
-def _writer(equipment: Equipment, key: ObjectKey, obj: KubeObject) -> StatusWriter:
-    return StatusWriter(
-        equipment.tools.cluster,
-        equipment.tools.clock,
-        equipment.has_subresource,
-        obj,
-        check=equipment.tools.check_leadership,
-        partition=equipment.settings.partition,
-        when_late=lambda seconds: equipment.queue.add_later(key, seconds),
-    )
-
-
-def _has_gone(equipment: Equipment, key: ObjectKey, kept: Live) -> bool:
-    """Say whether an ActionSet went while it was looked at, and let its followers go on.
-
-    Asked once it stands in its queues: what goes later leaves them by itself.
-    """
-    now = equipment.store.get(key)
-    if isinstance(now, Live):
-        return now.uid != kept.uid
-    for follower in equipment.concurrency.leave(key):
-        equipment.queue.add(follower)
-    return True
-
-
-def _queues_of(equipment: Equipment, key: ObjectKey, kept: Live) -> Queues:
-    limits = equipment.settings.limits
-    if not limits and not kept.concurrency_key:
-        return ()
-    return queues_of(key, kept.concurrency_key, limits, actions_of(kept) if limits else ())
+        return self._tools.clock.now()
 
 
 def _interrupted(status: Status, message: str, error: KanisterError, now: datetime) -> Status:
@@ -487,22 +403,3 @@ def _interrupted(status: Status, message: str, error: KanisterError, now: dateti
         )
         status = record_phase(status, place, failed)
     return status
-
-
-def _owner_of(obj: KubeObject) -> dict[str, Any]:
-    metadata = obj["metadata"]
-    return {
-        "apiVersion": obj["apiVersion"],
-        "kind": obj["kind"],
-        "name": metadata["name"],
-        "uid": metadata["uid"],
-        "namespace": metadata.get("namespace", ""),
-    }
-
-
-def _without(status: Status, kind: str) -> Status:
-    if not status.conditions:
-        return status
-    return status._replace(
-        conditions=tuple(each for each in status.conditions if each.type != kind)
-    )

@@ -315,6 +315,39 @@ class StatusWriter:
         )
 
 
+class StatusWriters:
+    """Maker of status writers for the ActionSets of one controller."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        clock: Clock,
+        check: Callable[[], None],
+        *,
+        has_subresource: bool,
+        partition: str = "",
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._check = check
+        self._has_subresource = has_subresource
+        self._partition = partition
+
+    def of(
+        self, obj: KubeObject, when_late: Callable[[float], None] = lambda _: None
+    ) -> StatusWriter:
+        """Return a writer of the status of an ActionSet as it was read."""
+        return StatusWriter(
+            self._cluster,
+            self._clock,
+            self._has_subresource,
+            obj,
+            check=self._check,
+            partition=self._partition,
+            when_late=when_late,
+        )
+
+
 _IDENTITY: Final = ("name", "namespace", "uid", "resourceVersion")
 _SLIM: Final = frozenset({*_IDENTITY, "generation", "finalizers", "deletionTimestamp"})
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from kanister_py.controller.actionsets.projection import Ended, Kept, Live
-from kanister_py.controller.actionsets.status import FINALIZER, StatusWriter
+from kanister_py.controller.actionsets.status import FINALIZER, StatusWriters
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import WorkQueue
@@ -34,19 +34,16 @@ class Tidying:
     def __init__(
         self,
         tools: PartTools,
-        has_subresource: bool,
+        writers: StatusWriters,
         store: Store[Kept],
         chores: WorkQueue[ObjectKey],
         refused: RefusedReads,
-        partition: str = "",
     ) -> None:
         self._cluster, self._clock = tools.cluster, tools.clock
-        self._check_leadership = tools.check_leadership
-        self._has_subresource = has_subresource
+        self._writers = writers
         self._store = store
         self._chores = chores
         self._refused = refused
-        self._partition = partition
         self.is_active: Callable[[ObjectKey], bool] = lambda _key: False
         """Whether a run of an ActionSet is under way in this process."""
 
@@ -91,14 +88,7 @@ class Tidying:
         status = known_status(obj)
         if status is not None:
             self.sweep(key, kept.uid, status)
-        writer = StatusWriter(
-            cluster=self._cluster,
-            clock=self._clock,
-            has_subresource=self._has_subresource,
-            obj=obj,
-            check=self._check_leadership,
-            partition=self._partition,
-        )
+        writer = self._writers.of(obj)
         writer.remove_finalizer()
 
     def _collect(self, key: ObjectKey, kept: Ended) -> None:

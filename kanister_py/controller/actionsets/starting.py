@@ -1,0 +1,132 @@
+"""Starting runs: from an ActionSet and its Blueprints to a run that can begin."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from kanister_py.controller.actionsets.active_run import ActiveRun, Host
+from kanister_py.controller.actionsets.planner import Planned, Planner
+from kanister_py.controller.actionsets.projection import acts_of
+from kanister_py.controller.actionsets.reporting import RunTeller, Tellers
+from kanister_py.controller.actionsets.status import StatusWriter, StatusWriters
+from kanister_py.controller.machine.events import subject_of
+from kanister_py.controller.machine.part import PartTools
+from kanister_py.controller.machine.watch_cache import ObjectKey
+from kanister_py.controller.machine.work_loop import WorkQueue
+from kanister_py.core.actionsets.creation import RETRY_FROM, RETRY_OF
+from kanister_py.core.actionsets.status import Status
+from kanister_py.core.errors import Fault, KanisterError
+from kanister_py.core.kube.parts import annotations_of
+from kanister_py.executor.loading import FunctionSource
+from kanister_py.executor.phase_context import Surroundings
+from kanister_py.executor.run.run import ActionSetRun
+from kanister_py.ports.cluster import KubeObject
+
+_LOG: Final = logging.getLogger(__name__)
+
+WAITING: Final = "Waiting"
+
+
+class RunStarter:
+    """Maker of runs. `surroundings` returns the cluster and workers for runs of a namespace."""
+
+    def __init__(
+        self,
+        tools: PartTools,
+        queue: WorkQueue[ObjectKey],
+        planner: Planner,
+        functions: FunctionSource,
+        tellers: Tellers,
+        writers: StatusWriters,
+        surroundings: Callable[[str, str], Surroundings],
+    ) -> None:
+        self._tools = tools
+        self._queue = queue
+        self._planner = planner
+        self._functions = functions
+        self._tellers = tellers
+        self._writers = writers
+        self._surroundings = surroundings
+
+    def writer_of(self, key: ObjectKey, obj: KubeObject) -> StatusWriter:
+        """Return a writer of the status of an ActionSet, which is queued to write progress."""
+        return self._writers.of(obj, lambda seconds: self._queue.add_later(key, seconds))
+
+    def plan(self, obj: KubeObject, seen_at: float) -> Planned:
+        """Plan a run. Raises `KanisterError` if the ActionSet cannot run."""
+        notes = annotations_of(obj)
+        try:
+            return self._planner.plan(
+                obj, seen_at, str(notes.get(RETRY_OF) or ""), str(notes.get(RETRY_FROM) or "")
+            )
+        except KanisterError:
+            raise
+        except Exception as error:
+            _LOG.exception("An ActionSet could not be planned because of a bug")
+            raise Fault(f"{type(error).__name__}: {error}") from error
+
+    def make_run(
+        self, key: ObjectKey, obj: KubeObject, writer: StatusWriter, planned: Planned
+    ) -> ActiveRun:
+        """Return the run of an ActionSet, which has not begun yet."""
+        metadata = obj["metadata"]
+        course, status = planned.course, planned.status
+        is_deleted = bool(metadata.get("deletionTimestamp"))
+        if is_deleted:
+            spec = course.actionset.spec.model_copy(update={"cancel": True})
+            actionset = course.actionset.model_copy(update={"spec": spec})
+            course = course._replace(actionset=actionset)
+        if not planned.is_taken_up:
+            status = without_condition(status, WAITING)
+        writer.needs_finalizer = partial(self._planner.leaves_traces, course)
+        acts = acts_of(obj)
+        host = Host(key, self._queue, self._tools.alarms, self._tools.clock)
+        subject = subject_of(obj)
+        teller = RunTeller(
+            self._tellers, key, subject, course, planned.blueprints, acts, lambda: run
+        )
+        run = ActionSetRun(
+            course,
+            self._functions,
+            self._surroundings(key.namespace, course.actionset.spec.service_account_name)._replace(
+                owner=_owner_of(obj)
+            ),
+            journal=writer,
+            status=status,
+            onlooker=teller,
+        )
+        spec_now = course.actionset.spec
+        return ActiveRun(
+            metadata["uid"],
+            subject,
+            run,
+            writer,
+            host,
+            acts,
+            planned.is_taken_up,
+            is_suspended=spec_now.suspend,
+            is_cancelled=spec_now.cancel,
+        )
+
+
+def _owner_of(obj: KubeObject) -> dict[str, Any]:
+    metadata = obj["metadata"]
+    return {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "name": metadata["name"],
+        "uid": metadata["uid"],
+        "namespace": metadata.get("namespace", ""),
+    }
+
+
+def without_condition(status: Status, kind: str) -> Status:
+    """Return a status without the condition of a type."""
+    if not status.conditions:
+        return status
+    return status._replace(
+        conditions=tuple(each for each in status.conditions if each.type != kind)
+    )
