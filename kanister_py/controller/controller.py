@@ -208,15 +208,11 @@ class Controller:
             self._cluster, clock, host=settings.identity, on_dropped=metrics.dropped_events.inc
         )
 
-        def count_error(error: KanisterError) -> None:
-            metrics.api_errors.labels(error.reason).inc()
-
         tools = PartTools(
             cluster=self._cluster,
             clock=clock,
             alarms=alarms,
             tell=events.post,
-            on_error=count_error,
             metrics=metrics,
             check_leadership=self._leadership.check,
         )

@@ -20,7 +20,6 @@ def part_tools(cluster: Cluster, clock: Clock, tell: Tell = lambda *_event: None
         clock=clock,
         alarms=Alarms(clock),
         tell=tell,
-        on_error=lambda _error: None,
         metrics=ControllerMetrics(),
         check_leadership=lambda: None,
     )

@@ -80,7 +80,7 @@ class ActionSets:
             # The reconciler needs the store, so it is created later.
             on_change=lambda key, old, new: self.reconciler.on_change(key, old, new),  # noqa: PLW0108 # see above
             namespaces=watched,
-            on_error=tools.on_error,
+            on_error=tools.metrics.count_api_error,
         )
         self.store.tell_by_age(
             lambda kept: kept.created_at if isinstance(kept, Live) else kept.ended_at
@@ -92,7 +92,7 @@ class ActionSets:
             keep=subject_of,
             on_change=self._on_blueprint,
             namespaces=watched,
-            on_error=tools.on_error,
+            on_error=tools.metrics.count_api_error,
         )
         has_subresource = cluster.describe(ACTION_SETS).has_status
         if not has_subresource:

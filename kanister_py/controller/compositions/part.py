@@ -76,7 +76,7 @@ class Compositions:
             kind_of=lambda task: task.role,
             groups_of=lambda task: self._looks.groups_of(task),  # noqa: PLW0108 # made below
         )
-        self.seen = Seen(cluster, clock, self._on_change, part.on_error)
+        self.seen = Seen(cluster, clock, self._on_change, part.metrics.count_api_error)
         breakers: Breakers[Task] = Breakers(clock, part.alarms, self.queue.add)
         part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_ones))
         guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers, clock))
@@ -116,7 +116,7 @@ class Compositions:
                 ),
                 every_seconds=settings.looks_every_seconds,
                 retry_seconds=_RETRY_SECONDS,
-                on_error=part.on_error,
+                on_error=part.metrics.count_api_error,
             )
 
     # Its life

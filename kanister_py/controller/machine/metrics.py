@@ -10,6 +10,8 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
 
+from kanister_py.core.errors import KanisterError
+
 _RUN_SECONDS: Final = (1.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0, 43200.0)
 _PHASE_SECONDS: Final = (0.05, 0.25, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0, 14400.0)
 _PASS_SECONDS: Final = (0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0)
@@ -184,6 +186,10 @@ class ControllerMetrics:
     def count_deprecated(self, function: str, version: str, removed_in: str) -> None:
         """Count a use of a version that is on its way out."""
         self.deprecated_uses.labels(function, version, removed_in).inc()
+
+    def count_api_error(self, error: KanisterError) -> None:
+        """Count a request that the API server did not answer as it should."""
+        self.api_errors.labels(error.reason).inc()
 
     def watch_queue(
         self, name: str, depth: Callable[[], float], oldest_seconds: Callable[[], float]

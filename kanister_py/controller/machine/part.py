@@ -1,4 +1,4 @@
-"""Parts of a controller: what each of them is handed, and what is asked of it."""
+"""Parts of a controller, and the services that all of them share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import NamedTuple, Protocol
 
 from kanister_py.controller.machine.events import Tell
 from kanister_py.controller.machine.metrics import ControllerMetrics
-from kanister_py.core.errors import KanisterError
 from kanister_py.executor.alarms import Alarms
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
@@ -30,13 +29,12 @@ class Part(Protocol):
 
 
 class PartTools(NamedTuple):
-    """What every part of a controller acts with: a cluster that refuses who does not lead."""
+    """Services that all parts share. `cluster` refuses requests once leadership is lost."""
 
     cluster: Cluster
     clock: Clock
     alarms: Alarms
     tell: Tell
-    on_error: Callable[[KanisterError], None]
     metrics: ControllerMetrics
     check_leadership: Callable[[], None]
     """Raises `LeadershipLost` once this process may not act any more."""

@@ -105,7 +105,7 @@ class Schedules:
             keep=self._keep,
             on_change=self._on_schedule,
             namespaces=watched,
-            on_error=tools.on_error,
+            on_error=tools.metrics.count_api_error,
         )
         self._runs, self._deletions = (
             Store[Run](
@@ -115,7 +115,7 @@ class Schedules:
                 keep=read_run,
                 on_change=partial(self._on_run, seen),
                 namespaces=watched,
-                on_error=tools.on_error,
+                on_error=tools.metrics.count_api_error,
                 label_selector=label,
             )
             for label, seen in (

@@ -206,13 +206,12 @@ class World:
             X509Certificates(self.clock),
         )
         part = PartTools(
-            _counting(through or self.cluster, self.writes),
-            self.clock,
-            self.alarms,
-            self._tell,
-            lambda _error: None,
-            self.metrics,
-            lambda: None,
+            cluster=_counting(through or self.cluster, self.writes),
+            clock=self.clock,
+            alarms=self.alarms,
+            tell=self._tell,
+            metrics=self.metrics,
+            check_leadership=lambda: None,
         )
         self.compositions = Compositions(part, tools, settings)
 
