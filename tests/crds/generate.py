@@ -38,8 +38,9 @@ Schema = dict[str, Any]
 _STANDARD: Final = {
     "apiVersion": "Version of the schema of this object.",
     "kind": "Kind of this object.",
-    "metadata": "Standard metadata of an object.",
 }
+_GIVEN: Final = frozenset({*_STANDARD, "metadata"})
+"""Fields that every object has, whatever its model says of them."""
 
 
 def manifest(plural: str) -> Schema:
@@ -58,10 +59,12 @@ def generated(plural: str) -> Schema:
             wanted = structural_schema(model)
             schema["description"] = wanted["description"]
             for key, below in wanted["properties"].items():
-                if key not in _STANDARD:
+                if key not in _GIVEN:
                     schema["properties"][key] = _merged(schema["properties"].get(key), below)
         for key, text in _STANDARD.items():
             schema["properties"][key]["description"] = text
+        # The API server describes the metadata itself, and refuses a description of ours.
+        schema["properties"]["metadata"].pop("description", None)
     return made
 
 
@@ -89,7 +92,7 @@ def _merged(written: Schema | None, wanted: Schema) -> Schema:
 def undescribed(schema: Schema, path: tuple[str, ...] = ()) -> Iterator[str]:
     """Find the fields without a description."""
     for key, below in schema.get("properties", {}).items():
-        if not below.get("description"):
+        if not below.get("description") and (*path, key) != ("metadata",):
             yield ".".join((*path, key))
         yield from undescribed(below, (*path, key))
     for key in ("items", "additionalProperties"):
@@ -105,7 +108,7 @@ def disagreements(written: Schema, wanted: Schema, path: str = "") -> Iterator[s
     if "enum" in wanted and {*written.get("enum", ())} - {""} != {*wanted["enum"]}:
         yield f"{path}: enum {written.get('enum')} of the manifest, {wanted['enum']} of the model"
     for key, below in wanted.get("properties", {}).items():
-        if path or key not in _STANDARD:
+        if path or key not in _GIVEN:
             yield from disagreements(written["properties"][key], below, f"{path}.{key}")
     for key in ("items", "additionalProperties"):
         if isinstance(wanted.get(key), dict) and isinstance(written.get(key), dict):
