@@ -44,7 +44,8 @@ from kanister_py.adapters.cluster_kube.requests import Timing
 from kanister_py.adapters.effects_system import system_effects
 from kanister_py.controller.controller import Controller, ControllerSettings
 from kanister_py.controller.machine.lease import LeaseTerms
-from kanister_py.executor.loading import FunctionSource, load_function
+from kanister_py.executor.function_source import FunctionSource
+from kanister_py.executor.loading import load_function
 from kanister_py.wiring import read_functions
 
 # As patient as in production, in less time.

@@ -26,12 +26,7 @@ from kanister_py.core.registry.entries import (
 )
 from kanister_py.core.versions.catalogue import Catalogue
 from kanister_py.core.versions.semver import Version
-from kanister_py.executor.loading import (
-    FunctionSource,
-    PluginBroken,
-    load_function,
-    loadable,
-)
+from kanister_py.executor.loading import PluginBroken, load_function, loadable
 from kanister_py.functions.builtin import (
     BUILTIN_FUNCTIONS,
     DISTRIBUTION,
@@ -310,6 +305,7 @@ def start_run(header: Header | None, settings: RunSettings, name: str = "") -> R
         runner = _runner(settings, clock, stack)
         cluster, own, pods = cluster_of(settings, clock, stack, folder, runner)
         # These take a while to load; the first process of pods starts meanwhile.
+        from kanister_py.executor.function_source import FunctionSource
         from kanister_py.executor.phase_context import Surroundings
         from kanister_py.executor.run.background import Run
         from kanister_py.executor.run.header import Header, replayed

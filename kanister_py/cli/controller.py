@@ -373,7 +373,8 @@ def _controller(
     stack: ExitStack,
 ) -> Controller:
     from kanister_py.controller.controller import Controller
-    from kanister_py.executor.loading import FunctionSource, load_function
+    from kanister_py.executor.function_source import FunctionSource
+    from kanister_py.executor.loading import load_function
     from kanister_py.wiring import notice_receivers, object_stores, system_effects
 
     source = FunctionSource(functions.registry, load_function, args.strict_versions)

@@ -46,7 +46,7 @@ from kanister_py.controller.settings import ControllerSettings as ControllerSett
 from kanister_py.core.errors import KanisterError, LeadershipLost, TransientError
 from kanister_py.core.kube.resources import NAMESPACES
 from kanister_py.executor.alarms import Alarms
-from kanister_py.executor.loading import FunctionSource
+from kanister_py.executor.function_source import FunctionSource
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, find

@@ -95,7 +95,8 @@ class _Bench:
         from kanister_py.adapters.clock_system import SystemClock
         from kanister_py.controller.controller import Controller, ControllerSettings
         from kanister_py.controller.functions.settings import CompositionSettings
-        from kanister_py.executor.loading import FunctionSource, load_function
+        from kanister_py.executor.function_source import FunctionSource
+        from kanister_py.executor.loading import load_function
         from kanister_py.wiring import FunctionAccess, composing_part, read_functions
         from tests.controller.compositions.composing_process import revision
         from tests.controller.compositions.test_kinds import composition, definition

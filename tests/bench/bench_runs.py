@@ -27,7 +27,8 @@ from kanister_py.core.templates.params import Params
 from kanister_py.core.yaml.documents import parse_document, parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.fetch_facts import fetch_facts
-from kanister_py.executor.loading import FunctionSource, load_function
+from kanister_py.executor.function_source import FunctionSource
+from kanister_py.executor.loading import load_function
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.preflight import run_preflight
 from kanister_py.executor.run.background import WaitingHost

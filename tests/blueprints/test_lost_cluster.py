@@ -17,8 +17,9 @@ from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.install_definitions import read_definitions
-from kanister_py.executor.loading import FunctionSource, load_function
+from kanister_py.executor.loading import load_function
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.wiring import (
     attach_pods,

@@ -28,8 +28,9 @@ from kanister_py.controller.machine.lease import LEASE_NAME, LeaseTerms
 from kanister_py.controller.machine.logs import JsonLines, TextLines, fields_of
 from kanister_py.core.kube.resources import LEASES
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.install_definitions import read_definitions
-from kanister_py.executor.loading import FunctionSource, load_function
+from kanister_py.executor.loading import load_function
 from kanister_py.wiring import read_functions
 from tests.fake_clock import FakeClock
 from tests.http_api.asking import ask

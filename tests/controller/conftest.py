@@ -30,7 +30,8 @@ from kanister_py.core.registry.entries import (
 from kanister_py.core.versions.semver import Version
 from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.executor.loading import FunctionSource, load_function
+from kanister_py.executor.function_source import FunctionSource
+from kanister_py.executor.loading import load_function
 from kanister_py.functions.blueprint.pods import Job, PodArgs, pod_of, running, spec_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject

@@ -28,7 +28,8 @@ from kanister_py.core.errors import (
 from kanister_py.core.kube.resources import CONFIG_MAPS, PODS
 from kanister_py.core.yaml.documents import parse_document
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.executor.loading import FunctionSource, load_function
+from kanister_py.executor.function_source import FunctionSource
+from kanister_py.executor.loading import load_function
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.background import Run, WaitingHost
 from kanister_py.executor.run.run import ActionSetRun

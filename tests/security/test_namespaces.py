@@ -17,7 +17,8 @@ from kanister_py.core.kube.resources import ACTION_SETS, CONFIG_MAPS, PODS, SECR
 from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.confinement import ConfinedCluster, ReferenceGrants
-from kanister_py.executor.loading import FunctionSource, load_function
+from kanister_py.executor.function_source import FunctionSource
+from kanister_py.executor.loading import load_function
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.wiring import read_functions
 from tests.security.tenant_fields import (

@@ -28,7 +28,7 @@ from kanister_py.core.actionsets.partitions import partition_of
 from kanister_py.core.kube.parts import annotations_of
 from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS, NAMESPACES
 from kanister_py.executor.confinement import ReferenceGrants, confined
-from kanister_py.executor.loading import FunctionSource
+from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers

@@ -26,7 +26,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.kube.objects import Found
 from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.core.yaml.documents import Document
-from kanister_py.executor.loading import FunctionSource
+from kanister_py.executor.function_source import FunctionSource
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import OnRestart

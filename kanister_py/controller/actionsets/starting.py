@@ -20,7 +20,7 @@ from kanister_py.core.actionsets.creation import RETRY_FROM, RETRY_OF
 from kanister_py.core.actionsets.status import Status
 from kanister_py.core.errors import Fault, KanisterError
 from kanister_py.core.kube.parts import annotations_of
-from kanister_py.executor.loading import FunctionSource
+from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.run import ActionSetRun
 from kanister_py.ports.cluster import KubeObject

@@ -39,7 +39,7 @@ from kanister_py.executor.fetch_facts import (
     parse_workload,
     workload_as_dict,
 )
-from kanister_py.executor.loading import FunctionSource
+from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.preflight import (
     ActionRefused,

@@ -17,7 +17,7 @@ from kanister_py.core.actionsets.outcomes import (
 from kanister_py.core.actionsets.status import FINAL, State, Status, Warned
 from kanister_py.core.actionsets.steps import next_steps
 from kanister_py.core.errors import KanisterError, RunCancelled
-from kanister_py.executor.loading import FunctionSource
+from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.action_worker import ActionWorker
 from kanister_py.executor.run.prepared_action import PreparedActions

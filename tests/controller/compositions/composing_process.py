@@ -20,7 +20,8 @@ from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.kube.parts import conditions_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.executor.loading import FunctionSource, load_function
+from kanister_py.executor.function_source import FunctionSource
+from kanister_py.executor.loading import load_function
 from kanister_py.wiring import FunctionAccess, composing_part, read_functions
 from tests.controller.compositions.test_kinds import (
     BUCKETS,

@@ -14,7 +14,8 @@ from kanister_py.controller.machine.lease import COMPOSING_LEASE_NAME, LEASE_NAM
 from kanister_py.controller.machine.part import Part, PartTools
 from kanister_py.core.actionsets.partitions import ACTS_ON
 from kanister_py.core.kube.resources import LEASES
-from kanister_py.executor.loading import FunctionSource, load_function
+from kanister_py.executor.function_source import FunctionSource
+from kanister_py.executor.loading import load_function
 from tests.controller.conftest import PATIENCE_SECONDS, World, actionset, blueprint, phase, registry
 from tests.fake_clock import FakeClock
 

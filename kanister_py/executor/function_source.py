@@ -1,0 +1,56 @@
+"""Functions of blueprints: the choice of a version, and its code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Final
+
+from kanister_py.core.registry.choose import Asked, Choice, asked_version, choose_version
+from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
+from kanister_py.core.versions.semver import Version
+from kanister_py.ports.function import Func
+
+_MOST_CHOICES: Final = 1024
+
+
+class FunctionSource:
+    """The functions of blueprints: their registry, and the loader of their code.
+
+    Successful choices and loaded code are remembered for the life of the process.
+    """
+
+    def __init__(
+        self,
+        registry: Registry[FunctionEntry],
+        load: Callable[[FunctionEntry], type[Func]],
+        is_strict: bool = False,
+    ) -> None:
+        self.registry: Final = registry
+        self.choose: Final = lru_cache(_MOST_CHOICES)(self._choose)
+        self.choose_again: Final = lru_cache(_MOST_CHOICES)(self._choose_again)
+        self._load = load
+        self._is_strict = is_strict
+        self._loaded: dict[tuple[str, Version], type[Func]] = {}
+
+    def _choose(self, function: str, func_version: str, preferred: str) -> Choice[FunctionEntry]:
+        """Choose a version of a function of blueprints, or raise why there is none."""
+        return choose_version(
+            self.registry,
+            function,
+            asked_version(func_version, preferred),
+            strict=self._is_strict,
+            kind=FunctionKind.BLUEPRINT,
+        )
+
+    def _choose_again(self, function: str, version: str) -> Choice[FunctionEntry]:
+        """Find a version that a run has chosen before, or raise why it is gone."""
+        return choose_version(self.registry, function, Asked(version, "this run"), strict=True)
+
+    def load(self, entry: FunctionEntry) -> type[Func]:
+        """Return the code of a version."""
+        key = (entry.function, entry.version)
+        code = self._loaded.get(key)
+        if code is None:
+            code = self._loaded[key] = self._load(entry)
+        return code
