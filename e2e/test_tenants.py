@@ -219,6 +219,9 @@ def backup(admin: ApiClient, kubectl: Kubectl, objects: None) -> str:  # noqa: A
     name = "backup"
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
     admin.post(f"/api/v1/namespaces/{OWN}/serviceaccounts", account)
+    # Tests of other fields delete and change the objects of this namespace.
+    done = kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(tenant(OWN)).encode())
+    assert done.returncode == 0, done.stderr
     rules = [rule("", "configmaps"), {**rule("", "namespaces"), "verbs": ["get"]}]
     allow(admin, name, OWN, *rules, kind="ServiceAccount")
     user = f"--as=system:serviceaccount:{OWN}:{name}"
