@@ -57,7 +57,8 @@ def with_restic(stage: Stage) -> None:
     }
     stage.script("cat config")
     stage.script("snapshots --json --tag", prints="[]")
-    stage.script("snapshots --json", prints=json.dumps([{"id": "ad2336fc" * 8}]))
+    snapshot = {"id": "ad2336fc" * 8, "paths": ["/mnt/vol_data/pictures"]}
+    stage.script("snapshots --json", prints=json.dumps([snapshot]))
     stage.script("backup --json", prints=json.dumps(summary))
     stage.script("forget ")
     stage.script("restore ")

@@ -410,7 +410,8 @@ def test_control_c_on_a_terminal_tidies_up_says_what_was_left_and_gives_the_curs
     assert shown_on.terminal.shows_cursor()
     shown = without_times(shown_on.terminal.text)
     assert "✗ Run NAME: cancelled" in shown
-    assert "    ✗ sleep   v0.0.0 TIME  The run was cancelled" in shown
+    assert "    ✗ sleep   v0.0.0 TIME\n" in shown
+    assert "error: Phase sleep of action slow failed at attempt 1: The run was cancelled" in shown
     assert "    ✓ tidy    v0.0.0 TIME  deferred" in shown
     assert "  not run    slow/wakeUp" in shown
     # How long the folder's name is says where lines are broken, in the midst of words, too.

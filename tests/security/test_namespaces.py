@@ -275,7 +275,9 @@ def test_a_run_and_its_pods_act_as_the_account_that_is_named(
     asked = impersonating.requests.asked
     # The controller watches pods to wake the run, which then reads them under the account.
     assert {user for kind, user in asked if kind in ("secrets", "Pod")} == {ACCOUNT}
-    with impersonating.cluster.watch(PODS, namespace="mallory", resource_version=before) as watch:
+    with impersonating.cluster.watch(
+        PODS, namespace="mallory", resource_version=before, timeout_seconds=PATIENCE_SECONDS
+    ) as watch:
         pod = next(watch).object
     assert pod["spec"]["serviceAccountName"] == "backup"
 

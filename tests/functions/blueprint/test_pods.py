@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Mapping
+from threading import Event
 from typing import Any, Self
 
 import pytest
@@ -223,6 +224,7 @@ def test_a_node_that_takes_nothing_is_told_at_once(
 
 def test_an_account_that_may_not_read_nodes_asks_once_for_all_pods() -> None:
     asked: list[str] = []
+    looked = Event()
 
     class WithoutNodes(MemoryCluster):
         def get(self, resource: GroupVersionResource, name: str, **options: Any) -> Any:
@@ -236,6 +238,7 @@ def test_an_account_that_may_not_read_nodes_asks_once_for_all_pods() -> None:
     def refuse(resource: GroupVersionResource) -> None:
         if resource == NODES:
             asked.append(resource.resource)
+            looked.set()
             raise Forbidden("nodes is forbidden")
 
     cluster = WithoutNodes(clock=SystemClock())
@@ -245,6 +248,7 @@ def test_an_account_that_may_not_read_nodes_asks_once_for_all_pods() -> None:
     for phase in range(3):
         called = world.start(KubeTask, {**ARGS, **override}, phase=phase)
         tell(world, phase="Pending")
+        assert looked.wait(60)
         tell(world, **SUCCEEDED)
         called.result()
     assert asked == ["nodes"]
