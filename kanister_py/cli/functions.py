@@ -48,30 +48,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = add_verbs(parser, DashParser)
     list_ = verbs.add_parser(
         "list",
-        help="every function with its versions",
-        description="Every function with its versions, the newest first, and what they are worth.",
+        help="list functions, versions and deprecations",
+        description="List every function with its versions, newest first, and their status.",
     )
     list_.add_argument(
         "--kind",
         choices=[str(kind) for kind in FunctionKind],
-        help="only functions of blueprints, or of compositions",
+        help="only functions for blueprints, or only those for compositions",
     )
-    switch(list_, "--all", help="removed and planned versions, too, in the table")
+    switch(list_, "--all", help="also show removed and planned versions in the table")
     describe = verbs.add_parser(
         "describe",
-        help="arguments, outputs and status of one version",
-        description="Arguments with their defaults, outputs, and the status of one version: "
-        "the one a phase gets that names none, unless you name one.",
+        help="show arguments, outputs and status of one version",
+        description="Show the arguments with their defaults, the outputs and the status of one "
+        "version: by default, the version that a phase uses if it does not set one.",
     )
     describe.add_argument(
         "name", metavar="NAME[@VERSION]", nargs="?", default="", help="such as KubeTask@v0.1.0"
     )
-    switch(describe, "--all", help="every version of every function, as one document")
+    switch(describe, "--all", help="show every version of every function, as one document")
     diff = verbs.add_parser(
         "diff",
-        help="what changes for a blueprint between two versions",
-        description="What changes for a blueprint that moves from one version to another. "
-        "What breaks it comes first.",
+        help="show the changes for a blueprint between two versions",
+        description="Show the changes for a blueprint that moves from one version to another, "
+        "breaking changes first.",
     )
     diff.add_argument("name", metavar="NAME")
     diff.add_argument("old", metavar="OLD")
@@ -84,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         verbs.add_parser(verb, help=summary, module=f"kanister_py.cli.function_{verb}")
 
 
-# What authors of composition functions do: a module for each.
+# Verbs for authors of composition functions, in modules of their own.
 _OWN_MODULES = {
     "serve": "serve a composition function over gRPC",
     "test": "call a composition function, or run its cases",
@@ -154,7 +154,12 @@ def _status_with_release(status: str, listing: Listing) -> str:
         return f"removed in {listing.removed_in.bare}"
     if status == "deprecated" and listing.removed_in:
         return f"deprecated until {listing.removed_in.bare}"
-    return status
+    return _shown_status(status)
+
+
+def _shown_status(status: str) -> str:
+    """Return the word for a status in texts; data keeps `served`, as CustomResourceDefinitions."""
+    return "supported" if status == "served" else status
 
 
 def _describe(functions: Functions, args: argparse.Namespace) -> int:
@@ -168,8 +173,8 @@ def _describe(functions: Functions, args: argparse.Namespace) -> int:
         return 0
     if args.all or not name or (at and not version):
         raise CommandLineError(
-            "Name a function and, if you like, a version, "
-            f"such as KubeTask@v0.1.0, or ask for --all; found {args.name!r}"
+            "Name a function, optionally with a version, "
+            f"such as KubeTask@v0.1.0, or use --all; found {args.name!r}"
         )
     family = functions.registry.family(name)
     is_exact = version and not is_range(version)
@@ -208,15 +213,17 @@ def _page(reference: Mapping[str, Any], *, markdown: bool, level: int = 1) -> It
         yield ""
         yield f"After a restart: {_RESTARTS.get(reference.get('onRestart', ''), 'not declared')}"
     yield ""
-    others = ", ".join(f"{each['version']} ({each['status']})" for each in reference["versions"])
+    others = ", ".join(
+        f"{each['version']} ({_shown_status(each['status'])})" for each in reference["versions"]
+    )
     yield f"Versions: {others}"
     yield f"From: {reference['source']}, {reference['origin']}"
 
 
 _RESTARTS = {
-    "adopt": "the call finds what it left behind, and follows it to its end",
-    "repeat": "the call is made again, which is safe",
-    "fail": "the phase fails with the reason Interrupted, unless its retry says otherwise",
+    "adopt": "the function continues with the work that it had started",
+    "repeat": "the function is called again, which is safe",
+    "fail": "the phase fails with the reason Interrupted, unless its retry covers that reason",
 }
 
 
@@ -224,8 +231,8 @@ def _status_sentence(reference: Mapping[str, Any]) -> str:
     status = reference["status"]
     user = "step" if reference["kind"] == FunctionKind.COMPOSITION else "phase"
     sentence = {
-        "stable": f"Stable: what a {user} gets that names no version",
-        "served": f"Served to {user}s that name it",
+        "stable": f"Stable: used by every {user} that does not set a version",
+        "served": f"Supported: used by every {user} that sets this version",
         "deprecated": "Deprecated",
         "removed": "Removed",
         "planned": "Planned",
@@ -272,7 +279,7 @@ def _argument_rows(reference: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
 def _output_rows(reference: Mapping[str, Any]) -> list[tuple[str, ...]]:
     if not reference["outputs"]:
-        return [("whatever the phase puts out",)] if reference["freeOutputs"] else []
+        return [("Any: the phase determines the names.",)] if reference["freeOutputs"] else []
     rows: list[tuple[str, ...]] = [("NAME", "TYPE", "MEANING")]
     rows += [(each["name"], each["type"], each["description"]) for each in reference["outputs"]]
     return rows

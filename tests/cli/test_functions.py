@@ -19,7 +19,7 @@ def test_the_list_shows_what_may_be_used_and_what_it_is_worth(kanister: CommandL
     ours = [row for row in listed(kanister) if row[-2] == "acme-functions"]
     assert ours == [
         ["Greet", "v0.0.0", "stable", "acme-functions", "1.2.0"],
-        ["Notify", "v0.3.0-rc.1", "served", "acme-functions", "1.2.0"],
+        ["Notify", "v0.3.0-rc.1", "supported", "acme-functions", "1.2.0"],
         ["Notify", "v0.2.0", "stable", "acme-functions", "1.2.0"],
         ["Notify", "v0.1.0", "deprecated", "until", "1.3.0", "v0.2.0", "acme-functions", "1.2.0"],
     ]

@@ -35,10 +35,11 @@ class Condition(Args):
     """What one object shall be like."""
 
     condition: str = Field(
-        default="", description="A template that says `true` when the object is as it shall be."
+        default="",
+        description="A template that renders to `true` once the object has the desired state.",
     )
     object_reference: ObjectReference = Field(
-        default_factory=ObjectReference, description="The object that is looked at."
+        default_factory=ObjectReference, description="The object to check."
     )
 
 
@@ -46,10 +47,10 @@ class Conditions(Args):
     """What is waited for."""
 
     any_of: list[Condition] = Field(
-        default_factory=list, description="Conditions of which one is enough."
+        default_factory=list, description="Conditions of which at least one must hold."
     )
     all_of: list[Condition] = Field(
-        default_factory=list, description="Conditions that must hold all at once."
+        default_factory=list, description="Conditions that must all hold at the same time."
     )
 
 
@@ -64,16 +65,16 @@ def _readable(text: str) -> str:
 
 
 class WaitArgs(Args):
-    """What Wait and WaitV2 take."""
+    """Arguments of Wait and WaitV2."""
 
     timeout: Annotated[str, AfterValidator(_readable)] = Field(
-        description="How long to wait, such as `5m` or `240s`.",
+        description="The maximum time to wait, such as `5m` or `240s`.",
         json_schema_extra={"pattern": "([0-9]+[smh])+"},
     )
     conditions: Conditions = Field(
-        description="What is waited for: `anyOf` and `allOf`, lists of a `condition` and an "
-        "`objectReference` each. One of the first is enough; else all of the others must "
-        "hold. Without any condition the wait never succeeds."
+        description="The conditions to wait for: `anyOf` and `allOf`, lists of entries with a "
+        "`condition` and an `objectReference`. The wait succeeds once one condition of `anyOf` "
+        "or all conditions of `allOf` hold. Without any condition, the wait never succeeds."
     )
 
 

@@ -82,18 +82,24 @@ _GONE_SECONDS: Final = 120.0
 
 
 class Keep(Args):
-    """Which backups stay: so many of the last ones, and one for each of so many days and so on."""
+    """Retention policy: the backups that `restic forget` keeps."""
 
-    # A misspelt count would keep everything, or lose what should stay.
+    # A misspelt count could keep all backups, or delete backups that should be kept.
     model_config = ConfigDict(strict=True)
 
-    last: int = Field(default=0, ge=0)
-    daily: int = Field(default=0, ge=0)
-    weekly: int = Field(default=0, ge=0)
-    monthly: int = Field(default=0, ge=0)
+    last: int = Field(default=0, ge=0, description="The number of most recent backups to keep.")
+    daily: int = Field(
+        default=0, ge=0, description="The number of days whose most recent backup is kept."
+    )
+    weekly: int = Field(
+        default=0, ge=0, description="The number of weeks whose most recent backup is kept."
+    )
+    monthly: int = Field(
+        default=0, ge=0, description="The number of months whose most recent backup is kept."
+    )
 
     def flags(self) -> list[str]:
-        """Say it in restic's words."""
+        """Return the policy as flags of `restic forget`."""
         counts = {name: getattr(self, name) for name in type(self).model_fields}
         return [f"--keep-{name}={count}" for name, count in counts.items() if count]
 
@@ -105,18 +111,18 @@ class KeyedArgs(PodArgs):
 
     encryption_key: str = Field(
         min_length=1,
-        description="The key of the repository, out of a Secret: "
-        "`{{ index .Phases.<phase>.Secrets.<name>.Data `key` | toString }}`.",
+        description="The encryption key of the repository, from a Secret: `{{ index "
+        ".Phases.<phase>.Secrets.<name>.Data `key` | toString }}`.",
     )
     insecure_tls: bool = Field(
         default=False,
         alias="insecureTLS",
-        description="Whether any certificate of the store is taken.",
+        description="Whether to skip the verification of the object store's certificate.",
     )
     image: str = Field(
         default="",
-        description="The image of the pod, with sh and restic; left out, that of the variable "
-        "`KANISTER_TOOLS`, or Kanister's tools.",
+        description="The image of the pod, which must contain sh and restic. By default, the "
+        "image in the environment variable `KANISTER_TOOLS`, or Kanister's tools image.",
     )
 
 
@@ -125,13 +131,14 @@ class RetentionArgs(KeyedArgs):
 
     keep: Keep | None = Field(
         default=None,
-        description="Which backups of the same place stay when this one is done: `last`, "
-        "`daily`, `weekly`, `monthly`, each a number; left out, all.",
+        description="Which backups of the same folder and volumes to keep once this backup is "
+        "complete: the numbers of `last`, `daily`, `weekly` and `monthly` backups. By default, "
+        "all backups are kept.",
     )
     prune: bool = Field(
         default=False,
-        description="Whether the space of backups that `keep` let go is given back, which takes "
-        "a while and locks the repository.",
+        description="Whether to reclaim the space of the backups that `keep` removes. Pruning "
+        "takes time and locks the repository.",
     )
 
     @model_validator(mode="after")

@@ -70,15 +70,18 @@ class PodArgs(Args):
 
     pod_override: PodOverride = Field(
         default=None,
-        description="Part of a PodSpec that is laid over the pod's, lists of containers and "
-        "volumes merged by name. What the ActionSet overrides is laid over this in turn.",
+        description="A partial PodSpec that is merged over the spec of the pod; lists of "
+        "containers and volumes are merged by name. The podOverride of the ActionSet is merged "
+        "over this one.",
     )
     pod_annotations: dict[str, str] | None = Field(
         default=None,
-        description="Annotations of the pod, laid over those that the ActionSet gives.",
+        description="Annotations of the pod. They take precedence over the annotations set in "
+        "the ActionSet.",
     )
     pod_labels: dict[str, str] | None = Field(
-        default=None, description="Labels of the pod, laid over those that the ActionSet gives."
+        default=None,
+        description="Labels of the pod. They take precedence over the labels set in the ActionSet.",
     )
 
 

@@ -47,20 +47,21 @@ class RdsArgs(Args):
 
     db_engine: str = Field(
         default="",
-        description="The engine; `aurora`, `aurora-mysql` and `aurora-postgresql` mean a cluster.",
+        description="The database engine; `aurora`, `aurora-mysql` and `aurora-postgresql` "
+        "denote an Aurora cluster, other values an RDS instance.",
     )
     credentials_source: Literal["", "profile", "secret", "eks_service_account"] = Field(
         default="profile",
-        description="Where the credential is: in the `profile`, in a `secret`, or given to the "
-        "process by its surroundings (`eks_service_account`).",
+        description="The source of the AWS credential: the Profile (`profile`), a Secret "
+        "(`secret`), or the environment of the process (`eks_service_account`).",
     )
     credentials_secret: str = Field(
         default="",
-        description="The name of a Secret among those of the ActionSet or of the phase's "
-        "`objects`, for the source `secret`.",
+        description="The name of the Secret if the source is `secret`; one of the Secrets of "
+        "the ActionSet or of the phase's `objects`.",
     )
     region: str = Field(
-        default="", description="The region of AWS; left out, that of the Profile's location."
+        default="", description="The AWS region; by default, the region of the Profile's location."
     )
 
 

@@ -38,9 +38,9 @@ for file in *.sql; do psql -q -v ON_ERROR_STOP=1 -d postgres -f "$file"; done
 class DumpArgs(PodArgs):
     """What the pod that writes or reads a dump takes, and who logs in."""
 
-    namespace: str = Field(default="", description="Where the pod runs.")
-    username: str = Field(default="", description="Who logs in to the database.")
-    password: str = Field(default="", description="The password of that user.")
+    namespace: str = Field(default="", description="The namespace in which the pod runs.")
+    username: str = Field(default="", description="The database user.")
+    password: str = Field(default="", description="The password of the database user.")
 
     def login(self) -> dict[str, str]:
         return {

@@ -24,15 +24,20 @@ class ObjectReference(Args):
     """Where an object is."""
 
     api_version: str = Field(
-        default="", description="The version of its API, without the group: `v1`."
+        default="", description="The API version of the object, without the group: `v1`."
     )
     group: str = Field(
-        default="", description="The group of its API: `apps`; empty for core resources."
+        default="",
+        description="The API group of the object, such as `apps`; empty for core resources.",
     )
-    resource: str = Field(default="", description="The plural of its kind: `deployments`.")
-    kind: str = Field(default="", description="Its kind; nothing is looked up by it.")
-    name: str = Field(default="", description="Its name.")
-    namespace: str = Field(default="", description="Its namespace.")
+    resource: str = Field(
+        default="", description="The resource name, which is the plural of the kind: `deployments`."
+    )
+    kind: str = Field(
+        default="", description="The kind of the object; not used to find the object."
+    )
+    name: str = Field(default="", description="The name of the object.")
+    namespace: str = Field(default="", description="The namespace of the object.")
 
     @property
     def gvr(self) -> GroupVersionResource:

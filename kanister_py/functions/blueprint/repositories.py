@@ -60,12 +60,13 @@ _TAG_LENGTH: Final = 10
 T = TypeVar("T")
 
 REPOSITORY_PREFIX: Final[Any] = Field(
-    description="Where the repository is in the Profile's bucket, whose name may stand in front.",
+    description="Path of the repository in the bucket of the Profile; may start with the name "
+    "of the bucket.",
 )
 POD_NAMES: Final[Any] = Field(
     default="",
-    description="The names of the pods, with spaces between them; left out, those of the "
-    "workload that the action is about.",
+    description="The names of the pods, separated by spaces; by default, the pods of the "
+    "action's workload.",
 )
 
 
@@ -88,12 +89,12 @@ class RepositoryArgs(Args):
 
     encryption_key: str = Field(
         default=DEFAULT_KEY,
-        description="The key of the repository. Left out, it is one that everybody knows.",
+        description="The encryption key of the repository. The default key is publicly known.",
     )
     insecure_tls: bool = Field(
         default=False,
         alias="insecureTLS",
-        description="Whether any certificate of the store is taken.",
+        description="Whether to skip the verification of the object store's certificate.",
     )
 
 
@@ -102,8 +103,8 @@ class HelperArgs(PodArgs, RepositoryArgs):
 
     image: str = Field(
         default="",
-        description="The image of the pod, with bash and restic; left out, that of the variable "
-        "`KANISTER_TOOLS`, or Kanister's tools.",
+        description="The image of the pod, which must contain bash and restic. By default, the "
+        "image in the environment variable `KANISTER_TOOLS`, or Kanister's tools image.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Input fields of composition functions: one table that is read by, and documented from."""
+"""Input fields of composition functions: tables for reading and documenting an input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TEXT: Final = "a string"
 WHOLE: Final = "a whole number"
 ANY: Final = "anything"
 MAP: Final = "a map"
-"""A map that nothing looks into before it is used."""
+"""A map whose contents are not validated."""
 
 _LEAST_WHOLE, _MOST_WHOLE = -(2**63), 2**63 - 1
 REQUIRED: Final = ...
@@ -21,23 +21,23 @@ REQUIRED: Final = ...
 class Field(NamedTuple):
     """One field of an input.
 
-    Its shape is one of the words above, a table of fields, a list with the shape of its
-    elements, or `{"*": shape}` where the keys are free.
+    `shape` is one of the constants above, a table of fields, a list with the shape of its
+    elements, or `{"*": shape}` for a map with arbitrary keys.
     """
 
     shape: Any
     description: str
     default: Any = None
     choices: str = ""
-    """Words, for the documentation: what else there is, the function itself refuses."""
+    """Allowed values, separated by spaces. Only documented here: the function checks them."""
 
 
 Fields: TypeAlias = Mapping[str, Any]
-_UNUSED: Final = "Not looked at"
+_UNUSED: Final = "Ignored"
 
 
 def head(api_version: str, kind: str) -> dict[str, Field]:
-    """Give the fields that every Kubernetes object has."""
+    """Return the fields that every Kubernetes object has."""
     return {
         "apiVersion": Field(TEXT, _UNUSED, api_version),
         "kind": Field(TEXT, _UNUSED, kind),
@@ -45,13 +45,13 @@ def head(api_version: str, kind: str) -> dict[str, Field]:
     }
 
 
-TTL: Final = Field(TEXT, "How long the answer holds, such as 5m; one minute if unset")
+TTL: Final = Field(TEXT, "How long the response stays valid, such as 5m; by default one minute")
 
 # Reading
 
 
 class NotShaped(Exception):
-    """An input has a member that is not known, or one of a wrong type; its text says where."""
+    """Error for an unknown field in an input, or a field of the wrong type."""
 
     def __init__(self, refused: Refusal, text: str = "") -> None:
         super().__init__(text or f"{refused.path or 'the input'} {refused.message}")
@@ -59,9 +59,9 @@ class NotShaped(Exception):
 
 
 class Refusal(NamedTuple):
-    """What keeps an input from being used, whatever the request: where, and why.
+    """Problem of an input that does not depend on the request: its path and its message.
 
-    Where a word is none of those that are known, it says which word, and which are.
+    For an unknown value, `word` is that value and `known` contains the allowed ones.
     """
 
     path: str
@@ -71,13 +71,13 @@ class Refusal(NamedTuple):
 
 
 def shaped(given: Any, fields: Fields) -> dict[str, Any]:
-    """Give an input of a shape without its nulls: to be null is to be absent."""
+    """Validate an input against its fields, and return it without its null values."""
     found: dict[str, Any] = _read({} if given is None else given, fields, "")
     return found
 
 
 def unreadable(go_type: str, error: NotShaped) -> str:
-    """Word the refusal of an input as the original does, as far as that is no matter of Go."""
+    """Return the original function's message for an invalid input, except for Go's details."""
     return (
         f"*{go_type} from *v1.RunFunctionRequest: cannot unmarshal JSON from *structpb.Struct "
         f"into *{go_type}: json: {error}"
@@ -102,7 +102,7 @@ def _read(value: Any, shape: Any, path: str) -> Any:
                 why = f'unknown name "{key}"'
                 refused = Refusal(where, why, str(key), tuple(shape))
                 raise NotShaped(refused, f"{path or 'the input'}: {why}")
-            # Among members by any name, null is a value like another.
+            # In a map with arbitrary keys and values, null is an ordinary value.
             if member is not None or others is ANY:
                 read[key] = _read(member, inner, where)
         return read
@@ -130,10 +130,10 @@ def _read(value: Any, shape: Any, path: str) -> Any:
 
 
 def described(fields: Fields) -> type[BaseModel]:
-    """Make the model that the documentation of an input is made of."""
+    """Build the model that an input is documented from."""
     plain: dict[str, Any] = {TEXT: str, WHOLE: int, ANY: Any, MAP: dict[str, Any]}
     literal: Any = Literal
-    # A table that stands in several places is one model.
+    # A table that is used in several places becomes one model.
     models: dict[int, type[BaseModel]] = {}
 
     def type_of(shape: Any) -> Any:

@@ -10,60 +10,62 @@ from kanister_py.functions.composition.answering import GO_TYPES, Data, Refused
 from kanister_py.functions.composition.fields import REQUIRED, TEXT, WHOLE, Field
 
 NO_LABELS: Final[Mapping[str, Any]] = {"matchLabels": {}}
-"""What is asked for by a selector none of whose labels was found."""
-TYPE: Final = Field(TEXT, "By name or by labels", "Reference", "Reference Selector")
+"""Requirement of a selector for whose labels no values were found."""
+TYPE: Final = Field(TEXT, "Selection by name or by labels", "Reference", "Reference Selector")
 REFERENCE: Final = Field(
-    {"name": Field(TEXT, "Name of the object", REQUIRED)}, "The one that is meant"
+    {"name": Field(TEXT, "Name of the object", REQUIRED)},
+    "Object to select, for the type Reference",
 )
 POLICY: Final = Field(
     {
         "resolution": Field(
-            TEXT, "Whether a reference that leads nowhere is fatal", "Required", "Required Optional"
+            TEXT, "Whether a missing object fails the step", "Required", "Required Optional"
         )
     },
-    "Rules for all of them",
+    "Policies that apply to all entries",
 )
 
 
 def selector_fields(value_path: str, *places: str) -> dict[str, Field]:
-    """Give the fields of a selector by labels.
+    """Return the fields of a selector by labels.
 
-    `places` are where the value of a label may be looked up, `value_path` describes how.
+    `places` are the possible sources of a label's value, `value_path` is the description of
+    the field path in them.
     """
     labels = {
-        "type": Field(TEXT, "Where the value comes from", places[0], " ".join([*places, "Value"])),
+        "type": Field(TEXT, "Source of the value", places[0], " ".join([*places, "Value"])),
         "key": Field(TEXT, "Key of the label", REQUIRED),
         "valueFromFieldPath": Field(TEXT, value_path),
         "fromFieldPathPolicy": Field(
             TEXT,
-            "Whether a label may be left out where nothing is",
+            "Whether the label is omitted if the field has no value",
             "Required",
             "Required Optional",
         ),
-        "value": Field(TEXT, "The value itself"),
+        "value": Field(TEXT, "Value of the label, for the type Value"),
     }
     return {
-        "minMatch": Field(WHOLE, "Fewer than these are fatal"),
-        "maxMatch": Field(WHOLE, "More than these are cut off"),
+        "minMatch": Field(WHOLE, "Minimum number of matches; fewer fail the step"),
+        "maxMatch": Field(WHOLE, "Maximum number of matches; further ones are ignored"),
         "sortByFieldPath": Field(
-            TEXT, "Field path by whose value they are put in order", "metadata.name"
+            TEXT, "Field path of the value that matches are sorted by", "metadata.name"
         ),
-        "matchLabels": Field([labels], "Labels to look for", []),
+        "matchLabels": Field([labels], "Labels that an object must have", []),
     }
 
 
 def is_selector(source: Mapping[str, Any]) -> bool:
-    """Say whether a source is chosen by labels; else it is by name."""
+    """Return True if objects are selected by labels, False if by name."""
     return bool(source.get("type", "Reference") == "Selector")
 
 
 def is_optional(spec: Mapping[str, Any]) -> bool:
-    """Say whether references may lead nowhere."""
+    """Return True if referenced objects may be missing."""
     return bool(spec.get("policy", {}).get("resolution", "Required") == "Optional")
 
 
 def required(request: Mapping[str, Any], name: str) -> list[Data] | None:
-    """Give the objects under a name; None: they were not asked for."""
+    """Return the fetched objects of a name, or None if none were requested."""
     found = (request.get("requiredResources") or {}).get(name)
     if found is None:
         return None
@@ -73,10 +75,10 @@ def required(request: Mapping[str, Any], name: str) -> list[Data] | None:
 def asked_for(
     source: Mapping[str, Any], title: str, composite: Data, environment: Data | None = None
 ) -> tuple[Data, bool]:
-    """Say by which name or labels to look, and whether labels that are optional were not found.
+    """Return the name or labels to select by, and whether optional labels have no value.
 
-    Values of labels are looked up in the composite resource, or in the environment where
-    there may be one and they say so.
+    The values of labels are looked up in the composite resource, or in the environment if
+    there is one and the label requests it.
     """
     if not is_selector(source):
         name = source.get("ref", {}).get("name")
@@ -113,14 +115,14 @@ def asked_for(
 
 
 def enough_of(objects: list[Data], selector: Mapping[str, Any]) -> list[Data]:
-    """Sort what a selector found, and take as many as it wants at the most."""
+    """Sort the objects that a selector matched, and return at most `maxMatch` of them."""
     ordered = _sorted_by_path(objects, selector.get("sortByFieldPath", "metadata.name"))
     most = selector.get("maxMatch")
     return ordered if most is None else ordered[:most]
 
 
 def _sorted_by_path(objects: list[Data], path: str) -> list[Data]:
-    """Put objects in the order of what they have at a path; nothing is the least."""
+    """Sort objects by their values at a path; missing values come first."""
     if not path:
         raise Refused("cannot sort by empty field path")
     values = []

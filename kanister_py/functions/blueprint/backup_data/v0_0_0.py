@@ -21,34 +21,40 @@ from kanister_py.ports.models import Outputs
 
 
 class BackupDataArgs(RepositoryArgs):
-    """What BackupData takes."""
+    """Arguments of BackupData."""
 
     namespace: str = Field(description="The namespace of the pod.")
-    pod: str = Field(description="The pod whose data is backed up; it must be running.")
-    container: str = Field(description="The container, which must have bash and restic.")
-    include_path: str = Field(description="The folder in the container that is backed up.")
+    pod: str = Field(description="The pod whose data to back up; it must be running.")
+    container: str = Field(
+        description="The container to run restic in; its image must contain bash and restic."
+    )
+    include_path: str = Field(description="The folder in the container to back up.")
     backup_artifact_prefix: str = Field(
-        description="Where the repository is in the Profile's bucket, whose name may stand in "
-        "front. The prefix of the Profile does not count.",
+        description="Path of the repository in the bucket of the Profile; may start with the "
+        "name of the bucket. The prefix of the Profile is ignored.",
     )
 
 
 class BackupOutputs(Outputs):
-    """What a backup says of itself."""
+    """Outputs of a backup: its identity and its size."""
 
-    backup_id: str = Field(alias="backupID")
-    backup_tag: str
-    file_count: str
-    size: str
-    phy_size: str
-    version: str
+    backup_id: str = Field(
+        alias="backupID", description="The ID of the backup: the short ID of the restic snapshot."
+    )
+    backup_tag: str = Field(description="The tag of the backup in the repository.")
+    file_count: str = Field(description="The number of files in the backup.")
+    size: str = Field(description="The total size of the files, such as `2.941 KiB`.")
+    phy_size: str = Field(
+        description="The amount of data added to the repository, such as `1.203 KiB`."
+    )
+    version: str = Field(description="The version of the function that created the backup.")
 
 
 class BackupData(CommandFunc):
-    """Backs a folder of a running container up, with the restic of that container.
+    """Backs up a folder of a running container, using restic in that container.
 
-    A repository that cannot be reached is made. The key and the credential of the store
-    stand on the command line, and a key that is left out is one that everybody knows.
+    A repository that cannot be opened is created. The encryption key and the credential of
+    the object store appear on the command line, and the default key is publicly known.
     """
 
     name = "BackupData"

@@ -23,28 +23,29 @@ from kanister_py.ports.function import PhaseContext
 
 
 class BackupDataArgsV010(RetentionArgs):
-    """What BackupData takes from v0.1.0 on."""
+    """Arguments of BackupData from v0.1.0 on."""
 
     namespace: str = Field(description="The namespace of the pod.")
-    pod: str = Field(description="The pod whose data is backed up.")
+    pod: str = Field(description="The pod whose data to back up.")
     include_path: str = Field(
-        description="The folder that is backed up, as the pod sees it; on one of its volumes."
+        description="The folder to back up, as mounted in the pod; it must be on one of the "
+        "pod's volumes."
     )
     backup_artifact_prefix: str = Field(
-        description="Where the repository is in the Profile's bucket, whose name may stand in "
-        "front. The prefix of the Profile does not count.",
+        description="Path of the repository in the bucket of the Profile; may start with the "
+        "name of the bucket. The prefix of the Profile is ignored.",
     )
     container: str = Field(
-        default="", description="Not looked at: it is there for blueprints that name one."
+        default="", description="Ignored; accepted for compatibility with blueprints that set it."
     )
 
 
 class BackupDataV010(VolumeFunc):
-    """Backs a folder on the volumes of a pod up, in a pod of its own on the same node.
+    """Backs up a folder on the volumes of a pod, using a new pod on the same node.
 
-    The application needs no restic. The key must be named, and stands on no command line.
-    A backup is made once for each phase of a run: after a restart, or at another attempt,
-    one that is there counts. A repository is made only where there is none.
+    The application needs no restic. The encryption key is required and does not appear on
+    command lines. A phase makes one backup per run: after a restart or at another attempt, a
+    backup that already exists is used. A repository is created only if there is none.
     """
 
     name = "BackupData"

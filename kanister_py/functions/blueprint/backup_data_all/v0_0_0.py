@@ -25,29 +25,38 @@ from kanister_py.ports.models import Outputs
 
 
 class BackupDataAllArgs(RepositoryArgs):
-    """What BackupDataAll takes."""
+    """Arguments of BackupDataAll."""
 
     namespace: str = Field(description="The namespace of the pods.")
-    container: str = Field(description="The container of each, which must have bash and restic.")
-    include_path: str = Field(description="The folder in the containers that is backed up.")
+    container: str = Field(
+        description="The container to run restic in, the same name in every pod; its image "
+        "must contain bash and restic."
+    )
+    include_path: str = Field(description="The folder in the containers to back up.")
     backup_artifact_prefix: str = Field(
-        description="Where the repositories are in the Profile's bucket, whose name may stand in "
-        "front: each is below it under the name of its pod.",
+        description="Path of the repositories in the bucket of the Profile; may start with the "
+        "name of the bucket. Every pod has a repository of its own below this path, named after "
+        "the pod.",
     )
     pods: str = POD_NAMES
 
 
 class BackupDataAllOutputs(Outputs):
-    """What the backups say of themselves: `BackupAllInfo` is for RestoreDataAll."""
+    """Outputs of BackupDataAll."""
 
-    backup_all_info: str = Field(alias="BackupAllInfo")
-    version: str
+    backup_all_info: str = Field(
+        alias="BackupAllInfo",
+        description="The IDs and tags of the backups of all pods, as JSON; the argument "
+        "`backupInfo` of RestoreDataAll and DeleteDataAll.",
+    )
+    version: str = Field(description="The version of the function that created the backups.")
 
 
 class BackupDataAll(CommandFunc):
-    """Backs a folder of every pod up at once, with the restic of their containers.
+    """Backs up a folder of several pods in parallel, using restic in their containers.
 
-    For the rest each is a BackupData. If one fails, the phase does, once all have ended.
+    Every backup behaves like BackupData. If a backup fails, the phase fails once all backups
+    have ended.
     """
 
     name = "BackupDataAll"

@@ -20,28 +20,32 @@ from kanister_py.ports.function import PhaseContext
 
 
 class BackupDataAllArgsV010(RetentionArgs):
-    """What BackupDataAll takes from v0.1.0 on."""
+    """Arguments of BackupDataAll from v0.1.0 on."""
 
     namespace: str = Field(description="The namespace of the pods.")
     include_path: str = Field(
-        description="The folder that is backed up, as the pods see it; on one of their volumes."
+        description="The folder to back up, as mounted in the pods; it must be on one of their "
+        "volumes."
     )
     backup_artifact_prefix: str = Field(
-        description="Where the repositories are in the Profile's bucket, whose name may stand in "
-        "front: each is below it under the name of its pod.",
+        description="Path of the repositories in the bucket of the Profile; may start with the "
+        "name of the bucket. Every pod has a repository of its own below this path, named after "
+        "the pod.",
     )
     container: str = Field(
-        default="", description="Not looked at: it is there for blueprints that name one."
+        default="", description="Ignored; accepted for compatibility with blueprints that set it."
     )
     pods: str = POD_NAMES
-    parallelism: int = Field(default=4, ge=1, description="How many pods are backed up at once.")
+    parallelism: int = Field(
+        default=4, ge=1, description="The maximum number of pods backed up at the same time."
+    )
 
 
 class BackupDataAllV010(VolumeFunc):
-    """Backs a folder on the volumes of every pod up, a few at once.
+    """Backs up a folder on the volumes of several pods, a limited number at a time.
 
-    For the rest each is a BackupData v0.1.0. If one fails, the phase does, once all have
-    ended; at the next attempt those that are there count.
+    Every backup behaves like BackupData v0.1.0. If a backup fails, the phase fails once all
+    backups have ended; the next attempt uses the backups that already exist.
     """
 
     name = "BackupDataAll"

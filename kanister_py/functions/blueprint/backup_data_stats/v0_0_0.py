@@ -22,31 +22,33 @@ from kanister_py.ports.models import Args, Outputs
 class MeasuredBackup(Args):
     """Which backup is measured, and how."""
 
-    namespace: str = Field(description="Where the pod runs.")
+    namespace: str = Field(description="The namespace in which the pod runs.")
     backup_artifact_prefix: str = REPOSITORY_PREFIX
     backup_id: str = Field(alias="backupID", description="The ID of the backup.")
     stats_mode: str = Field(
         default="restore-size",
-        description="What is counted, as restic calls it: `restore-size`, `files-by-contents`, "
+        description="The counting mode of `restic stats`: `restore-size`, `files-by-contents`, "
         "`blobs-per-file` or `raw-data`.",
     )
 
 
 class BackupDataStatsArgs(MeasuredBackup, HelperArgs):
-    """What BackupDataStats takes."""
+    """Arguments of BackupDataStats."""
 
 
 class BackupDataStatsOutputs(Outputs):
-    """How large a backup is."""
+    """Outputs of BackupDataStats."""
 
-    mode: str
-    file_count: str
-    size: str
-    version: str
+    mode: str = Field(description="The counting mode, as set in `statsMode`.")
+    file_count: str = Field(
+        description="The number of files in the backup; in the mode `raw-data`, of blobs."
+    )
+    size: str = Field(description="The size of the counted data, such as `2.941 KiB`.")
+    version: str = Field(description="The version of the function.")
 
 
 class BackupDataStats(HelperFunc):
-    """Measures a backup, in a new pod."""
+    """Measures a backup, using a new pod."""
 
     name = "BackupDataStats"
     version: ClassVar = "v0.0.0"

@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.quantities import in_units
 from kanister_py.core.templates.params import Params
@@ -21,21 +23,26 @@ from kanister_py.ports.models import Outputs
 
 
 class BackupDataStatsArgsV010(MeasuredBackup, KeyedArgs):
-    """What BackupDataStats takes from v0.1.0 on."""
+    """Arguments of BackupDataStats from v0.1.0 on."""
 
 
 class BackupDataStatsOutputsV010(Outputs):
-    """How large a backup is; `sizeBytes` is the number behind `size`."""
+    """Outputs of BackupDataStats from v0.1.0 on."""
 
-    mode: str
-    file_count: str
-    size: str
-    size_bytes: str
-    version: str
+    mode: str = Field(description="The counting mode, as set in `statsMode`.")
+    file_count: str = Field(
+        description="The number of files in the backup; in the mode `raw-data`, of blobs."
+    )
+    size: str = Field(description="The size of the counted data, such as `2.941 KiB`.")
+    size_bytes: str = Field(description="The size of the counted data in bytes.")
+    version: str = Field(description="The version of the function.")
 
 
 class BackupDataStatsV010(Func, parent=BackupDataStats):
-    """Measures a backup, in a new pod. A backup that is not there is named in the error."""
+    """Measures a backup, using a new pod.
+
+    If the backup does not exist, the error contains its ID.
+    """
 
     version: ClassVar = "v0.1.0"
     Args = BackupDataStatsArgsV010

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from kanister_py.core.errors import CommandFailed
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.repositories import (
@@ -20,23 +22,27 @@ from kanister_py.ports.models import Outputs
 
 
 class CheckRepositoryArgs(HelperArgs):
-    """What CheckRepository takes."""
+    """Arguments of CheckRepository."""
 
     backup_artifact_prefix: str = REPOSITORY_PREFIX
 
 
 class CheckRepositoryOutputs(Outputs):
-    """What keeps a repository from being opened; both are `false` if nothing does."""
+    """Reasons why a repository cannot be opened; both are `false` if it can."""
 
-    password_incorrect: str
-    repo_unavailable: str
-    version: str
+    password_incorrect: str = Field(
+        description="`true` if the encryption key is wrong, else `false`."
+    )
+    repo_unavailable: str = Field(
+        description="`true` if there is no repository at the path, else `false`."
+    )
+    version: str = Field(description="The version of the function.")
 
 
 class CheckRepository(HelperFunc):
-    """Tells whether a repository can be opened, in a new pod where the controller runs.
+    """Checks whether a repository can be opened, using a new pod in the controller's namespace.
 
-    A wrong key or a missing repository does not fail the phase: the outputs say so.
+    A wrong key or a missing repository does not fail the phase; the outputs report them.
     """
 
     name = "CheckRepository"

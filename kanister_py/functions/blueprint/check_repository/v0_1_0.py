@@ -27,17 +27,20 @@ _MOST_PARTS: Final = 256
 
 
 class CheckRepositoryArgsV010(KeyedArgs):
-    """What CheckRepository takes from v0.1.0 on."""
+    """Arguments of CheckRepository from v0.1.0 on."""
 
     backup_artifact_prefix: str = REPOSITORY_PREFIX
     namespace: str = Field(
-        default="", description="Where the pod runs; left out, where the controller does."
+        default="",
+        description="The namespace in which the pod runs; by default, the namespace of the "
+        "controller.",
     )
     read_data: str = Field(
         default="",
         pattern=r"^$|^[0-9]+(\.[0-9]+)?%$|^[0-9]+/[0-9]+$|^[0-9]+[KMGT]$",
-        description="How much of the data is read and compared with its checksums: `5%` or `2G`, "
-        "by chance, or a part such as `1/7`; left out, none, and only the structure is checked.",
+        description="The share of the data to read and verify against its checksums: a random "
+        "sample such as `5%` or `2G`, or a fixed part such as `1/7`. By default, no data is "
+        "read and only the structure of the repository is checked.",
     )
 
     @field_validator("read_data")
@@ -56,16 +59,20 @@ class CheckRepositoryArgsV010(KeyedArgs):
 
 
 class CheckRepositoryOutputsV010(CheckRepositoryOutputs):
-    """What is wrong with a repository; all are `false` if nothing is."""
+    """Problems of a repository; all are `false` if there are none."""
 
-    damaged: str
+    damaged: str = Field(
+        description="`true` if the structure or the data of the repository is damaged, else "
+        "`false`."
+    )
 
 
 class CheckRepositoryV010(Func, parent=CheckRepository):
-    """Tells whether a repository can be opened and is whole, in a new pod.
+    """Checks whether a repository can be opened and is undamaged, using a new pod.
 
-    A wrong key, a missing or a damaged repository does not fail the phase: the outputs say
-    so. What restic found stands in the log. A store that fails does.
+    A wrong key and a missing or damaged repository do not fail the phase; the outputs report
+    them, and the log contains restic's findings about damage. An error of the object store
+    fails the phase.
     """
 
     version: ClassVar = "v0.1.0"

@@ -23,13 +23,13 @@ from kanister_py.ports.models import Args
 class CopiedVolume(Args):
     """Which volume is backed up, and where."""
 
-    namespace: str = Field(description="Where the pod runs, and where the volume is.")
-    volume: str = Field(description="The PersistentVolumeClaim that is backed up.")
+    namespace: str = Field(description="The namespace of the pod and of the volume.")
+    volume: str = Field(description="The PersistentVolumeClaim to back up.")
     data_artifact_prefix: str = REPOSITORY_PREFIX
     mount_path: str = Field(
         default="",
-        description="Where the volume is mounted, and so which paths the backup has; left out, "
-        "`/mnt/vol_data/<claim>`.",
+        description="The path at which the volume is mounted; the paths in the backup start "
+        "with it. By default, `/mnt/vol_data/<claim>`.",
     )
 
     @property
@@ -38,19 +38,23 @@ class CopiedVolume(Args):
 
 
 class CopyVolumeDataArgs(CopiedVolume, HelperArgs):
-    """What CopyVolumeData takes."""
+    """Arguments of CopyVolumeData."""
 
 
 class CopyVolumeDataOutputs(BackupOutputs):
-    """What a backup of a volume says of itself."""
+    """Outputs of the backup of a volume."""
 
-    backup_root: str
-    """Where the volume was mounted for the backup. A restore has to mount it there, too."""
-    backup_artifact_location: str
+    backup_root: str = Field(
+        description="The path at which the volume was mounted for the backup. A restore must "
+        "mount the volume at the same path."
+    )
+    backup_artifact_location: str = Field(
+        description="The path of the repository, starting with the name of the bucket."
+    )
 
 
 class CopyVolumeData(VolumeFunc):
-    """Backs a volume up in a new pod that has it mounted."""
+    """Backs up a volume in a new pod that mounts it."""
 
     name = "CopyVolumeData"
     version: ClassVar = "v0.0.0"

@@ -19,14 +19,15 @@ from kanister_py.ports.function import Func, PhaseContext
 
 
 class CopyVolumeDataArgsV010(CopiedVolume, RetentionArgs):
-    """What CopyVolumeData takes from v0.1.0 on."""
+    """Arguments of CopyVolumeData from v0.1.0 on."""
 
 
 class CopyVolumeDataV010(Func, parent=CopyVolumeData):
-    """Backs a volume up in a new pod that has it mounted, only to be read.
+    """Backs up a volume in a new pod that mounts it read-only.
 
-    The key must be named, and stands on no command line. A backup is made once for each
-    phase of a run: after a restart, or at another attempt, one that is there counts.
+    The encryption key is required and does not appear on command lines. A phase makes one
+    backup per run: after a restart or at another attempt, a backup that already exists is
+    used.
     """
 
     version: ClassVar = "v0.1.0"

@@ -26,20 +26,22 @@ from kanister_py.ports.models import Args, Outputs
 
 
 class CreateCSISnapshotArgs(Args):
-    """What CreateCSISnapshot takes."""
+    """Arguments of CreateCSISnapshot."""
 
-    pvc: str = Field(description="The PersistentVolumeClaim of which a snapshot is taken.")
-    namespace: str = Field(description="Where the claim is, and the snapshot will be.")
+    pvc: str = Field(description="The PersistentVolumeClaim to take a snapshot of.")
+    namespace: str = Field(
+        description="The namespace of the PersistentVolumeClaim and of the new snapshot."
+    )
     snapshot_class: str = Field(description="The VolumeSnapshotClass to use.")
     name: str = Field(
         default="",
-        description="The name of the VolumeSnapshot; left out, `<pvc>-snapshot-` and five "
-        "characters.",
+        description="The name of the VolumeSnapshot; by default, `<pvc>-snapshot-` followed by "
+        "five characters.",
     )
     labels: dict[str, str] = Field(
         default_factory=dict,
-        description="Labels of the VolumeSnapshot. Capitals become small, and what is no "
-        "letter, digit, `_` or `-` becomes `_`.",
+        description="Labels of the VolumeSnapshot. They are converted to lower case, and every "
+        "character other than a letter, a digit, `_` or `-` is replaced by `_`.",
     )
 
 
@@ -47,20 +49,26 @@ class CreateCSISnapshotOutputs(Outputs):
     """Where the snapshot is, and how large a volume it needs."""
 
     name: str = Field(description="The name of the VolumeSnapshot.")
-    pvc: str = Field(description="The claim of which it was taken.")
-    namespace: str = Field(description="Where both are.")
-    restore_size: str = Field(description="The least size of a volume made out of it.")
-    snapshot_content: str = Field(description="The VolumeSnapshotContent that stands for it.")
+    pvc: str = Field(description="The PersistentVolumeClaim that the snapshot was taken of.")
+    namespace: str = Field(
+        description="The namespace of the VolumeSnapshot and of the PersistentVolumeClaim."
+    )
+    restore_size: str = Field(
+        description="The minimum size of a volume restored from the snapshot."
+    )
+    snapshot_content: str = Field(
+        description="The VolumeSnapshotContent bound to the VolumeSnapshot."
+    )
 
 
 class CreateCSISnapshot(Func):
-    """Takes a snapshot of a claim's volume through its CSI driver.
+    """Creates a VolumeSnapshot of a PersistentVolumeClaim through its CSI driver.
 
-    The phase lasts, as long as it takes, until the VolumeSnapshot is ready to use; an
-    error of the driver fails it, unless it is one of those that pass. A snapshot of that
-    name that exists already fails it too. Where the driver says no size, it is that of the
-    claim. The snapshot stays when the ActionSet is deleted. A phase that is taken up again
-    after a restart, or tried again, goes on with the snapshot of that name that it made.
+    The phase waits, without a time limit, until the VolumeSnapshot is ready to use. An error
+    of the driver fails the phase unless it is known to be transient, and so does an existing
+    snapshot of the same name. If the driver does not report a size, the size of the claim is
+    used. The snapshot remains when the ActionSet is deleted. A phase that is retried, or
+    resumed after a restart, continues with the snapshot of that name that it created.
     """
 
     name = "CreateCSISnapshot"

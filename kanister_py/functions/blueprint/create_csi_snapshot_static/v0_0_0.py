@@ -27,15 +27,15 @@ from kanister_py.ports.models import Args, Outputs
 
 
 class CreateCSISnapshotStaticArgs(Args):
-    """What CreateCSISnapshotStatic takes."""
+    """Arguments of CreateCSISnapshotStatic."""
 
     name: str = Field(description="The name of the new VolumeSnapshot.")
-    namespace: str = Field(description="Where it will be.")
-    driver: str = Field(description="The CSI driver that has the snapshot.")
-    snapshot_handle: str = Field(description="What the storage calls the snapshot.")
+    namespace: str = Field(description="The namespace of the new VolumeSnapshot.")
+    driver: str = Field(description="The CSI driver that manages the snapshot.")
+    snapshot_handle: str = Field(description="The handle of the snapshot in the storage system.")
     snapshot_class: str = Field(
-        description="The VolumeSnapshotClass to use; it says whether the storage deletes the "
-        "snapshot when Kubernetes does."
+        description="The VolumeSnapshotClass to use. Its deletion policy decides whether the "
+        "snapshot in the storage system is deleted together with the Kubernetes objects."
     )
 
 
@@ -43,20 +43,24 @@ class CreateCSISnapshotStaticOutputs(Outputs):
     """Where the snapshot is, and how large a volume it needs."""
 
     name: str = Field(description="The name of the VolumeSnapshot.")
-    namespace: str = Field(description="Where it is.")
+    namespace: str = Field(description="The namespace of the VolumeSnapshot.")
     restore_size: str = Field(
-        description="The least size of a volume made out of it; `0` if the driver does not say."
+        description="The minimum size of a volume restored from the snapshot; `0` if the "
+        "driver does not report it."
     )
-    snapshot_content: str = Field(description="The VolumeSnapshotContent that stands for it.")
+    snapshot_content: str = Field(
+        description="The VolumeSnapshotContent bound to the VolumeSnapshot."
+    )
 
 
 class CreateCSISnapshotStatic(Func):
-    """Makes a snapshot known to Kubernetes that the storage already has.
+    """Registers an existing snapshot of the storage system in Kubernetes.
 
-    Makes a VolumeSnapshotContent `<name>-content-…` and a VolumeSnapshot bound to it, and
-    lasts, as long as it takes, until that is ready to use; an error of the driver fails
-    the phase, unless it is one of those that pass. Both stay when the ActionSet is
-    deleted. A phase that is taken up again after a restart goes on with what it made.
+    Creates a VolumeSnapshotContent `<name>-content-…` and a VolumeSnapshot bound to it, and
+    waits, without a time limit, until the VolumeSnapshot is ready to use. An error of the
+    driver fails the phase unless it is known to be transient. Both objects remain when the
+    ActionSet is deleted. A phase that is resumed after a restart continues with the objects
+    that it created.
     """
 
     name = "CreateCSISnapshotStatic"

@@ -15,23 +15,32 @@ from kanister_py.ports.models import Outputs
 
 
 class CreateRDSSnapshotArgs(RdsArgs):
-    """What CreateRDSSnapshot takes."""
+    """Arguments of CreateRDSSnapshot."""
 
-    instance_id: str = Field(alias="instanceID", description="The instance, or the cluster.")
+    instance_id: str = Field(
+        alias="instanceID", description="The identifier of the RDS instance or Aurora cluster."
+    )
 
 
 class CreateRDSSnapshotOutputs(Outputs):
-    """What a later restore needs to know."""
+    """Outputs of CreateRDSSnapshot: the information that a later restore needs."""
 
-    snapshot_id: str = Field(alias="snapshotID")
-    instance_id: str = Field(alias="instanceID")
-    security_group_id: str = Field(alias="securityGroupID")
-    allocated_storage: str
-    db_subnet_group: str
+    snapshot_id: str = Field(alias="snapshotID", description="The identifier of the snapshot.")
+    instance_id: str = Field(
+        alias="instanceID", description="The identifier of the instance or cluster."
+    )
+    security_group_id: str = Field(
+        alias="securityGroupID",
+        description="The security groups of the instance or cluster, as a YAML list.",
+    )
+    allocated_storage: str = Field(
+        description="The allocated storage of the snapshot, such as `20GiB`."
+    )
+    db_subnet_group: str = Field(description="The DB subnet group of the instance or cluster.")
 
 
 class CreateRDSSnapshot(Func):
-    """Takes a snapshot of an RDS instance or an Aurora cluster, and waits until it is there."""
+    """Creates a snapshot of an RDS instance or Aurora cluster and waits until it is available."""
 
     name = "CreateRDSSnapshot"
     version: ClassVar = "v0.0.0"

@@ -9,10 +9,11 @@ from kanister_py.ports.function import OnRestart
 
 
 class CreateRDSSnapshotV010(CreateRDSSnapshot):
-    """Takes a snapshot of an RDS instance or an Aurora cluster, and waits until it is there.
+    """Creates a snapshot of an RDS instance or Aurora cluster and waits until it is available.
 
-    As v0.0.0, but it is named by the run: after a restart, or at another attempt, one that
-    is there counts, and one that is being made is waited for.
+    Like v0.0.0, except that the name of the snapshot is derived from the run: after a restart
+    or at another attempt, an existing snapshot is used, and a snapshot that is still being
+    created is waited for.
     """
 
     version: ClassVar = "v0.1.0"

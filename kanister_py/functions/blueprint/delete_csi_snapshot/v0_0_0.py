@@ -16,17 +16,18 @@ from kanister_py.ports.models import Args, Outputs
 
 
 class DeleteCSISnapshotArgs(Args):
-    """What DeleteCSISnapshot takes."""
+    """Arguments of DeleteCSISnapshot."""
 
     name: str = Field(description="The VolumeSnapshot to delete.")
-    namespace: str = Field(description="Where it is.")
+    namespace: str = Field(description="The namespace of the VolumeSnapshot.")
 
 
 class DeleteCSISnapshot(Func):
-    """Deletes a VolumeSnapshot, and lasts, as long as it takes, until it is gone.
+    """Deletes a VolumeSnapshot and waits, without a time limit, until it is gone.
 
-    What is not there is fine. Whether the storage deletes the snapshot as well, the
-    deletion policy of its VolumeSnapshotContent says.
+    A snapshot that does not exist is not an error. The deletion policy of its
+    VolumeSnapshotContent determines whether the snapshot in the storage system is deleted
+    too.
     """
 
     name = "DeleteCSISnapshot"

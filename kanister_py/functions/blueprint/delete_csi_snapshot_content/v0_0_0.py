@@ -17,15 +17,15 @@ from kanister_py.ports.models import Args, Outputs
 
 
 class DeleteCSISnapshotContentArgs(Args):
-    """What DeleteCSISnapshotContent takes."""
+    """Arguments of DeleteCSISnapshotContent."""
 
     name: str = Field(description="The VolumeSnapshotContent to delete.")
 
 
 class DeleteCSISnapshotContent(Func):
-    """Deletes a VolumeSnapshotContent, which belongs to no namespace.
+    """Deletes a VolumeSnapshotContent, which is cluster-scoped.
 
-    What is not there is fine. Does not wait until it is gone.
+    An object that does not exist is not an error. Does not wait until the object is gone.
     """
 
     name = "DeleteCSISnapshotContent"

@@ -23,36 +23,41 @@ from kanister_py.ports.models import Args, Outputs
 class DeletedBackups(Args):
     """Which backups are deleted."""
 
-    namespace: str = Field(description="Where the pod runs.")
+    namespace: str = Field(description="The namespace in which the pod runs.")
     backup_artifact_prefix: str = Field(
-        description="Where the repositories are in the Profile's bucket, whose name may stand in "
-        "front; several with spaces between them, one for each backup.",
+        description="Paths of the repositories in the bucket of the Profile, separated by "
+        "spaces: one for every backup. They may start with the name of the bucket.",
     )
     backup_id: str = Field(
         default="",
         alias="backupID",
-        description="The IDs of the backups, with spaces between them; these, or tags.",
+        description="The IDs of the backups, separated by spaces. Set either this or `backupTag`.",
     )
-    backup_tag: str = Field(
-        default="", description="The tags of the backups, with spaces between them."
-    )
+    backup_tag: str = Field(default="", description="The tags of the backups, separated by spaces.")
     reclaim_space: bool = Field(
-        default=False, description="Whether the repository is pruned after each."
+        default=False, description="Whether to prune the repository after each deleted backup."
     )
 
 
 class DeleteDataArgs(DeletedBackups, HelperArgs):
-    """What DeleteData takes."""
+    """Arguments of DeleteData."""
 
 
 class DeleteDataOutputs(Outputs):
-    """What a deletion says of itself; of what restic 0.12 and later print, always `0 B`."""
+    """Outputs of DeleteData."""
 
-    space_freed: str
+    space_freed: str = Field(
+        description="The space reclaimed by pruning, in bytes, such as `1024 B`; `0 B` without "
+        "`reclaimSpace`."
+    )
 
 
 class DeleteData(HelperFunc):
-    """Deletes backups, in a new pod."""
+    """Deletes backups, using a new pod.
+
+    `spaceFreed` is read from the output of restic and is always `0 B` with restic 0.12 and
+    later.
+    """
 
     name = "DeleteData"
     version: ClassVar = "v0.0.0"

@@ -26,21 +26,23 @@ from kanister_py.ports.function import Func, PhaseContext
 
 
 class DeleteDataArgsV010(DeletedBackups, KeyedArgs):
-    """What DeleteData takes from v0.1.0 on."""
+    """Arguments of DeleteData from v0.1.0 on."""
 
     backup_artifact_prefix: str = Field(
-        description="Where the repository is in the Profile's bucket, whose name may stand in "
-        "front: one for all backups, or several with spaces between them, one for each.",
+        description="Paths of the repositories in the bucket of the Profile, separated by "
+        "spaces: one for all backups, or one for every backup. They may start with the name of "
+        "the bucket.",
     )
     reclaim_space: bool = Field(
-        default=False, description="Whether each repository is pruned afterwards."
+        default=False,
+        description="Whether to prune the repositories after the backups are deleted.",
     )
 
 
 class DeleteDataV010(Func, parent=DeleteData):
-    """Deletes backups, in a new pod. One that is gone already is no error.
+    """Deletes backups, using a new pod. A backup that no longer exists is not an error.
 
-    `spaceFreed` is by how much the repository became smaller in the store.
+    `spaceFreed` is the decrease in the size of the repository in the object store.
     """
 
     version: ClassVar = "v0.1.0"

@@ -28,23 +28,28 @@ from kanister_py.ports.models import Args
 class AllDeletedBackups(Args):
     """Which backups are deleted."""
 
-    namespace: str = Field(description="Where the pod runs.")
+    namespace: str = Field(description="The namespace in which the pod runs.")
     backup_artifact_prefix: str = Field(
-        description="Where the repositories are: the name of the bucket, and what is below it. "
-        "Unlike elsewhere, the bucket is not put in front.",
+        description="Path of the repositories, including the name of the bucket. Unlike in "
+        "other functions, the bucket is not added automatically.",
     )
-    backup_info: str = Field(description="What BackupDataAll gave as `BackupAllInfo`.")
+    backup_info: str = Field(description="The output `BackupAllInfo` of BackupDataAll.")
     reclaim_space: bool = Field(
-        default=False, description="Whether each repository is pruned afterwards."
+        default=False,
+        description="Whether to prune the repositories after the backups are deleted.",
     )
 
 
 class DeleteDataAllArgs(AllDeletedBackups, HelperArgs):
-    """What DeleteDataAll takes."""
+    """Arguments of DeleteDataAll."""
 
 
 class DeleteDataAll(HelperFunc):
-    """Deletes what BackupDataAll backed up, in a new pod, one after the other."""
+    """Deletes the backups of BackupDataAll one after the other, using a new pod.
+
+    `spaceFreed` is read from the output of restic and is always `0 B` with restic 0.12 and
+    later.
+    """
 
     name = "DeleteDataAll"
     needs_pods = False  # the list of pods may be empty

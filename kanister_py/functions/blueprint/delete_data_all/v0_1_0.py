@@ -18,16 +18,19 @@ from kanister_py.ports.function import Func, PhaseContext
 
 
 class DeleteDataAllArgsV010(AllDeletedBackups, KeyedArgs):
-    """What DeleteDataAll takes from v0.1.0 on."""
+    """Arguments of DeleteDataAll from v0.1.0 on."""
 
     backup_artifact_prefix: str = Field(
-        description="Where the repositories are in the Profile's bucket, whose name may stand in "
-        "front.",
+        description="Path of the repositories in the bucket of the Profile; may start with the "
+        "name of the bucket.",
     )
 
 
 class DeleteDataAllV010(Func, parent=DeleteDataAll):
-    """Deletes what BackupDataAll backed up, in a new pod. What is gone already is no error."""
+    """Deletes the backups of BackupDataAll, using a new pod.
+
+    A backup that no longer exists is not an error.
+    """
 
     version: ClassVar = "v0.1.0"
     Args = DeleteDataAllArgsV010

@@ -15,13 +15,16 @@ from kanister_py.ports.models import Outputs
 
 
 class DeleteRDSSnapshotArgs(RdsArgs):
-    """What DeleteRDSSnapshot takes."""
+    """Arguments of DeleteRDSSnapshot."""
 
-    snapshot_id: str = Field(alias="snapshotID", description="The snapshot.")
+    snapshot_id: str = Field(alias="snapshotID", description="The identifier of the snapshot.")
 
 
 class DeleteRDSSnapshot(Func):
-    """Deletes a snapshot, and waits until it is gone. One that is gone already is no error."""
+    """Deletes a snapshot and waits until it is gone.
+
+    A snapshot that does not exist is not an error.
+    """
 
     name = "DeleteRDSSnapshot"
     version: ClassVar = "v0.0.0"

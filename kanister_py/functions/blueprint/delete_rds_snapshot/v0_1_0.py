@@ -14,10 +14,10 @@ from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
 class DeleteRDSSnapshotV010(Func, parent=DeleteRDSSnapshot):
-    """Deletes a snapshot, and waits until it is gone. One that is gone already is no error.
+    """Deletes a snapshot and waits until it is gone.
 
-    As v0.0.0, but one that is still being made, by a run that was stopped for example, is
-    waited for first: RDS refuses to delete it.
+    Like v0.0.0, except that a snapshot that is still being created, for example by a run that
+    was stopped, is waited for first, because RDS refuses to delete it.
     """
 
     version: ClassVar = "v0.1.0"

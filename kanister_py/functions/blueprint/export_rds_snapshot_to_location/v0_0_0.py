@@ -26,40 +26,57 @@ from kanister_py.ports.models import Outputs
 
 
 class ExportRDSSnapshotArgs(DumpArgs, RdsArgs):
-    """What ExportRDSSnapshotToLocation takes."""
+    """Arguments of ExportRDSSnapshotToLocation."""
 
-    namespace: str = Field(description="Where the pod runs.")
-    instance_id: str = Field(alias="instanceID", description="The instance of the snapshot.")
-    snapshot_id: str = Field(alias="snapshotID", description="The snapshot.")
-    db_engine: str = Field(description="The engine: `PostgreSQL` is the only one there is.")
+    namespace: str = Field(description="The namespace in which the pod runs.")
+    instance_id: str = Field(
+        alias="instanceID",
+        description="The identifier of the RDS instance that the snapshot was taken of.",
+    )
+    snapshot_id: str = Field(alias="snapshotID", description="The identifier of the snapshot.")
+    db_engine: str = Field(description="The database engine. Only `PostgreSQL` is supported.")
     backup_artifact_prefix: str = Field(
         default="",
-        description="Where the dump goes, below the prefix of the Profile; left out, the name of "
-        "the instance.",
+        description="Path of the dump in the store, below the prefix of the Profile; by "
+        "default, the identifier of the instance.",
     )
     databases: Any = Field(
         default=None,
-        description="The databases, as a list or as one in YAML; left out, all but `postgres`.",
+        description="The databases to dump, as a list or as a YAML string that contains a "
+        "list; by default, all except templates, `postgres` and `rdsadmin`.",
     )
     security_group_id: Any = Field(
         default=None,
         alias="securityGroupID",
-        description="The security groups of the temporary instance, as a list or as one in YAML.",
+        description="The security groups of the temporary instance, as a list or as a YAML "
+        "string that contains a list; by default, the groups of the original instance.",
     )
-    db_subnet_group: str = Field(default="default", description="Its group of subnets.")
+    db_subnet_group: str = Field(
+        default="default",
+        description="The DB subnet group of the temporary instance; `default` uses the group "
+        "of the original instance.",
+    )
 
 
 class ExportRDSSnapshotOutputs(Outputs):
-    """Where the dump is, and of what."""
+    """Outputs of ExportRDSSnapshotToLocation: the dump and its origin."""
 
-    backup_id: str = Field(alias="backupID")
-    snapshot_id: str = Field(alias="snapshotID")
-    instance_id: str = Field(alias="instanceID")
-    security_group_id: str = Field(alias="securityGroupID")
+    backup_id: str = Field(
+        alias="backupID",
+        description="The file name of the dump; the argument `backupID` of RestoreRDSSnapshot.",
+    )
+    snapshot_id: str = Field(alias="snapshotID", description="The identifier of the snapshot.")
+    instance_id: str = Field(
+        alias="instanceID", description="The identifier of the original instance."
+    )
+    security_group_id: str = Field(
+        alias="securityGroupID",
+        description="The security groups of the temporary instance, as a YAML list.",
+    )
 
 
 class ExportRDSSnapshotToLocation(PodFunc):
-    """Makes a temporary instance of a snapshot, and dumps its databases into the store."""
+    """Restores a snapshot to a temporary instance and dumps its databases to the object store."""
 
     name = "ExportRDSSnapshotToLocation"
     version: ClassVar = "v0.0.0"

@@ -11,10 +11,11 @@ from kanister_py.ports.function import OnRestart
 
 
 class ExportRDSSnapshotToLocationV010(ExportRDSSnapshotToLocation):
-    """Makes a temporary instance of a snapshot, and dumps its databases into the store.
+    """Restores a snapshot to a temporary instance and dumps its databases to the object store.
 
-    As v0.0.0, but the instance and the dump are named by the run: after a restart, or at
-    another attempt, the instance that is there is used, and the dump written over.
+    Like v0.0.0, except that the names of the instance and the dump are derived from the run:
+    after a restart or at another attempt, an existing instance is used and the dump is
+    overwritten.
     """
 
     version: ClassVar = "v0.1.0"

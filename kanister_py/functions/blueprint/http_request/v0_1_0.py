@@ -64,23 +64,24 @@ _SHOWN_OF_BODY: Final = 300
 
 
 class HTTPRequestArgs(Args):
-    """What HTTPRequest takes."""
+    """Arguments of HTTPRequest."""
 
-    url: str = Field(description="Where the request goes: `https://…` or `http://…`.")
+    url: str = Field(description="The URL of the request: `https://…` or `http://…`.")
     method: str = Field(
         default="GET",
-        description="Its method, in any capitals.",
+        description="The HTTP method; not case-sensitive.",
         json_schema_extra={"pattern": "[A-Za-z]+"},
     )
-    headers: dict[str, str] = Field(default_factory=dict, description="Its headers.")
+    headers: dict[str, str] = Field(default_factory=dict, description="The headers of the request.")
     body: str | dict[str, Any] | list[Any] | None = Field(
         default=None,
-        description="What is sent: text as it is; a map or a list as JSON, with the "
-        "`Content-Type` that goes with it.",
+        description="The body of the request. Text is sent unchanged; a map or a list is sent "
+        "as JSON, with the matching `Content-Type`.",
     )
     expected_status: list[int | str] = Field(
         default_factory=list,
-        description="Which answers are fine, such as `200`, `2xx` or `200-204`; left out, `2xx`.",
+        description="The status codes of a successful response, such as `200`, `2xx` or "
+        "`200-204`; by default, `2xx`.",
         json_schema_extra={
             "items": {
                 "anyOf": [
@@ -91,20 +92,22 @@ class HTTPRequestArgs(Args):
         },
     )
     timeout: Timeout = Field(
-        default="30s", description="How long one try may take, from its connection to its end."
+        default="30s",
+        description="Time limit of one attempt, from connecting to the end of the response.",
     )
     retries: int = Field(
         default=0,
         ge=0,
         le=100,
-        description="How often a try is repeated that found nobody, broke off, or was answered "
-        "with 408, 425, 429, 500, 502, 503 or 504. The pauses grow from a second to half a "
-        "minute, unless the answer says `Retry-After`.",
+        description="The maximum number of retries after an attempt that could not connect, "
+        "lost its connection, or received status 408, 425, 429, 500, 502, 503 or 504. The delay "
+        "between attempts grows from 1 to 30 seconds, unless the response has a header "
+        "`Retry-After`.",
     )
     outputs: dict[str, str] = Field(
         default_factory=dict,
-        description="Outputs, each with the JSONPath of what it is in the answer, such as "
-        "`{.items[0].id}`. An answer that is no JSON is one text: `{@}`.",
+        description="Names of outputs, with the JSONPath of their values in the response, such "
+        "as `{.items[0].id}`. A response that is not JSON is a single string: `{@}`.",
         json_schema_extra={
             "propertyNames": {"pattern": f"(?!{_STATUS_OUTPUT}$){_OUTPUT.pattern}"},
             # The simplest of paths; what is more is read as one.
@@ -113,18 +116,23 @@ class HTTPRequestArgs(Args):
     )
     allowed_redirect_hosts: list[str] = Field(
         default_factory=list,
-        description="Other hosts that an answer may send the request to. They see none of its "
-        "headers but what says the types of contents.",
+        description="Additional hosts to which redirects are followed. Of the request's "
+        "headers they receive only `Accept`, `Accept-Language`, `Content-Type` and "
+        "`User-Agent`.",
     )
     ca_certificate: str = Field(
-        default="", description="Certificates in PEM of authorities to trust besides the usual."
+        default="",
+        description="PEM certificates of certificate authorities to trust in addition to "
+        "the default ones.",
     )
     insecure_skip_tls_verify: bool = Field(
-        default=False, description="Whether anybody is believed to be the host. For tests only."
+        default=False,
+        description="Whether to skip the verification of the server's certificate. For tests only.",
     )
     use_environment_proxy: bool = Field(
         default=False,
-        description="Whether `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY` of the process count.",
+        description="Whether to use the process's environment variables `HTTP_PROXY`, "
+        "`HTTPS_PROXY` and `NO_PROXY`.",
     )
 
     @field_validator("method")
@@ -158,21 +166,22 @@ class HTTPRequestArgs(Args):
 class HTTPRequestOutputs(AnyOutputs):
     """The answer, and what `outputs` names."""
 
-    status_code: int = Field(description="The status of the answer.")
+    status_code: int = Field(description="The status code of the response.")
 
 
 class HTTPRequest(Func):
-    """Sends an HTTP request, and gives parts of the answer as outputs.
+    """Sends an HTTP request and returns parts of the response as outputs.
 
-    The request comes from where kanister-py runs: the controller's pod, or your machine. An
-    answer that is not expected fails the phase; one that may be another one soon does so as
-    an error that passes, which a `retry` of the phase repeats. Answers that send the request
-    elsewhere are followed, at most ten times, on the same host and on the hosts in
-    `allowedRedirectHosts` alone, and never from https to http; a 303, and a 301 or 302 after
-    a POST, make it a GET. Answers have at most 4 MiB. Outputs are texts as kubectl prints
-    them: maps and lists as JSON. Secrets that are known are masked in logs and errors, and
-    of a URL they show no query. Nobody knows after a restart how far a request came: the
-    phase fails then with the reason `Interrupted`.
+    The request is sent from the process that runs the phase: the controller's pod or your
+    machine. An unexpected response fails the phase. If the status may be temporary, the error
+    is transient, and a `retry` of the phase repeats it. Redirects are followed at most ten
+    times, only to the same host and the hosts in `allowedRedirectHosts`, and never from https
+    to http; a 303, and a 301 or 302 in response to a POST, change the method to GET.
+    Responses are limited to 4 MiB.
+
+    Outputs are formatted as kubectl prints them: maps and lists as JSON. Known secrets are
+    masked in logs and errors, and URLs are shown without their query. After a restart, the
+    state of the request is unknown, so the phase fails with the reason `Interrupted`.
     """
 
     name = "HTTPRequest"

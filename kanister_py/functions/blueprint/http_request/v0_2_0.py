@@ -18,13 +18,14 @@ _KEY: Final = "idempotency-key"
 
 
 class HTTPRequestV020(HTTPRequest):
-    """Sends an HTTP request, and gives parts of the answer as outputs.
+    """Sends an HTTP request and returns parts of the response as outputs.
 
-    As v0.1.0, but nothing happens twice: a POST or PATCH that broke off once it was under
-    way, or was answered with 408, 425, 500, 502 or 504, may have been carried out, and is
-    sent again neither by `retries` nor by a `retry` of the phase: the phase fails with the
-    reason `RequestInDoubt`. With a header `Idempotency-Key` the host itself sees to that,
-    and it is repeated. Nobody reached, 429 and 503 mean that nothing was done.
+    Like v0.1.0, except that no request is carried out twice. A POST or PATCH whose connection
+    was lost after sending had started, or that received 408, 425, 500, 502 or 504, may have
+    been carried out. It is repeated neither by `retries` nor by a `retry` of the phase; the
+    phase fails with the reason `RequestInDoubt`. With a header `Idempotency-Key`, the server
+    prevents duplicates and the request is repeated. If no connection could be established, or
+    the status is 429 or 503, the request was not carried out and is repeated.
     """
 
     version: ClassVar = "v0.2.0"

@@ -14,28 +14,29 @@ from kanister_py.ports.models import Args
 
 
 class KubeExecArgs(Args):
-    """What KubeExec takes."""
+    """Arguments of KubeExec."""
 
     namespace: str = Field(description="The namespace of the pod.")
     pod: str = Field(description="The pod to run the command in; it must be running.")
     command: list[str] = Field(
-        description="The command and its arguments. It is no shell unless it names one: "
-        "`[sh, -c, …]`."
+        description="The command and its arguments. It does not run in a shell unless it names "
+        "one: `[sh, -c, …]`."
     )
     container: str = Field(
-        default="", description="The container; left out, the pod's default or only one."
+        default="",
+        description="The container; by default, the pod's default container or its only one.",
     )
 
 
 class KubeExec(CommandFunc):
-    """Runs a command in a container that is running, and gives what it prints as outputs.
+    """Runs a command in a running container and reads outputs from what it prints.
 
-    Every line that `kando output KEY VALUE` prints on stdout becomes an output; all other
-    lines, and stderr, are logged. The phase fails when the command ends with anything but
-    0, with the last lines of both streams in the error. It has no time limit. When the
-    connection breaks nobody knows what became of the command: the phase fails with the
-    reason `StreamLost`, and with `Interrupted` when it is taken up after a restart; both
-    are retried only if the phase's `retry` names them.
+    Every line that `kando output KEY VALUE` prints on stdout becomes an output. All other
+    lines, and stderr, are logged. The phase fails if the command exits with a code other than
+    0; the error contains the last lines of both streams. There is no time limit. If the
+    connection breaks, the result of the command is unknown and the phase fails with the
+    reason `StreamLost`. If the phase is resumed after a restart, it fails with the reason
+    `Interrupted`. Both are retried only if the phase's `retry` names them.
     """
 
     name = "KubeExec"

@@ -15,20 +15,21 @@ from kanister_py.ports.function import Func, PhaseContext
 
 
 class KubeExecArgsV010(KubeExecArgs):
-    """What KubeExec takes from v0.1.0 on."""
+    """Arguments of KubeExec from v0.1.0 on."""
 
     timeout: Timeout = Field(
         default="",
-        description="How long the command may take, such as `90s` or `1h30m`; left out, as long "
-        "as it needs. The connection is closed then; a cluster may let the command run on.",
+        description="Time limit of the command, such as `90s` or `1h30m`; unlimited by "
+        "default. When it expires, the connection is closed; the cluster may let the command "
+        "continue to run.",
     )
 
 
 class KubeExecV010(Func, parent=KubeExec):
-    """Runs a command in a container that is running, and gives what it prints as outputs.
+    """Runs a command in a running container and reads outputs from what it prints.
 
-    As v0.0.0, and: `timeout` ends a command that takes too long, or whose connection has
-    gone silent for good.
+    Like v0.0.0, with one difference: `timeout` ends a command that takes too long or whose
+    connection no longer transmits anything.
     """
 
     version: ClassVar = "v0.1.0"

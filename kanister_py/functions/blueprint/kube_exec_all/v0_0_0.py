@@ -21,26 +21,26 @@ from kanister_py.ports.models import Args
 
 
 class KubeExecAllArgs(Args):
-    """What KubeExecAll takes."""
+    """Arguments of KubeExecAll."""
 
     namespace: str = Field(description="The namespace of the pods.")
-    pods: str = Field(description="The names of the pods, with spaces between them.")
+    pods: str = Field(description="The names of the pods, separated by spaces.")
     containers: str = Field(
-        description="The names of the containers, with spaces between them; every pod has them all."
+        description="The names of the containers, separated by spaces. Every pod must have all "
+        "of them."
     )
     command: list[str] = Field(
-        description="The command and its arguments. It is no shell unless it names one: "
-        "`[sh, -c, …]`."
+        description="The command and its arguments. It does not run in a shell unless it names "
+        "one: `[sh, -c, …]`."
     )
 
 
 class KubeExecAll(CommandFunc):
-    """Runs a command in every named container of every named pod, all at once.
+    """Runs a command in all named containers of all named pods, in parallel.
 
-    The outputs are those of all commands together; of a key that several print, the last
-    in the order of `pods` and `containers` counts. The phase fails when one of the
-    commands fails, after all have ended, and has no outputs then. For the rest it is a
-    KubeExec.
+    The outputs of all commands are combined. If several commands print the same key, the last
+    one in the order of `pods` and `containers` is used. If a command fails, the phase fails
+    once all commands have ended, and has no outputs. Otherwise it behaves like KubeExec.
     """
 
     name = "KubeExecAll"

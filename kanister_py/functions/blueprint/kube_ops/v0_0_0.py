@@ -47,46 +47,52 @@ _KNOWN = {each.kind: each for each in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS)
 
 
 class KubeOpsArgs(Args):
-    """What KubeOps takes."""
+    """Arguments of KubeOps."""
 
     operation: str = Field(
-        description="What is done: `create`, `delete` or `patch`.",
+        description="The operation: `create`, `delete` or `patch`.",
         json_schema_extra={"pattern": OPERATION_PATTERN},
     )
     spec: str = Field(
         default="",
-        description="What is created, as YAML or JSON, several documents if need be; or the patch.",
+        description="The objects to create, as one or more YAML or JSON documents, or the patch.",
     )
     namespace: str = Field(
-        default="default", description="Where objects are that name no namespace themselves."
+        default="default", description="The namespace of objects that do not set one themselves."
     )
     object_reference: ObjectReference | None = Field(
-        default=None, description="The object that is deleted or patched."
+        default=None, description="The object to delete or patch."
     )
 
 
 class KubeOpsOutputs(Outputs):
     """Where the object is; of several, the last one."""
 
-    api_version: str = Field(description="The version of its API, without the group.")
-    group: str = Field(description="The group of its API; empty for core resources.")
-    resource: str = Field(description="The plural of its kind.")
+    api_version: str = Field(description="The API version of the object, without the group.")
+    group: str = Field(description="The API group of the object; empty for core resources.")
+    resource: str = Field(description="The resource name: the plural of the kind.")
     kind: str = Field(description="Always empty.")
-    name: str = Field(description="Its name.")
-    namespace: str = Field(description="Its namespace; empty if it has none.")
+    name: str = Field(description="The name of the object.")
+    namespace: str = Field(
+        description="The namespace of the object; empty if it is cluster-scoped."
+    )
 
 
 class KubeOps(Func):
-    """Creates, deletes or patches objects of the cluster.
+    """Creates, deletes or patches Kubernetes objects.
 
-    `create` makes every document of `spec` in their order; one that exists already fails
-    the phase, and what was made before it stays. A namespace that a document names holds
-    for it and for those after it. `delete` waits, as long as it takes, until the object of
-    `objectReference` is gone; what is not there fails the phase, and so does an object
-    that belongs to no namespace. `patch` is a strategic merge patch of one object, which
-    custom resources do not take; its namespace is that of `objectReference` alone. What
-    is created stays when the ActionSet is deleted. A phase that is taken up again after a
-    restart knows what it made and deleted before.
+    `create` creates the documents in `spec` in order. An object that already exists fails the
+    phase, and objects created before it remain. The namespace of a document also applies to
+    the documents after it.
+
+    `delete` waits, without a time limit, until the object in `objectReference` is gone. An
+    object that does not exist or is cluster-scoped fails the phase.
+
+    `patch` applies a strategic merge patch to one object; custom resources do not support
+    these. The namespace is always that of `objectReference`.
+
+    Created objects remain when the ActionSet is deleted. A phase that is resumed after a
+    restart recognizes the objects that it has already created and deleted.
     """
 
     name = "KubeOps"

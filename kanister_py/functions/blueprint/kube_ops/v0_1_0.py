@@ -37,45 +37,52 @@ class ObjectReferenceV010(ObjectReference):
     """Where an object is: by the plural of its kind or by the kind itself."""
 
     api_version: str = Field(
-        default="", description="The version of its API, with or without the group: `apps/v1`."
+        default="",
+        description="The API version of the object, with or without the group: `apps/v1`.",
     )
-    kind: str = Field(default="", description="Its kind, if `resource` is not given.")
+    kind: str = Field(default="", description="The kind of the object, if `resource` is not set.")
 
 
 class KubeOpsArgsV010(Args):
-    """What KubeOps takes from v0.1.0 on."""
+    """Arguments of KubeOps from v0.1.0 on."""
 
     operation: str = Field(
-        description="What is done: `create`, `delete` or `patch`.",
+        description="The operation: `create`, `delete` or `patch`.",
         json_schema_extra={"pattern": OPERATION_PATTERN},
     )
     spec: str | dict[str, Any] | list[dict[str, Any]] = Field(
         default="",
-        description="What is created, or the patch: as text in YAML or JSON, as a map, "
-        "or as a list of maps.",
+        description="The objects to create, or the patch: as YAML or JSON text, as a map, or "
+        "as a list of maps.",
     )
     namespace: str = Field(
-        default="default", description="Where objects are that name no namespace themselves."
+        default="default", description="The namespace of objects that do not set one themselves."
     )
     object_reference: ObjectReferenceV010 | None = Field(
-        default=None, description="The object that is deleted or patched."
+        default=None, description="The object to delete or patch."
     )
     force: bool = Field(
         default=False,
-        description="Whether `create` takes over fields that somebody else manages.",
+        description="Whether `create` takes ownership of fields that another field manager owns.",
     )
 
 
 class KubeOpsV010(Func, parent=KubeOps):
-    """Creates, deletes or patches objects of the cluster.
+    """Creates, deletes or patches Kubernetes objects.
 
-    As v0.0.0, and: `create` is a server-side apply of the field manager `kanister-py`, so
-    an object that exists is brought up to date, and a field that somebody else manages
-    fails the phase unless `force` is set; a document with `generateName` makes a new
-    object. A namespace that a document names holds for that document alone. `patch` is a
-    merge patch where the resource takes no strategic one. `delete` and `patch` reach
-    objects that belong to no namespace, find the resource by its `kind` too, and look in
-    `namespace` if the reference names none. `spec` may be a map.
+    Like v0.0.0, with these differences:
+
+    `create` is a server-side apply with the field manager `kanister-py`: an existing object
+    is updated, and a field owned by another manager fails the phase unless `force` is set. A
+    document with `generateName` creates a new object. The namespace of a document applies to
+    that document only.
+
+    `patch` is a merge patch for resources that do not support a strategic one.
+
+    `delete` and `patch` support cluster-scoped objects, can find the resource by its `kind`,
+    and use `namespace` if the reference has none.
+
+    `spec` may be a map.
     """
 
     version: ClassVar = "v0.1.0"

@@ -21,28 +21,29 @@ from kanister_py.ports.function import PhaseContext
 
 
 class KubeTaskArgs(PodArgs):
-    """What KubeTask takes."""
+    """Arguments of KubeTask."""
 
     image: str = Field(description="The image of the pod's container.")
     command: list[str] = Field(
-        description="The command and its arguments. It is no shell unless it names one: "
-        "`[sh, -c, …]`."
+        description="The command and its arguments. It does not run in a shell unless it names "
+        "one: `[sh, -c, …]`."
     )
     namespace: str = Field(
-        default="", description="Where the pod runs; left out, where the controller does."
+        default="",
+        description="The namespace in which the pod runs; by default, the namespace of the "
+        "controller.",
     )
 
 
 class KubeTask(PodFunc):
-    """Runs a command in a new pod, and gives what it prints as outputs.
+    """Runs a command in a new pod and reads outputs from what it prints.
 
-    The pod has one container, named `container`. Every line that
-    `kando output KEY VALUE` prints, on stdout or stderr, becomes an output; all other
-    lines are logged. The phase fails when the command ends with anything but 0, and its
-    outputs are lost then. The pod is given 15 minutes to start (`TIMEOUT_WORKER_POD_READY`,
-    in minutes, says otherwise), and the command as long as it takes. The pod is deleted
-    as soon as the phase ends. A phase that is taken up again after a restart follows the
-    pod it finds.
+    The pod has one container, named `container`. Every line that `kando output KEY VALUE`
+    prints on stdout or stderr becomes an output; all other lines are logged. The phase fails
+    if the command exits with a code other than 0, and its outputs are then lost. The pod must
+    start within 15 minutes (`TIMEOUT_WORKER_POD_READY` sets another number of minutes); the
+    command has no time limit. The pod is deleted when the phase ends. A phase that is resumed
+    after a restart continues with its existing pod.
     """
 
     name = "KubeTask"

@@ -15,22 +15,22 @@ from kanister_py.ports.function import Func, PhaseContext
 
 
 class KubeTaskArgsV010(KubeTaskArgs):
-    """What KubeTask takes from v0.1.0 on."""
+    """Arguments of KubeTask from v0.1.0 on."""
 
     timeout: Timeout = Field(
         default="",
-        description="How long the pod may take from its creation to its end, such as `90s` or "
-        "`1h30m`; left out, as long as it needs.",
+        description="Time limit of the pod, from its creation to its end, such as `90s` or "
+        "`1h30m`; unlimited by default.",
     )
 
 
 class KubeTaskV010(Func, parent=KubeTask):
-    """Runs a command in a new pod, and gives what it prints as outputs.
+    """Runs a command in a new pod and reads outputs from what it prints.
 
-    As v0.0.0, and: `timeout` ends a pod that takes too long; a pod that cannot start,
-    because its image cannot be pulled, no node takes it or something it refers to is
-    missing, fails the phase at once instead of after 15 minutes; a command that fails
-    leaves the outputs it printed to the deferPhase and in the status.
+    Like v0.0.0, with these differences: `timeout` ends a pod that takes too long. A pod that
+    cannot start because its image cannot be pulled, it cannot be scheduled, or an object it
+    refers to is missing fails the phase at once instead of after 15 minutes. The outputs that
+    a failed command printed are available to the deferPhase and in the status.
     """
 
     version: ClassVar = "v0.1.0"

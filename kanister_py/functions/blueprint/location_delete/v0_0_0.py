@@ -15,16 +15,20 @@ from kanister_py.ports.models import Args, Outputs
 
 
 class LocationDeleteArgs(Args):
-    """What LocationDelete takes."""
+    """Arguments of LocationDelete."""
 
     artifact: str = Field(
-        description="What the keys of the objects begin with, below the prefix of the Profile; "
-        "the name of the bucket may stand in front. It is text, no folder: `a` deletes `ab` too.",
+        description="The prefix of the keys of the objects to delete, below the prefix of the "
+        "Profile; may start with the name of the bucket. It is a text prefix, not a folder: `a` "
+        "also deletes `ab`.",
     )
 
 
 class LocationDelete(Func):
-    """Deletes all objects whose keys begin with a text, from where the run itself runs."""
+    """Deletes all objects of the Profile's store whose keys start with a given text.
+
+    The objects are deleted from the process that runs the phase, without a pod.
+    """
 
     name = "LocationDelete"
     version: ClassVar = "v0.0.0"

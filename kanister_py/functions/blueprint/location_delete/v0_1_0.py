@@ -16,27 +16,27 @@ from kanister_py.ports.models import Args, Outputs
 
 
 class LocationDeleteArgsV010(Args):
-    """What LocationDelete takes from v0.1.0 on."""
+    """Arguments of LocationDelete from v0.1.0 on."""
 
     artifact: str = Field(
         min_length=1,
-        description="The object, or the folder with all that is in it, below the prefix of the "
-        "Profile; the name of the bucket may stand in front as a folder.",
+        description="The object or folder to delete, below the prefix of the Profile. A folder "
+        "is deleted with its contents. The path may start with the name of the bucket as a "
+        "folder.",
     )
 
 
 class LocationDeleteOutputs(Outputs):
-    """How much was deleted."""
+    """Outputs of LocationDelete."""
 
-    deleted: str
-    """How many objects."""
+    deleted: str = Field(description="The number of deleted objects.")
 
 
 class LocationDeleteV010(Func, parent=LocationDelete):
-    """Deletes an object, or a folder with all that is in it.
+    """Deletes an object of the Profile's store, or a folder with its contents.
 
-    As v0.0.0, but `a` deletes `a` and `a/b`, and not `ab`; and what stands for the whole
-    bucket or prefix is refused.
+    Like v0.0.0, except that `a` deletes `a` and `a/b` but not `ab`, and a path that denotes
+    the whole bucket or the whole prefix is rejected.
     """
 
     version: ClassVar = "v0.1.0"

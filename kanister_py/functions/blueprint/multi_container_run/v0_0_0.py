@@ -30,46 +30,50 @@ _DEFAULT_CONTAINER: Final = {"kubectl.kubernetes.io/default-container": OUTPUT}
 
 
 class MultiContainerRunArgs(PodArgs):
-    """What MultiContainerRun takes."""
+    """Arguments of MultiContainerRun."""
 
     background_image: str = Field(description="The image of the container `background`.")
     background_command: list[str] = Field(description="The command of the container `background`.")
     output_image: str = Field(description="The image of the container `output`.")
     output_command: list[str] = Field(
-        description="The command of the container `output`, whose output lines count."
+        description="The command of the container `output`. Only outputs that this command "
+        "prints become outputs of the phase."
     )
     init_image: str = Field(
         default="",
-        description="The image of the container `init`, which ends before the others start; "
-        "left out, there is none.",
+        description="The image of the container `init`, which ends before the others start. By "
+        "default, there is no such container.",
     )
     init_command: list[str] = Field(
         default_factory=list, description="The command of the container `init`."
     )
     namespace: str = Field(
-        default="", description="Where the pod runs; left out, where the controller does."
+        default="",
+        description="The namespace in which the pod runs; by default, the namespace of the "
+        "controller.",
     )
     shared_volume_medium: str = Field(
         default="",
-        description="What the shared volume is made of: `Memory`, or left out, the node's disk.",
+        description="The medium of the shared volume: `Memory`, or by default the node's disk.",
     )
     shared_volume_size_limit: str = Field(
-        default="", description="How large the shared volume may become, such as `1Gi`."
+        default="", description="The size limit of the shared volume, such as `1Gi`."
     )
     shared_volume_dir: str = Field(
         default="/tmp/",  # noqa: S108 # a path in the pod, as users have always had it
-        description="Where the shared volume is mounted, in every container.",
+        description="The path at which the shared volume is mounted in every container.",
     )
 
 
 class MultiContainerRun(PodFunc):
-    """Runs two commands side by side in a new pod with a volume they share.
+    """Runs two commands in parallel in a new pod whose containers share a volume.
 
-    The containers are named `output` and `background`, and `init` for one that prepares
-    the volume. What `kando output KEY VALUE` prints in `output` becomes an output; what
-    the others print is their own. The phase fails unless every container ends with 0.
-    What the ActionSet's podOverride says of a container named `container` is said of all
-    three, but for those it names themselves. For the rest it is a KubeTask.
+    The containers are named `output` and `background`; an optional container `init` prepares
+    the volume. Lines that `kando output KEY VALUE` prints in `output` become outputs; output
+    of the other containers is ignored. The phase fails unless every container exits with 0.
+    Settings for a container named `container` in the ActionSet's podOverride apply to all
+    three containers, except to those that the podOverride names explicitly. Otherwise it
+    behaves like KubeTask.
     """
 
     name = "MultiContainerRun"

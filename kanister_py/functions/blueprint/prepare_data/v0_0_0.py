@@ -19,31 +19,31 @@ _MOUNT_FOLDER: Final = "/mnt/prepare_data"
 
 
 class PrepareDataArgs(PodArgs):
-    """What PrepareData takes."""
+    """Arguments of PrepareData."""
 
-    namespace: str = Field(description="Where the pod runs, and where the volumes are.")
+    namespace: str = Field(description="The namespace of the pod and of the volumes.")
     image: str = Field(description="The image of the pod's container.")
     command: list[str] = Field(
-        description="The command and its arguments. It is no shell unless it names one: "
-        "`[sh, -c, …]`."
+        description="The command and its arguments. It does not run in a shell unless it names "
+        "one: `[sh, -c, …]`."
     )
     volumes: dict[str, str] = Field(
         default_factory=dict,
-        description="PersistentVolumeClaims and where each is mounted; left out, all of the "
-        "Deployment or StatefulSet that the action is about, at `/mnt/prepare_data/<claim>`.",
+        description="PersistentVolumeClaims and their mount paths. By default, all claims of "
+        "the Deployment or StatefulSet of the action, mounted at `/mnt/prepare_data/<claim>`.",
     )
     serviceaccount: str = Field(default="", description="The service account of the pod.")
     fail_on_error: bool = Field(
-        default=False, description="Whether the phase fails when the command does."
+        default=False, description="Whether the phase fails if the command fails."
     )
 
 
 class PrepareData(PodFunc):
-    """Runs a command in a new pod that has volumes mounted.
+    """Runs a command in a new pod with volumes mounted.
 
-    A volume is mounted read-only if it can be mounted by many nodes only so. Mind
-    `failOnError`: unless it is true, a command that fails does not fail the phase. For
-    the rest it is a KubeTask.
+    A volume whose claim has the access mode `ReadOnlyMany` is mounted read-only. A failed
+    command does not fail the phase unless `failOnError` is true. Otherwise it behaves like
+    KubeTask.
     """
 
     name = "PrepareData"

@@ -10,17 +10,17 @@ from kanister_py.functions.blueprint.prepare_data.v0_0_0 import PrepareData, Pre
 
 
 class PrepareDataArgsV010(PrepareDataArgs):
-    """What PrepareData takes from v0.1.0 on."""
+    """Arguments of PrepareData from v0.1.0 on."""
 
     fail_on_error: bool = Field(
-        default=True, description="Whether the phase fails when the command does."
+        default=True, description="Whether the phase fails if the command fails."
     )
 
 
 class PrepareDataV010(PrepareData):
-    """Runs a command in a new pod that has volumes mounted.
+    """Runs a command in a new pod with volumes mounted.
 
-    As v0.0.0, but the phase fails when its command fails, unless `failOnError` is false.
+    Like v0.0.0, except that a failed command fails the phase unless `failOnError` is false.
     """
 
     version: ClassVar = "v0.1.0"

@@ -20,20 +20,26 @@ _VOLUME_MODES: Final = ("Filesystem", "Block")
 
 
 class RestoreCSISnapshotArgs(Args):
-    """What RestoreCSISnapshot takes."""
+    """Arguments of RestoreCSISnapshot."""
 
     name: str = Field(description="The VolumeSnapshot to restore from.")
     pvc: str = Field(description="The name of the new PersistentVolumeClaim.")
-    namespace: str = Field(description="Where the snapshot is, and the claim will be.")
-    storage_class: str = Field(description="The StorageClass of the claim.")
-    restore_size: str = Field(description="How large the volume shall be, such as `10Gi`.")
+    namespace: str = Field(
+        description="The namespace of the VolumeSnapshot and of the new PersistentVolumeClaim."
+    )
+    storage_class: str = Field(description="The StorageClass of the PersistentVolumeClaim.")
+    restore_size: str = Field(description="The requested size of the volume, such as `10Gi`.")
     access_modes: list[str] = Field(
         default_factory=lambda: ["ReadWriteOnce"],
-        description="How the volume may be mounted: `ReadWriteOnce`, `ReadOnlyMany`, "
+        description="The access modes of the volume: `ReadWriteOnce`, `ReadOnlyMany`, "
         "`ReadWriteMany`.",
     )
-    volume_mode: str = Field(default="Filesystem", description="`Filesystem` or `Block`.")
-    labels: dict[str, str] | None = Field(default=None, description="Labels of the claim.")
+    volume_mode: str = Field(
+        default="Filesystem", description="The volume mode: `Filesystem` or `Block`."
+    )
+    labels: dict[str, str] | None = Field(
+        default=None, description="Labels of the PersistentVolumeClaim."
+    )
 
     @field_validator("access_modes")
     @classmethod
@@ -63,12 +69,11 @@ class RestoreCSISnapshotArgs(Args):
 
 
 class RestoreCSISnapshot(Func):
-    """Makes a PersistentVolumeClaim out of a CSI snapshot.
+    """Creates a PersistentVolumeClaim from a VolumeSnapshot.
 
-    Does not wait for the volume. A claim of that name that exists already fails the
-    phase, and so does the access mode `ReadWriteOncePod`. The claim stays when the
-    ActionSet is deleted. A phase that is taken up again after a restart knows the claim
-    it made.
+    Does not wait for the volume. An existing claim of the same name fails the phase, and so
+    does the access mode `ReadWriteOncePod`. The claim remains when the ActionSet is deleted.
+    A phase that is resumed after a restart recognizes the claim that it created.
     """
 
     name = "RestoreCSISnapshot"

@@ -22,43 +22,46 @@ from kanister_py.ports.models import Args
 
 RESTORE_PATH: Final[Any] = Field(
     default="/",
-    description="The folder in front of the absolute paths of the backup: `/` restores each file "
-    "where it was. Together with the path of the backup (`backupRoot` of CopyVolumeData, "
-    "`includePath` of BackupData) it must be on a mounted volume.",
+    description="The folder prepended to the absolute paths in the backup: `/` restores every "
+    "file to its original path. Combined with the path of the backup (`backupRoot` of "
+    "CopyVolumeData, `includePath` of BackupData), it must be on a mounted volume.",
 )
 
 
 class RestoredBackup(Args):
     """Which backup is restored, and where."""
 
-    namespace: str = Field(description="Where the pod runs, and where the volumes are.")
+    namespace: str = Field(description="The namespace of the pod and of the volumes.")
     backup_artifact_prefix: str = REPOSITORY_PREFIX
-    backup_tag: str = Field(default="", description="The tag of the backup; this, or the next.")
+    backup_tag: str = Field(
+        default="", description="The tag of the backup. Set either this or `backupIdentifier`."
+    )
     backup_identifier: str = Field(default="", description="The ID of the backup.")
     pod: str = Field(
         default="",
-        description="The pod of the workload whose volumes are restored; this, or `volumes`.",
+        description="The pod of the workload whose volumes to restore. Set either this or "
+        "`volumes`.",
     )
     volumes: dict[str, str] = Field(
         default_factory=dict,
-        description="PersistentVolumeClaims and where each is mounted.",
+        description="PersistentVolumeClaims and their mount paths.",
     )
     restore_path: str = Field(default="/", description="The folder to restore into.")
     backup_path: str = Field(
-        default="", description="The folder of the backup that is restored; left out, all of it."
+        default="", description="The folder in the backup to restore; by default, the whole backup."
     )
 
 
 class RestoreDataArgs(RestoredBackup, HelperArgs):
-    """What RestoreData takes."""
+    """Arguments of RestoreData."""
 
-    image: str = Field(description="The image of the pod, with bash and restic.")
+    image: str = Field(description="The image of the pod, which must contain bash and restic.")
 
 
 class RestoreData(VolumeFunc):
-    """Restores a backup in a new pod that has volumes mounted.
+    """Restores a backup in a new pod with volumes mounted.
 
-    Files that are there and not in the backup stay.
+    Existing files that are not in the backup remain.
     """
 
     name = "RestoreData"

@@ -40,7 +40,7 @@ _VERIFIED: Final = re.compile(r"finished verifying (\d+) files")
 
 
 class RestoreDataArgsV010(RestoredBackup, KeyedArgs):
-    """What RestoreData takes from v0.1.0 on."""
+    """Arguments of RestoreData from v0.1.0 on."""
 
     restore_path: str = RESTORE_PATH
 
@@ -54,12 +54,12 @@ class RestoreDataArgsV010(RestoredBackup, KeyedArgs):
 
 
 class RestoreDataV010(VolumeFunc):
-    """Restores a backup in a new pod that has volumes mounted, and verifies the restored files.
+    """Restores a backup in a new pod with volumes mounted, and verifies the restored files.
 
-    A backup keeps absolute paths: a file of it is restored to `restorePath` followed by its
-    path. If a file would not be on one of the mounted volumes, nothing is restored. Files that
-    are there and not in the backup stay. A restore that was interrupted is done again. Reads
-    what every version of BackupData and CopyVolumeData wrote.
+    A backup contains absolute paths: a file is restored to `restorePath` followed by its
+    path. If a file would not be on one of the mounted volumes, nothing is restored. Existing
+    files that are not in the backup remain. An interrupted restore is repeated. Reads the
+    backups of all versions of BackupData and CopyVolumeData.
     """
 
     name = "RestoreData"

@@ -28,26 +28,26 @@ from kanister_py.ports.models import Args
 class AllRestoredBackups(Args):
     """Which backups are restored, and where."""
 
-    namespace: str = Field(description="Where the pods run, and where the volumes are.")
+    namespace: str = Field(description="The namespace of the pods and of the volumes.")
     backup_artifact_prefix: str = Field(
-        description="Where the repositories are: the name of the bucket, and what is below it. "
-        "Unlike elsewhere, the bucket is not put in front.",
+        description="Path of the repositories, including the name of the bucket. Unlike in "
+        "other functions, the bucket is not added automatically.",
     )
-    backup_info: str = Field(description="What BackupDataAll gave as `BackupAllInfo`.")
+    backup_info: str = Field(description="The output `BackupAllInfo` of BackupDataAll.")
     restore_path: str = Field(default="/", description="The folder to restore into.")
     pods: str = POD_NAMES
 
 
 class RestoreDataAllArgs(AllRestoredBackups, HelperArgs):
-    """What RestoreDataAll takes."""
+    """Arguments of RestoreDataAll."""
 
-    image: str = Field(description="The image of the pods, with bash and restic.")
+    image: str = Field(description="The image of the pods, which must contain bash and restic.")
 
 
 class RestoreDataAll(VolumeFunc):
-    """Restores what BackupDataAll backed up, in a new pod for every pod, all at once.
+    """Restores the backups of BackupDataAll in parallel, in a new pod for every original pod.
 
-    For the rest each is a RestoreData.
+    Every restore behaves like RestoreData.
     """
 
     name = "RestoreDataAll"

@@ -23,20 +23,22 @@ from kanister_py.ports.models import Outputs
 
 
 class RestoreDataAllArgsV010(AllRestoredBackups, KeyedArgs):
-    """What RestoreDataAll takes from v0.1.0 on."""
+    """Arguments of RestoreDataAll from v0.1.0 on."""
 
     backup_artifact_prefix: str = Field(
-        description="Where the repositories are in the Profile's bucket, whose name may stand in "
-        "front.",
+        description="Path of the repositories in the bucket of the Profile; may start with the "
+        "name of the bucket.",
     )
     restore_path: str = RESTORE_PATH
-    parallelism: int = Field(default=4, ge=1, description="How many pods are restored at once.")
+    parallelism: int = Field(
+        default=4, ge=1, description="The maximum number of pods restored at the same time."
+    )
 
 
 class RestoreDataAllV010(Func, parent=RestoreDataAll):
-    """Restores what BackupDataAll backed up, in a new pod for every pod, a few at once.
+    """Restores the backups of BackupDataAll, a limited number at a time.
 
-    For the rest each is a RestoreData v0.1.0.
+    Every original pod gets a new pod for its restore, which behaves like RestoreData v0.1.0.
     """
 
     version: ClassVar = "v0.1.0"

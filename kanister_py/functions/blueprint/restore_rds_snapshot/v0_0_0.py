@@ -27,32 +27,46 @@ _INSTANCE_CLASS: Final = "db.r5.large"
 
 
 class RestoreRDSSnapshotArgs(DumpArgs, RdsArgs):
-    """What RestoreRDSSnapshot takes."""
+    """Arguments of RestoreRDSSnapshot."""
 
-    instance_id: str = Field(alias="instanceID", description="The instance, or the cluster.")
+    instance_id: str = Field(
+        alias="instanceID", description="The identifier of the RDS instance or Aurora cluster."
+    )
     snapshot_id: str = Field(
         default="",
         alias="snapshotID",
-        description="The snapshot; left out, a dump in the Profile's store is restored.",
+        description="The identifier of the snapshot. If not set, a dump in the Profile's store "
+        "is restored.",
     )
     backup_artifact_prefix: str = Field(
-        default="", description="Where the dump is, below the prefix of the Profile."
+        default="",
+        description="Path of the folder that contains the dump, below the prefix of the Profile.",
     )
-    backup_id: str = Field(default="", alias="backupID", description="Which dump that is.")
+    backup_id: str = Field(
+        default="",
+        alias="backupID",
+        description="The file name of the dump: the output `backupID` of "
+        "ExportRDSSnapshotToLocation.",
+    )
     security_group_id: Any = Field(
         default=None,
         alias="securityGroupID",
-        description="The security groups, as a list or as one in YAML; left out, those that "
-        "what is there has.",
+        description="The security groups, as a list or as a YAML string that contains a list; "
+        "by default, the groups of the existing instance or cluster.",
     )
-    db_subnet_group: str = Field(default="default", description="The group of subnets.")
+    db_subnet_group: str = Field(
+        default="default",
+        description="The DB subnet group; `default` uses the group of the existing instance or "
+        "cluster.",
+    )
 
 
 class RestoreRDSSnapshot(PodFunc):
-    """Restores an RDS instance or an Aurora cluster from a snapshot, or a dump into it.
+    """Restores an RDS instance or Aurora cluster from a snapshot, or loads a dump into it.
 
-    From a snapshot, what is there is deleted first: if the restore fails then, there is
-    nothing. A dump is read by `psql` in a pod, and gives the `endpoint` of the instance.
+    To restore a snapshot, the existing instance or cluster is deleted first: if the restore
+    then fails, neither exists. A dump is loaded by `psql` in a pod; the output `endpoint` is
+    then the address of the instance.
     """
 
     name = "RestoreRDSSnapshot"

@@ -18,11 +18,12 @@ from kanister_py.ports.function import Func, OnRestart, PhaseContext
 
 
 class RestoreRDSSnapshotV010(Func, parent=RestoreRDSSnapshot):
-    """Restores an RDS instance or an Aurora cluster from a snapshot, or a dump into it.
+    """Restores an RDS instance or Aurora cluster from a snapshot, or loads a dump into it.
 
-    From a snapshot, the new one is made beside what is there; only when it is available do
-    the two change names, and only then is the old one deleted. If that fails, the old one
-    gets its name back. Taken up after a restart where it stood.
+    To restore a snapshot, a new instance or cluster is created in addition to the existing
+    one. Once it is available, the two exchange names, and the old one is deleted. If renaming
+    fails, the old one gets its name back. After a restart, the restore continues where it was
+    interrupted.
     """
 
     version: ClassVar = "v0.1.0"

@@ -32,30 +32,34 @@ _DECIMAL = re.compile(r"[+-]?[0-9]+")
 
 
 class ScaleWorkloadArgs(Args):
-    """What ScaleWorkload takes."""
+    """Arguments of ScaleWorkload."""
 
     replicas: int | str = Field(
-        description="How many replicas the workload shall have, as a number or as its digits.",
+        description="The desired number of replicas, as a number or as a string of digits.",
         json_schema_extra={
             "anyOf": [{"type": "integer"}, {"type": "string", "pattern": _DECIMAL.pattern}]
         },
     )
     namespace: str | None = Field(
-        default=None, description="Where the workload is; left out, that of the ActionSet's object."
+        default=None,
+        description="The namespace of the workload; by default, the namespace of the "
+        "ActionSet's object.",
     )
     name: str | None = Field(
-        default=None, description="Its name; left out, that of the ActionSet's object."
+        default=None,
+        description="The name of the workload; by default, the name of the ActionSet's object.",
     )
     kind: str | None = Field(
         default=None,
-        description="`StatefulSet`, `Deployment` or `DeploymentConfig`, in any capitals; left "
-        "out, that of the ActionSet's object.",
+        description="The kind of the workload: `StatefulSet`, `Deployment` or "
+        "`DeploymentConfig`, not case-sensitive; by default, the kind of the ActionSet's "
+        "object.",
         json_schema_extra={
             "anyOf": [{"type": "string", "pattern": KIND_PATTERN}, {"type": "null"}]
         },
     )
     wait_for_ready: bool = Field(
-        default=True, description="Whether the phase lasts until the workload has its pods."
+        default=True, description="Whether to wait until the workload has the desired pods."
     )
 
     @field_validator("replicas", mode="before")
@@ -75,20 +79,20 @@ class ScaleWorkloadOutputs(Outputs):
     """What was before."""
 
     original_replica_count: int = Field(
-        description="How many replicas the workload should have had before."
+        description="The desired number of replicas before the change."
     )
 
 
 class ScaleWorkload(Func):
-    """Sets how many replicas a StatefulSet, Deployment or DeploymentConfig has.
+    """Sets the number of replicas of a StatefulSet, Deployment or DeploymentConfig.
 
-    Without other args it acts on the workload that the ActionSet is about. The whole
-    object is written. Then the phase lasts, as long as it takes, until the workload has
-    the pods it shall have: a StatefulSet as many running and ready ones, a Deployment
-    and a DeploymentConfig besides none that does not run. A workload that vanishes
-    meanwhile is waited for. The number of replicas that was there before is kept on the
-    workload, in the annotation `kanister-py.io/original-replicas`, in the same write: a
-    phase that is taken up again after a restart gives it as it was.
+    By default, it scales the workload of the ActionSet. The whole object is updated. The
+    phase then waits, without a time limit, until the workload has the desired pods: for a
+    StatefulSet, the desired number of running and ready pods; for a Deployment or
+    DeploymentConfig, additionally no pods that are not running. A workload that disappears
+    during the wait is waited for. The update also records the previous number of replicas in
+    the annotation `kanister-py.io/original-replicas` of the workload, so that a phase that is
+    resumed after a restart returns the original number.
     """
 
     name = "ScaleWorkload"

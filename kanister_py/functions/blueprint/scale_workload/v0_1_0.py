@@ -28,22 +28,22 @@ from kanister_py.ports.function import Func, PhaseContext
 
 
 class ScaleWorkloadArgsV010(ScaleWorkloadArgs):
-    """What ScaleWorkload takes from v0.1.0 on."""
+    """Arguments of ScaleWorkload from v0.1.0 on."""
 
     timeout: Timeout = Field(
         default="",
-        description="How long the workload may take to have its pods, such as `5m`; left out, "
-        "as long as it needs.",
+        description="Time limit of the wait for the desired pods, such as `5m`; unlimited by "
+        "default.",
     )
 
 
 class ScaleWorkloadV010(Func, parent=ScaleWorkload):
-    """Sets how many replicas a StatefulSet, Deployment or DeploymentConfig has.
+    """Sets the number of replicas of a StatefulSet, Deployment or DeploymentConfig.
 
-    As v0.0.0, and: only the scale is written, through the subresource for it, so whoever
-    runs this needs no right to change workloads otherwise but for their annotations;
-    `timeout` ends the wait, and the error says what was missing; a workload that vanishes
-    meanwhile fails the phase at once.
+    Like v0.0.0, with these differences: the number of replicas is set through the `scale`
+    subresource, so apart from its annotations no permission to change the workload is needed.
+    `timeout` limits the wait, and the error reports the missing pods. A workload that
+    disappears during the wait fails the phase at once.
     """
 
     version: ClassVar = "v0.1.0"

@@ -32,17 +32,18 @@ _JSONPATH: Final = re.compile(r"\{\s*\$([^}]*)\}")
 
 
 class Wait(Func):
-    """Waits until objects of the cluster are as conditions say. WaitV2 does it with less ado.
+    """Waits until Kubernetes objects meet conditions. WaitV2 is simpler to use.
 
-    A condition is a template. First every `{ $.path }` in it is replaced by what that
-    JSONPath finds in the object; then the text is carried out as a Go template, with
-    sprig's functions and without any data, and holds if it says `true`. So a value is put
-    into quotes by the author: `{{ if eq "{ $.status.phase }" "Bound" }}true{{ end }}`,
-    and variables cannot be used. An object that is not there, a path that leads nowhere
-    and a template that fails all count as not yet: they end that look, and stand in the
-    error if the time runs out. Args are rendered once at the start as well, so that a
-    mistake in them fails the phase at once. Objects are watched, not asked for again and
-    again. A phase that is taken up again after a restart waits from anew.
+    A condition is a template. First, every `{ $.path }` in it is replaced by the value of
+    that JSONPath in the object. The resulting text is then rendered as a Go template, with
+    the functions of sprig and without data. The condition holds if the result is `true`.
+    Values must therefore be quoted in the template, as in `{{ if eq "{ $.status.phase }"
+    "Bound" }}true{{ end }}`, and variables cannot be used.
+
+    A missing object, a path without a value and a failed template count as not met yet; the
+    error contains them if the time limit is reached. The arguments are also rendered once at
+    the start, so that a mistake in them fails the phase at once. Objects are watched, not
+    polled. A phase that is resumed after a restart starts its wait again.
     """
 
     name = "Wait"

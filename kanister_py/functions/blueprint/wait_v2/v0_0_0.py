@@ -32,17 +32,19 @@ from kanister_py.ports.models import Outputs
 
 
 class WaitV2(Func):
-    """Waits until objects of the cluster are as templates over them say.
+    """Waits until Kubernetes objects meet conditions that are Go templates.
 
-    A condition is a Go template as `kubectl get -o go-template` takes it, with the object
-    as `.` and `$`: `{{ if eq .status.phase "Bound" }}true{{ end }}`. It holds if it says
-    `true`. It may call Go's own functions, `exists` and `base64decode`; it sees nothing of
-    the ActionSet. A key that is missing is `<no value>`, and every number is a float64:
-    compare with `1.0`. An `objectReference` may have the blueprint's templates, `timeout`
-    may not. A template that cannot be parsed never says `true`; one that fails, an object
-    that is not there and a reference that cannot be rendered end that look, and stand in
-    the error if the time runs out. Objects are watched, not asked for again and again. A
-    phase that is taken up again after a restart waits from anew.
+    A condition is a Go template as in `kubectl get -o go-template`, with the object as `.`
+    and `$`: `{{ if eq .status.phase "Bound" }}true{{ end }}`. It holds if it renders to
+    `true`. It can call Go's built-in functions, `exists` and `base64decode`, and has no
+    access to the ActionSet. A missing key is `<no value>`, and every number is a float64:
+    compare with `1.0`.
+
+    An `objectReference` may contain templates of the blueprint; `timeout` may not. A template
+    that cannot be parsed never holds. A template that fails, a missing object and a reference
+    that cannot be rendered count as not met yet; the error contains them if the time limit is
+    reached. Objects are watched, not polled. A phase that is resumed after a restart starts
+    its wait again.
     """
 
     name = "WaitV2"

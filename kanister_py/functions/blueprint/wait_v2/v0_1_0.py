@@ -27,12 +27,12 @@ from kanister_py.ports.function import Func, PhaseContext
 
 
 class WaitV2V010(Func, parent=WaitV2):
-    """Waits until objects of the cluster are as templates over them say.
+    """Waits until Kubernetes objects meet conditions that are Go templates.
 
-    As v0.0.0, and: `timeout` may have the blueprint's templates; a condition may call
-    sprig's functions; a condition that cannot be parsed and a reference that cannot be
-    rendered fail the phase at once; a condition of `anyOf` that cannot be judged yet keeps
-    none of the others from being looked at.
+    Like v0.0.0, with these differences: `timeout` may contain templates of the blueprint.
+    Conditions can call the functions of sprig. A condition that cannot be parsed or a
+    reference that cannot be rendered fails the phase at once. A condition of `anyOf` that
+    cannot be evaluated yet does not prevent the evaluation of the others.
     """
 
     version: ClassVar = "v0.1.0"

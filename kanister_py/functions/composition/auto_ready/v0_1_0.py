@@ -21,11 +21,12 @@ from kanister_py.functions.composition.fields import TEXT, TTL, Field, head
 
 
 class AutoReady(AnsweringFunction):
-    """Say of composed resources that they are ready, where nobody else has said anything.
+    """Marks composed resources as ready if no earlier step has set their readiness.
 
-    Asks, in this order: a CEL expression of the input for its kind; what Kubernetes'
-    own kinds show in their status; the condition Ready. Only a CEL expression can say
-    that a resource is not ready. What does not exist yet is left alone.
+    If the input has a CEL expression for the kind of a resource, that expression decides.
+    Otherwise the resource is ready if it has a built-in kind whose status shows that it is
+    ready, or if its condition Ready is True. Only a CEL expression can mark a resource as not
+    ready. Resources that do not exist yet are ignored.
     """
 
     name = "function-auto-ready"
@@ -35,16 +36,16 @@ class AutoReady(AnsweringFunction):
         "ttl": TTL,
         "celHealthCheckCustomization": Field(
             {"*": TEXT},
-            "For kinds such as apps_v1_Deployment a CEL expression over `object` that "
-            "says whether it is ready",
+            "CEL expressions that decide whether a resource, the variable `object`, is ready; "
+            "the keys are kinds such as apps_v1_Deployment",
         ),
         "celHealthCheckCustomizationFrom": Field(
-            TEXT, "Field path of the context where there are more of them"
+            TEXT, "Field path of further CEL expressions in the context"
         ),
     }
 
     def own_verdict(self, resource: Data) -> bool | None:
-        """Say True, or nothing: what is not ready now may be so any moment."""
+        """Return True if a resource is ready, else None: it may become ready at any moment."""
         return True if is_healthy(resource) else None
 
     def answer(self, request: Mapping[str, Any], given: Data, answer: Data) -> None:
@@ -79,7 +80,7 @@ class AutoReady(AnsweringFunction):
 
 
 def _checks_of(given: Data, context: Data) -> dict[str, str]:
-    """Give the expression for each kind; what the input says itself comes first."""
+    """Return the expressions by kind. Those of the input precede those of the context."""
     own: dict[str, str] = given.get("celHealthCheckCustomization", {})
     path = given.get("celHealthCheckCustomizationFrom")
     if not path:
@@ -98,7 +99,7 @@ _UNSPECIFIED = "READY_UNSPECIFIED"
 
 
 def _kind_of(resource: Data) -> str:
-    """Name a kind as the input does: `apps_v1_Deployment`, `_v1_Pod`."""
+    """Return a kind in the notation of the input: `apps_v1_Deployment`, `_v1_Pod`."""
     group, _, version = str(resource.get("apiVersion", "")).rpartition("/")
     return f"{group}_{version}_{resource.get('kind', '')}"
 

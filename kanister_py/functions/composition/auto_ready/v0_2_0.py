@@ -8,11 +8,11 @@ from kanister_py.functions.composition.auto_ready.v0_1_0 import AutoReady
 
 
 class AutoReadyV020(AutoReady):
-    """Say of composed resources whether they are ready, where nobody else has said anything.
+    """Marks composed resources as ready or not ready if no earlier step has set their readiness.
 
-    As v0.1.0, but what a kind's own status says is the verdict, yes or no: a condition
-    Ready beside it does not make a Deployment ready whose pods are not. Of other kinds the
-    condition Ready says it, either way; where there is neither, nothing is said.
+    Like v0.1.0, except that the status of a built-in kind decides in both directions: a
+    condition Ready does not make a Deployment ready whose pods are not ready. For other kinds
+    the condition Ready decides in both directions. A resource with neither is not marked.
     """
 
     version = "v0.2.0"

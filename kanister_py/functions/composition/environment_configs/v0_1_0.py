@@ -32,7 +32,12 @@ from kanister_py.functions.composition.selecting import (
 )
 
 _SELECTOR = {
-    "mode": Field(TEXT, "Exactly one, or as many as there are", "Single", "Single Multiple"),
+    "mode": Field(
+        TEXT,
+        "Whether the selector must match exactly one object or any number",
+        "Single",
+        "Single Multiple",
+    ),
     **selector_fields(
         "Field path of the observed composite resource, or of the environment",
         "FromCompositeFieldPath",
@@ -42,34 +47,36 @@ _SELECTOR = {
 _SOURCE = {
     "type": TYPE,
     "ref": REFERENCE,
-    "selector": Field(_SELECTOR, "Those that are meant"),
-    "toFieldPath": Field(TEXT, "Field path of the environment where the data goes; its root"),
+    "selector": Field(_SELECTOR, "Selector, for the type Selector"),
+    "toFieldPath": Field(
+        TEXT, "Field path in the environment to write the data to; by default the root"
+    ),
 }
 _SPEC = {
-    "defaultData": Field({"*": ANY}, "What holds where nothing else says anything"),
+    "defaultData": Field({"*": ANY}, "Data with the lowest precedence"),
     "environmentConfigs": Field(
-        [_SOURCE], "What is merged, the last wins; without it nothing is done"
+        [_SOURCE], "EnvironmentConfigs to merge; later ones take precedence"
     ),
     "policy": POLICY,
 }
 
 
 class EnvironmentConfigs(AnsweringFunction):
-    """Merge EnvironmentConfigs, chosen by name or by labels, into the environment.
+    """Merges EnvironmentConfigs, selected by name or by labels, into the environment.
 
-    What is chosen later in the list wins over what is chosen earlier, all of it over
-    the environment that is there already, and that over `defaultData`. Where nothing
-    is to be chosen, nothing happens, `defaultData` included.
+    Later entries of the list take precedence over earlier ones. All of them take precedence
+    over the existing environment, which takes precedence over `defaultData`. Without
+    `environmentConfigs`, nothing is changed, and `defaultData` is ignored.
     """
 
     name = "function-environment-configs"
     go_type = "v1beta1.Input"
     fields: ClassVar = {
         **head("environmentconfigs.fn.crossplane.io/v1beta1", "Input"),
-        "spec": Field(_SPEC, "What is wanted"),
+        "spec": Field(_SPEC, "Specification"),
     }
     gives_defaults: ClassVar = False
-    """Whether `defaultData` counts where no EnvironmentConfigs are listed."""
+    """Whether `defaultData` is merged if no EnvironmentConfigs are listed."""
 
     def answer(self, request: Mapping[str, Any], given: Data, answer: Data) -> None:
         spec = spec_of(given)
@@ -82,7 +89,7 @@ class EnvironmentConfigs(AnsweringFunction):
             return
         answer["requirements"] = _requirements(sources, composite_of(request), environment)
         if not request.get("requiredResources"):
-            return  # nobody has looked yet
+            return  # not fetched yet
         chosen = _merged_data(_selected(sources, request, may_lack=is_optional(spec)))
         _set_environment(answer, environment, chosen, defaults)
 
@@ -119,12 +126,12 @@ def _requirements(sources: list[Data], composite: Data, environment: Data) -> Da
 def _selected(
     sources: list[Data], request: Mapping[str, Any], *, may_lack: bool
 ) -> dict[str, list[Data]]:
-    """Give what was chosen, by the path where its data goes."""
+    """Return the selected objects, grouped by the path that their data is written to."""
     chosen: dict[str, list[Data]] = {}
     for at, source in enumerate(sources):
         objects = required(request, _key(at))
         if objects is None:
-            continue  # a selector without labels asked for nothing
+            continue  # a selector without labels requests nothing
         if is_selector(source):
             where = f'cannot process environment config "{_key(at)}" by selector'
         else:

@@ -6,10 +6,10 @@ from kanister_py.functions.composition.environment_configs.v0_1_0 import Environ
 
 
 class EnvironmentConfigsV020(EnvironmentConfigs):
-    """Merge EnvironmentConfigs, chosen by name or by labels, into the environment.
+    """Merges EnvironmentConfigs, selected by name or by labels, into the environment.
 
-    As v0.1.0, but `defaultData` is merged under the environment also where no
-    EnvironmentConfigs are listed, where v0.1.0 passes it over in silence.
+    Like v0.1.0, except that `defaultData` is also merged if no EnvironmentConfigs are listed,
+    in which case v0.1.0 ignores it.
     """
 
     version = "v0.2.0"

@@ -32,38 +32,39 @@ _SOURCE = {
     "type": TYPE,
     "kind": Field(TEXT, "Kind of the resources", REQUIRED),
     "apiVersion": Field(TEXT, "API version of the resources", REQUIRED),
-    "namespace": Field(TEXT, "Their namespace"),
-    "into": Field(TEXT, "Key under which they are put into the context", REQUIRED),
+    "namespace": Field(TEXT, "Namespace of the resources"),
+    "into": Field(TEXT, "Key of the list in the context", REQUIRED),
     "ref": REFERENCE,
     "selector": Field(
         selector_fields("Field path of the observed composite resource", "FromCompositeFieldPath"),
-        "Those that are meant",
+        "Selector, for the type Selector",
     ),
 }
 _SPEC = {
-    "extraResources": Field([_SOURCE], "What is fetched", []),
+    "extraResources": Field([_SOURCE], "Resources to fetch", []),
     "policy": POLICY,
     "context": Field(
-        {"key": Field(TEXT, "Key of the context", EXTRA_RESOURCES_KEY)}, "Where what is found goes"
+        {"key": Field(TEXT, "Key of the context", EXTRA_RESOURCES_KEY)},
+        "Place of the result in the context",
     ),
 }
 
 
 class ExtraResources(AnsweringFunction):
-    """Fetch resources, by name or by labels, and put them into the context.
+    """Fetches resources, selected by name or by labels, and adds them to the context.
 
-    Steps after this one find them under `apiextensions.crossplane.io/extra-resources`,
-    or the key that `context.key` names: for each `into` a list of whole objects.
+    Later steps find them in the context under `apiextensions.crossplane.io/extra-resources`,
+    or under the key in `context.key`: for every `into`, a list of complete objects.
     """
 
     name = "function-extra-resources"
     go_type = "v1beta1.Input"
     fields: ClassVar = {
         **head("extra-resources.fn.crossplane.io/v1beta1", "Input"),
-        "spec": Field(_SPEC, "What is wanted"),
+        "spec": Field(_SPEC, "Specification"),
     }
     finds_nothing: ClassVar[bool] = False
-    """A selector that lost all its labels has found nothing, where v0.1.0 fails."""
+    """Whether a selector that has no label left finds nothing instead of failing the step."""
 
     def answer(self, request: Mapping[str, Any], given: Data, answer: Data) -> None:
         spec = spec_of(given)
@@ -72,7 +73,7 @@ class ExtraResources(AnsweringFunction):
         answer["requirements"] = {"resources": asked} if asked else {}
         is_settled = self.finds_nothing and sources and not asked
         if not request.get("requiredResources") and not is_settled:
-            return  # nobody has looked yet
+            return  # not fetched yet
         found: dict[str, list[Data]] = {}
         for source in sources:
             try:
@@ -94,7 +95,7 @@ def _requirements(sources: list[Data], composite: Data) -> Data:
         except Refused as refused:
             raise Refused(f"could not build extra resource requirements: {refused}") from None
         if is_short and asked == NO_LABELS:
-            continue  # every one of the kind would be more than the author meant
+            continue  # without labels, all objects of the kind would be fetched
         kind = {key: source.get(key, "") for key in ("apiVersion", "kind")}
         selectors[into] = {**kind, **asked}
         if source.get("namespace"):

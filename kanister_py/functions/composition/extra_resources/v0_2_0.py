@@ -6,11 +6,11 @@ from kanister_py.functions.composition.extra_resources.v0_1_0 import ExtraResour
 
 
 class ExtraResourcesV020(ExtraResources):
-    """Fetch resources, by name or by labels, and put them into the context.
+    """Fetches resources, selected by name or by labels, and adds them to the context.
 
-    As v0.1.0, but a selector whose labels are all optional, and of which the composite
-    resource has none, has found nothing: an empty list under its name, held against its
-    `minMatch`. v0.1.0 fails the step then, once anything else was found.
+    Like v0.1.0, except for a selector whose labels are all optional and cannot be resolved
+    from the composite resource: its result is an empty list under its name, to which
+    `minMatch` applies. In v0.1.0 the step fails if another resource was found.
     """
 
     version = "v0.2.0"

@@ -23,18 +23,19 @@ from kanister_py.gotemplate.limits import Budget, Limits
 from kanister_py.gotemplate.template import MissingKey, Template, compile_template
 
 _DELIMITERS = {
-    "left": Field(TEXT, "What opens an action"),
-    "right": Field(TEXT, "What closes an action"),
+    "left": Field(TEXT, "Left delimiter of actions"),
+    "right": Field(TEXT, "Right delimiter of actions"),
 }
 
 
 class GoTemplating(Templating):
-    """Compose resources with a Go template that is given the request.
+    """Composes resources with a Go template that receives the request.
 
-    The template writes manifests. Each is a composed resource, named by the annotation
-    `gotemplating.fn.crossplane.io/composition-resource-name`; or the composite resource
-    with a status to be set; or of a kind of `meta.gotemplating.fn.crossplane.io/v1alpha1`:
-    CompositeConnectionDetails, ClaimConditions, Context, ExtraResources.
+    The template renders manifests. A manifest is one of: a composed resource, named by the
+    annotation `gotemplating.fn.crossplane.io/composition-resource-name`; the composite
+    resource, with the status to set; or an object of a kind of
+    `meta.gotemplating.fn.crossplane.io/v1alpha1`: CompositeConnectionDetails,
+    ClaimConditions, Context or ExtraResources.
     """
 
     name = "function-go-templating"
@@ -43,9 +44,9 @@ class GoTemplating(Templating):
     fields: ClassVar = templating_fields(
         "gotemplating.fn.crossplane.io/v1beta1",
         "GoTemplate",
-        delims=Field(_DELIMITERS, "Other delimiters"),
+        delims=Field(_DELIMITERS, "Delimiters to use instead of {{ and }}"),
         options=Field(
-            [TEXT], "Options of Go's templates: missingkey=error, zero, default or invalid"
+            [TEXT], "Options of Go templates: missingkey=error, zero, default or invalid"
         ),
     )
 

@@ -6,11 +6,11 @@ from kanister_py.functions.composition.go_templating.v0_1_0 import GoTemplating
 
 
 class GoTemplatingV020(GoTemplating):
-    """Compose resources with a Go template that is given the request.
+    """Composes resources with a Go template that receives the request.
 
-    As v0.1.0, but what that passes over in silence fails the step: a second manifest under
-    the name of another, of which v0.1.0 composes the last alone; connection details that
-    are no base64, which v0.1.0 cuts off; a `ttl` that is no duration.
+    Like v0.1.0, except that these mistakes, which v0.1.0 ignores, fail the step: two
+    manifests with the same name (v0.1.0 composes only the last), connection details that are
+    not valid base64 (v0.1.0 truncates them), and a `ttl` that is not a duration.
     """
 
     version = "v0.2.0"

@@ -33,16 +33,18 @@ _NAMES = (
 
 
 class JinjaTemplating(Templating):
-    """Compose resources with a Jinja2 template that is given the request.
+    """Composes resources with a Jinja2 template that receives the request.
 
-    As function-go-templating, in another language: the names are those of the request
-    (`observed.composite.resource.spec.region`), and what is not there is an error unless
-    a template asks first (`is defined`, `default`). `getComposedResource(name)` and its
-    kin have the request at hand, and give what is empty for what is not there.
-    Annotations and kinds belong to the group `jinjatemplating.fn.kanister-py.io`: each
-    manifest is a composed resource, named by the annotation
-    `jinjatemplating.fn.kanister-py.io/composition-resource-name`, or the composite
-    resource with a status, or of a kind of
+    Like function-go-templating, in another language. The variables are the fields of the
+    request (`observed.composite.resource.spec.region`). An undefined value is an error unless
+    the template tests it (`is defined`, `default`). Functions such as
+    `getComposedResource(name)` read the request without an argument for it, and return an
+    empty value if nothing is found.
+
+    Annotations and kinds are in the group `jinjatemplating.fn.kanister-py.io`. A manifest is
+    one of: a composed resource, named by the annotation
+    `jinjatemplating.fn.kanister-py.io/composition-resource-name`; the composite resource,
+    with its status; or an object of a kind of
     `meta.jinjatemplating.fn.kanister-py.io/v1alpha1`.
     """
 

@@ -9,173 +9,183 @@ from kanister_py.functions.composition.fields import ANY, MAP, REQUIRED, TEXT, W
 
 _COMBINE: Final = {
     "variables": Field(
-        [{"fromFieldPath": Field(TEXT, "Where it stands", REQUIRED)}],
-        "The values, in order",
+        [{"fromFieldPath": Field(TEXT, "Field path of the value", REQUIRED)}],
+        "Values to combine, in order",
         REQUIRED,
     ),
-    "strategy": Field(TEXT, "How they become one", REQUIRED, "string"),
+    "strategy": Field(TEXT, "How the values are combined", REQUIRED, "string"),
     "string": Field(
-        {"fmt": Field(TEXT, "Format of Go's Sprintf, such as %s-%s", REQUIRED)},
-        "With the strategy string",
+        {"fmt": Field(TEXT, "Format string of Go's fmt.Sprintf, such as %s-%s", REQUIRED)},
+        "Settings for the strategy string",
     ),
 }
 _MATCH: Final = {
     "patterns": Field(
         [
             {
-                "type": Field(TEXT, "How it is compared", REQUIRED, "literal regexp"),
-                "literal": Field(TEXT, "The text itself"),
-                "regexp": Field(TEXT, "Regular expression of RE2"),
-                "result": Field(ANY, "What comes out, of any type"),
+                "type": Field(TEXT, "How the value is compared", REQUIRED, "literal regexp"),
+                "literal": Field(TEXT, "Text to compare with, for the type literal"),
+                "regexp": Field(TEXT, "RE2 regular expression, for the type regexp"),
+                "result": Field(ANY, "Result for values that match, of any type"),
             }
         ],
-        "The patterns, in order",
+        "Patterns, in order; the first match is used",
         [],
     ),
-    "fallbackValue": Field(ANY, "What comes out if none fits"),
+    "fallbackValue": Field(ANY, "Result if no pattern matches"),
     "fallbackTo": Field(
-        TEXT, "Whether that, or the input, comes out if none fits", "Value", "Value Input"
+        TEXT,
+        "Whether the result without a match is fallbackValue or the input",
+        "Value",
+        "Value Input",
     ),
 }
 _MATH: Final = {
-    "type": Field(TEXT, "Which one", REQUIRED, "Multiply ClampMin ClampMax"),
-    "multiply": Field(WHOLE, "Factor of Multiply"),
-    "clampMin": Field(WHOLE, "Least value of ClampMin"),
-    "clampMax": Field(WHOLE, "Greatest value of ClampMax"),
+    "type": Field(TEXT, "Operation", REQUIRED, "Multiply ClampMin ClampMax"),
+    "multiply": Field(WHOLE, "Factor, for Multiply"),
+    "clampMin": Field(WHOLE, "Minimum, for ClampMin"),
+    "clampMax": Field(WHOLE, "Maximum, for ClampMax"),
 }
 _STRING: Final = {
     "type": Field(
-        TEXT, "Which one", REQUIRED, "Format Convert TrimPrefix TrimSuffix Regexp Join Replace"
+        TEXT, "Operation", REQUIRED, "Format Convert TrimPrefix TrimSuffix Regexp Join Replace"
     ),
-    "fmt": Field(TEXT, "Format of Go's Sprintf, with Format"),
+    "fmt": Field(TEXT, "Format string of Go's fmt.Sprintf, for Format"),
     "convert": Field(
         TEXT,
-        "With Convert",
+        "Conversion, for Convert",
         choices="ToUpper ToLower ToBase64 FromBase64 ToJson ToSha1 ToSha256 ToSha512 ToAdler32",
     ),
-    "trim": Field(TEXT, "With TrimPrefix and TrimSuffix"),
+    "trim": Field(TEXT, "Prefix or suffix to remove, for TrimPrefix and TrimSuffix"),
     "regexp": Field(
         {
-            "match": Field(TEXT, "Regular expression of RE2", REQUIRED),
-            "group": Field(WHOLE, "Which group of it; 0 is all of it", 0),
+            "match": Field(TEXT, "RE2 regular expression", REQUIRED),
+            "group": Field(WHOLE, "Group to return; 0 is the whole match", 0),
         },
-        "With Regexp",
+        "Settings for Regexp",
     ),
-    "join": Field({"separator": Field(TEXT, "What stands between them", REQUIRED)}, "With Join"),
+    "join": Field(
+        {"separator": Field(TEXT, "Separator between the elements", REQUIRED)}, "Settings for Join"
+    ),
     "replace": Field(
         {
-            "search": Field(TEXT, "What is looked for", REQUIRED),
-            "replace": Field(TEXT, "What comes in its place", REQUIRED),
+            "search": Field(TEXT, "Text to search for", REQUIRED),
+            "replace": Field(TEXT, "Replacement", REQUIRED),
         },
-        "With Replace",
+        "Settings for Replace",
     ),
 }
 _CONVERT: Final = {
-    "toType": Field(TEXT, "Which type", REQUIRED, "string int int64 bool float64 object array"),
-    "format": Field(TEXT, "How a text is read", "none", "none quantity json"),
+    "toType": Field(TEXT, "Target type", REQUIRED, "string int int64 bool float64 object array"),
+    "format": Field(TEXT, "How a string is parsed", "none", "none quantity json"),
 }
 _TRANSFORM: Final = {
-    "type": Field(TEXT, "Which kind", REQUIRED, "map match math string convert"),
-    "map": Field({"*": ANY}, "What comes out for each text"),
-    "match": Field(_MATCH, "With the type match"),
-    "math": Field(_MATH, "With the type math"),
-    "string": Field(_STRING, "With the type string"),
-    "convert": Field(_CONVERT, "With the type convert"),
+    "type": Field(TEXT, "Type of the transform", REQUIRED, "map match math string convert"),
+    "map": Field({"*": ANY}, "Results, by input string"),
+    "match": Field(_MATCH, "Settings for the type match"),
+    "math": Field(_MATH, "Settings for the type math"),
+    "string": Field(_STRING, "Settings for the type string"),
+    "convert": Field(_CONVERT, "Settings for the type convert"),
 }
 _POLICY: Final = {
-    "fromFieldPath": Field(
-        TEXT, "Whether the value must be there", "Optional", "Optional Required"
-    ),
+    "fromFieldPath": Field(TEXT, "Whether the value is required", "Optional", "Optional Required"),
     "toFieldPath": Field(
         TEXT,
         "Replace, MergeObjects, MergeObjectsAppendArrays, ForceMergeObjects or "
-        "ForceMergeObjectsAppendArrays; Replace if unset",
+        "ForceMergeObjectsAppendArrays; by default Replace",
     ),
 }
 _PATCH: Final = {
     "type": Field(
         TEXT,
-        "From or ToCompositeFieldPath, From or ToEnvironmentFieldPath, CombineFrom or "
-        "CombineToComposite, CombineFrom or CombineToEnvironment, PatchSet",
+        "FromCompositeFieldPath, ToCompositeFieldPath, FromEnvironmentFieldPath, "
+        "ToEnvironmentFieldPath, CombineFromComposite, CombineToComposite, "
+        "CombineFromEnvironment, CombineToEnvironment or PatchSet",
         "FromCompositeFieldPath",
     ),
-    "fromFieldPath": Field(TEXT, "Where the value stands"),
-    "toFieldPath": Field(TEXT, "Where it goes; where it stands, if unset"),
-    "combine": Field(_COMBINE, "With the types Combine…"),
-    "transforms": Field([_TRANSFORM], "What is done to it on the way, in order"),
-    "policy": Field(_POLICY, "Rules"),
+    "fromFieldPath": Field(TEXT, "Field path of the value in the source"),
+    "toFieldPath": Field(TEXT, "Field path to write to; by default fromFieldPath"),
+    "combine": Field(_COMBINE, "Settings for the types Combine…"),
+    "transforms": Field([_TRANSFORM], "Transforms of the value, in order"),
+    "policy": Field(_POLICY, "Policies of the patch"),
 }
 _DETAIL: Final = {
-    "name": Field(TEXT, "Its key", REQUIRED),
+    "name": Field(TEXT, "Key of the connection detail", REQUIRED),
     "type": Field(
-        TEXT, "Where it comes from", REQUIRED, "FromConnectionSecretKey FromFieldPath FromValue"
+        TEXT, "Source of the value", REQUIRED, "FromConnectionSecretKey FromFieldPath FromValue"
     ),
-    "fromConnectionSecretKey": Field(TEXT, "Key of the Secret"),
-    "fromFieldPath": Field(TEXT, "Field of the resource"),
-    "value": Field(TEXT, "The value itself"),
+    "fromConnectionSecretKey": Field(TEXT, "Key in the connection Secret of the resource"),
+    "fromFieldPath": Field(TEXT, "Field path in the resource"),
+    "value": Field(TEXT, "Value, for the type FromValue"),
 }
 _CHECK: Final = {
     "type": Field(
         TEXT,
-        "Which kind",
+        "Type of the check",
         REQUIRED,
         "NonEmpty MatchString MatchInteger MatchTrue MatchFalse MatchCondition None",
     ),
-    "fieldPath": Field(TEXT, "The field that is looked at"),
-    "matchString": Field(TEXT, "With MatchString"),
-    "matchInteger": Field(WHOLE, "With MatchInteger"),
+    "fieldPath": Field(TEXT, "Field path of the value to check"),
+    "matchString": Field(TEXT, "Expected value, for MatchString"),
+    "matchInteger": Field(WHOLE, "Expected value, for MatchInteger"),
     "matchCondition": Field(
         {
-            "type": Field(TEXT, "Its type", REQUIRED),
-            "status": Field(TEXT, "Its status, such as True", REQUIRED),
+            "type": Field(TEXT, "Type of the condition", REQUIRED),
+            "status": Field(TEXT, "Expected status, such as True", REQUIRED),
         },
-        "With MatchCondition",
+        "Expected condition, for MatchCondition",
     ),
 }
 _RESOURCE: Final = {
-    "name": Field(TEXT, "Its name in the composition", REQUIRED),
-    "base": Field(MAP, "What it looks like; unset, an earlier step must have made it"),
+    "name": Field(TEXT, "Name of the resource in the composition", REQUIRED),
+    "base": Field(MAP, "Base manifest; if unset, an earlier step must compose the resource"),
     "patches": Field(
-        [{**_PATCH, "patchSetName": Field(TEXT, "With the type PatchSet")}], "In order"
+        [{**_PATCH, "patchSetName": Field(TEXT, "Name of the patch set, for the type PatchSet")}],
+        "Patches, in order",
     ),
-    "connectionDetails": Field([_DETAIL], "What it adds to those of the composite resource"),
-    "readinessChecks": Field([_CHECK], "All must hold; unset, its condition Ready"),
+    "connectionDetails": Field(
+        [_DETAIL], "Connection details to add to those of the composite resource"
+    ),
+    "readinessChecks": Field(
+        [_CHECK], "Checks that must all pass; by default, the condition Ready must be True"
+    ),
 }
 FIELDS: Final = {
     **head("pt.fn.crossplane.io/v1beta1", "Resources"),
-    "metadata": Field(ANY, "Not looked at"),
+    "metadata": Field(ANY, "Ignored"),
     "patchSets": Field(
         [
             {
-                "name": Field(TEXT, "Name of the set", REQUIRED),
-                "patches": Field([_PATCH], "In order", REQUIRED),
+                "name": Field(TEXT, "Name of the patch set", REQUIRED),
+                "patches": Field([_PATCH], "Patches, in order", REQUIRED),
             }
         ],
-        "Patches to be shared",
+        "Sets of patches that resources can share",
     ),
     "environment": Field(
-        {"patches": Field([_PATCH], "Before those of resources")}, "Patches of the environment"
+        {"patches": Field([_PATCH], "Patches, applied before those of resources")},
+        "Patches between composite resource and environment",
     ),
-    "resources": Field([_RESOURCE], "What is composed"),
+    "resources": Field([_RESOURCE], "Resources to compose"),
     "writeConnectionSecretToRef": Field(
         {
-            "name": Field(TEXT, "Its name"),
-            "namespace": Field(TEXT, "Its namespace"),
-            "patches": Field([_PATCH], "Onto name and namespace"),
+            "name": Field(TEXT, "Name of the Secret"),
+            "namespace": Field(TEXT, "Namespace of the Secret"),
+            "patches": Field([_PATCH], "Patches from the composite resource to name and namespace"),
         },
-        "Where the connection details go",
+        "Secret to write the connection details to",
     ),
 }
 
-# What v0.2.0 reads otherwise
+# Differences of v0.2.0
 
 MENDED: Final = "isMended"
-"""Marks a transform or a check that takes whole numbers for integers and joins as it says."""
+"""Key that marks a transform or a check whose whole numbers are integers, as in v0.2.0."""
 _DEFAULTS: Final = {"math": "Multiply", "string": "Format"}
 
 
 def mended(given: dict[str, Any]) -> dict[str, Any]:
-    """Fill in what the published definition of the input says where it says nothing."""
+    """Fill in the defaults of the published definition, and mark transforms and checks."""
     for patch in _patches_of(given):
         for transform in patch.get("transforms", ()):
             for key, default in _DEFAULTS.items():

@@ -36,7 +36,7 @@ _ENVIRONMENT_API_VERSION: Final = "internal.crossplane.io/v1alpha1"
 
 
 class PatchAndTransform(DescribedFunction):
-    """Make resources from templates, and patch fields between them and the composite resource."""
+    """Composes resources from templates, and patches fields to and from the composite resource."""
 
     name: ClassVar[str] = "function-patch-and-transform"
     version: ClassVar[str] = "v0.1.0"

@@ -9,12 +9,13 @@ from kanister_py.functions.composition.patch_and_transform.v0_1_0 import PatchAn
 
 
 class PatchAndTransformV020(PatchAndTransform):
-    """Make resources from templates, and patch fields between them and the composite resource.
+    """Composes resources from templates, and patches fields to and from the composite resource.
 
-    As v0.1.0, but a whole number is an integer wherever it is read: `fmt: "%d"` prints it,
-    `MatchInteger` holds, and a million is not 1e+06. `Join` takes the whole of the last
-    separator off. Transforms of `math` multiply, those of `string` format and patterns of
-    `match` are literal where they have no `type`, as the published definition says.
+    Like v0.1.0, with these differences: whole numbers are integers everywhere, so that `fmt:
+    "%d"` prints them, `MatchInteger` matches them, and a million is not printed as 1e+06.
+    `Join` removes the complete last separator. As the published definition specifies, the
+    default `type` of a `math` transform is `Multiply`, that of a `string` transform is
+    `Format`, and that of a pattern of `match` is `literal`.
     """
 
     version = "v0.2.0"

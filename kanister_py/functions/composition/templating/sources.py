@@ -110,27 +110,27 @@ def _files_below(folder: Path) -> Iterator[Path]:
 _ELSEWHERE = {"FileSystem": ("fileSystem", "dirPath"), "Environment": ("environment", "key")}
 _READERS = {"Inline": _inline, "FileSystem": _file_system, "Environment": _environment}
 SOURCES = {
-    "source": Field(TEXT, "Where the template is", REQUIRED, " ".join(_READERS)),
+    "source": Field(TEXT, "Source of the template", REQUIRED, " ".join(_READERS)),
     "inline": Field(
         {
             "template": Field(TEXT, "The template"),
-            "templates": Field([TEXT], "Several, which become one; `template` comes before them"),
+            "templates": Field([TEXT], "Templates that are joined, after `template`, into one"),
         },
-        "With the source Inline",
+        "Settings for the source Inline",
     ),
     "fileSystem": Field(
         {
             "dirPath": Field(
                 TEXT,
                 f"Folder below {TEMPLATE_ROOT} whose files, in the order of their "
-                "names, become the template",
+                "names, form the template",
                 REQUIRED,
             )
         },
-        "With the source FileSystem",
+        "Settings for the source FileSystem",
     ),
     "environment": Field(
-        {"key": Field(TEXT, "Key of the environment that holds the template", REQUIRED)},
-        "With the source Environment",
+        {"key": Field(TEXT, "Key of the environment that contains the template", REQUIRED)},
+        "Settings for the source Environment",
     ),
 }
