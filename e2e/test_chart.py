@@ -244,7 +244,7 @@ def test_without_a_cluster_definitions_are_rendered_only_if_that_is_explicit(
 ) -> None:
     words = ("template", "kanister-py", str(CHART), "--kube-version", "1.34.0")
     refusal = chart(*words, values={"crds": {"install": install}}, refused=True)
-    assert "needs a cluster that Helm can look at" in refusal
+    assert "needs access to a cluster" in refusal
     for explicit in (True, False):
         objects = chart.objects({"crds": {"install": explicit}})
         assert bool(of_kind(objects, "CustomResourceDefinition")) is explicit
@@ -296,11 +296,11 @@ def test_the_webhook_answers_at_the_address_of_its_machine_where_that_is_wanted(
         pytest.param({"replicas": "2"}, "/replicas", id="text for a number"),
         pytest.param({"controller": {"limits": ["mysql"]}}, "/controller/limits/0", id="no limit"),
         pytest.param(
-            {"actionsets": {"enabled": False}}, "nothing is left to run", id="nothing enabled"
+            {"actionsets": {"enabled": False}}, "enable at least one of them", id="nothing enabled"
         ),
         pytest.param(
             {"webhook": {"compositions": True}},
-            "webhook.compositions goes with compositions.enabled",
+            "webhook.compositions requires compositions.enabled",
             id="a webhook for another controller's revisions",
         ),
     ],
@@ -978,7 +978,7 @@ def test_definitions_of_others_are_never_replaced(installed: Installed) -> None:
     installed.install({"webhook": {"enabled": False}})
     values = {**COMPOSES, "compositions": {**COMPOSES["compositions"], "functions": True}}
     refusal = installed.install(values, refused=True)
-    assert "is there already, and not of this release: it is Crossplane's" in refusal
+    assert "already exists and is not part of this release: it belongs to Crossplane" in refusal
     assert "crds.install=missing" in refusal
     installed.install({**values, "crds": {"install": "missing"}})
     installed.uninstall()
@@ -996,7 +996,7 @@ def test_definitions_of_others_are_never_replaced(installed: Installed) -> None:
     refusal = installed.helm(
         "install", "another", str(CHART), "--namespace", OTHER, values={}, refused=True
     )
-    assert "actionsets.cr.kanister.io is there already, and not of this release" in refusal
+    assert "actionsets.cr.kanister.io already exists and is not part of this release" in refusal
 
 
 def test_the_chart_comes_beside_a_kanister(installed: Installed) -> None:

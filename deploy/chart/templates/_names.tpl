@@ -15,26 +15,26 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 
 {{- /*
-"true" if Helm renders the chart for a cluster that it sees; empty for `helm template` and for tools
-that render without a cluster, such as Argo CD, where `lookup` finds nothing.
+"true" if Helm has access to a cluster. Empty for `helm template` and tools that render without a
+cluster, such as Argo CD, because `lookup` returns nothing there.
 */ -}}
 {{- define "kanister-py.seesCluster" -}}
 {{- if lookup "rbac.authorization.k8s.io/v1" "ClusterRole" "" "cluster-admin" -}}true{{- end -}}
 {{- end -}}
 
 {{- /*
-The Deployments, as JSON: what each is called, what it runs, as whom, and how much it may have.
-Whatever stops one of them, the other goes on. The first serves the webhook.
+The Deployments as JSON: name, features, ServiceAccount and resources. They are separate so that
+a failure of one does not affect the other. The first one serves the webhook.
 */ -}}
 {{- define "kanister-py.deployments" -}}
 {{- $name := include "kanister-py.name" . -}}
 {{- $runs := .Values.actionsets.enabled -}}
 {{- $composes := .Values.compositions.enabled -}}
 {{- if not (or $runs $composes) -}}
-{{- fail "actionsets.enabled and compositions.enabled are both false: nothing is left to run" -}}
+{{- fail "actionsets.enabled and compositions.enabled are both false; enable at least one of them" -}}
 {{- end -}}
 {{- if and .Values.webhook.compositions (not $composes) -}}
-{{- fail "webhook.compositions goes with compositions.enabled: of another controller's revisions it would refuse every change" -}}
+{{- fail "webhook.compositions requires compositions.enabled; without it, the webhook would refuse every change of another controller's revisions" -}}
 {{- end -}}
 {{- $apart := and $composes (or (not $runs) .Values.compositions.ownDeployment) -}}
 {{- $found := list -}}
@@ -70,7 +70,7 @@ Whatever stops one of them, the other goes on. The first serves the webhook.
 {{- toJson $found -}}
 {{- end -}}
 
-{{- /* The seconds of a duration such as 1m30s, rounded up. */ -}}
+{{- /* A duration such as 1m30s in seconds, rounded up. */ -}}
 {{- define "kanister-py.seconds" -}}
 {{- $total := 0.0 -}}
 {{- range regexFindAll "[0-9.]+(ms|h|m|s)" . -1 -}}
@@ -89,12 +89,12 @@ Whatever stops one of them, the other goes on. The first serves the webhook.
 {{- end -}}
 {{- end -}}
 
-{{- /* The namespaces that are watched, as JSON; without any, that of the release. */ -}}
+{{- /* The watched namespaces as JSON. Defaults to the release namespace. */ -}}
 {{- define "kanister-py.watched" -}}
 {{- .Values.watch.namespaces | default (list .Release.Namespace) | uniq | toJson -}}
 {{- end -}}
 
-{{- /* What the controller does to ActionSets and Blueprints where it watches. */ -}}
+{{- /* Rules for ActionSets, Blueprints and Schedules in the watched namespaces. */ -}}
 {{- define "kanister-py.watchRules" -}}
 - apiGroups: [cr.kanister.io]
   resources: [actionsets]
@@ -110,9 +110,9 @@ Whatever stops one of them, the other goes on. The first serves the webhook.
   verbs: [get]
 - apiGroups: [kanister-py.io]
   resources: [schedules]
-  # The page of Schedules suspends and resumes them, for users who may do it themselves.
+  # patch: the web page of Schedules suspends and resumes them for users who have this permission.
   verbs: [get, list, watch, patch]
-# The exceptions that the owner of a namespace makes for ActionSets of other namespaces.
+# With ReferenceGrants, owners of a namespace allow access from ActionSets of other namespaces.
 - apiGroups: [kanister-py.io]
   resources: [referencegrants]
   verbs: [list]
@@ -128,19 +128,19 @@ Whatever stops one of them, the other goes on. The first serves the webhook.
   resourceNames: {{ toJson .Values.notify.secrets }}
   verbs: [get]
 {{- end }}
-# To see whether Kanister's own controller runs here: two would do everything twice.
+# Used to detect Kanister's own controller, because two controllers would run every ActionSet twice.
 - apiGroups: [apps]
   resources: [deployments]
   verbs: [list]
 {{- if .Values.watch.all }}
-# Most ActionSets act on a Namespace: seen by a watch, none of them has to ask for it.
+# Many ActionSets act on a Namespace. A watch avoids a request for each of them.
 - apiGroups: ['']
   resources: [namespaces]
   verbs: [get, list, watch]
 {{- end }}
 {{- end -}}
 
-{{- /* What a template sees of the object that an ActionSet acts on; never a Secret. */ -}}
+{{- /* Rules to read the object that an ActionSet acts on, for templates. Secrets are not included. */ -}}
 {{- define "kanister-py.objectRules" -}}
 - apiGroups: ['']
   resources: [namespaces, persistentvolumeclaims]
