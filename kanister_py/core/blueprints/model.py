@@ -120,7 +120,7 @@ class Phase(ApiModel):
         None,
         alias="if",
         description="Template; the phase is skipped if it renders to nothing, false, 0 or "
-        "<no value>.",
+        "the text of a missing value.",
     )
     timeout: DurationText = Field(
         "", description="Longest time that the phase may take, such as 30m."
