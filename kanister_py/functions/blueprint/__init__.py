@@ -1,1 +1,1 @@
-"""Functions that phases of blueprints name: a folder for each, a module for each version."""
+"""Functions for phases of blueprints: one folder per function, one module per version."""

@@ -1,4 +1,4 @@
-"""PersistentVolumeClaims in pods: where they are mounted, and which hold a folder."""
+"""PersistentVolumeClaims in pods: their mounts, and the claims that contain a folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kanister_py.ports.function import PhaseContext
 
 
 def access_to_claim(args: Mapping[str, Any], name: str) -> Access:
-    """Say what it takes to look at a claim before it is mounted."""
+    """Return the permission needed to read a claim before it is mounted."""
     namespace = str(args.get("namespace") or "")
     return Access("", "persistentvolumeclaims", ("get",), namespace, name)
 
@@ -21,7 +21,7 @@ def access_to_claim(args: Mapping[str, Any], name: str) -> Access:
 def spec_with_claims(
     ctx: PhaseContext, namespace: str, claims: Mapping[str, str], spec: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Mount claims in the first container of a pod; those of many readers are read only."""
+    """Mount claims in the first container of a pod, read-only if they allow ReadOnlyMany."""
     volumes, mounts = [], []
     for claim, path in claims.items():
         name = f"vol-{ctx.run.key(claim)}"
@@ -43,14 +43,14 @@ def _access_modes(ctx: PhaseContext, namespace: str, claim: str) -> list[str]:
 
 
 class PodVolumes(NamedTuple):
-    """Claims that hold a folder, the paths at which they are mounted, and the pod's node."""
+    """Mount paths of the claims that contain a folder, and the node of the pod."""
 
     claims: dict[str, str]
     node: str
 
 
 def volumes_below(ctx: PhaseContext, namespace: str, pod: str, folder: str) -> PodVolumes:
-    """Find the claims of a pod that hold a folder, or parts of it."""
+    """Find the claims of a pod that contain a folder or parts of it."""
     try:
         found = ctx.cluster.get(PODS, pod, namespace=namespace)
     except NotFound as error:

@@ -1,4 +1,4 @@
-"""Commands in containers that are there already: their output, and how they end."""
+"""Commands in running containers: their output and their exit codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The container a command runs in; without a name, the pod's default or only one."""
+    """Container to run a command in; without a name, the pod's default or only container."""
 
     namespace: str
     pod: str
@@ -31,7 +31,7 @@ class Target:
 
 
 def command_lost(target: Target) -> UsageError:
-    """Say that the connection broke off: nobody knows whether the command ended, and how."""
+    """Return the error for a broken connection, after which the command's result is unknown."""
     return UsageError(
         f"Failed to exec command in pod: the connection to {target} broke before the "
         "command ended; retry with `on: [StreamLost]` if it is safe to do twice",
@@ -40,14 +40,14 @@ def command_lost(target: Target) -> UsageError:
 
 
 def access_to_commands(args: Mapping[str, Any]) -> Access:
-    """Say what it takes to run a command in a pod; any pod, where only the run will know."""
+    """Return the permission to run a command in a pod; in any pod if not known yet."""
     namespace, pod = str(args.get("namespace") or ""), str(args.get("pod") or "")
-    # Which of the two verbs an API server wants depends on how it is asked.
+    # The verb that the API server checks depends on the HTTP method of the request.
     return Access("", "pods/exec", ("get", "create"), namespace, pod)
 
 
 class CommandFunc(Func):
-    """A function that runs a command in a container that is there."""
+    """Function that runs a command in a running container."""
 
     on_restart = OnRestart.FAIL
 
@@ -64,9 +64,9 @@ def run_in_container(
     timeout: str = "",
     keep: Callable[[bytes], object] | None = None,
 ) -> dict[str, str]:
-    """Run a command to its end, log what it prints, and give the outputs among its stdout.
+    """Run a command to its end, log its output, and return the outputs found in its stdout.
 
-    `keep` is handed stdout as it comes, in pieces that are cut anywhere.
+    `keep` receives stdout in chunks of arbitrary size as they arrive.
     """
     limit = TimeLimit(ctx, timeout)
     output, complained = LogTail(), LogTail()
@@ -114,7 +114,7 @@ def run_in_container(
 
 @dataclass(slots=True)
 class Call(Generic[T]):
-    """What is done for one of many, and what became of it."""
+    """One of several concurrent calls, with its result or error."""
 
     of: T
     result: Any = None
@@ -124,7 +124,7 @@ class Call(Generic[T]):
 def call_at_once(
     ctx: PhaseContext, several: Iterable[T], work: Callable[[T], Any], limit: int = 0
 ) -> list[Call[T]]:
-    """Do something for all at once, or for so many; comes back when all have ended."""
+    """Call `work` for all items, at most `limit` at a time, and wait until all calls have ended."""
     calls = [Call(each) for each in several]
     turns = BoundedSemaphore(limit or len(calls) or 1)
 
@@ -132,10 +132,10 @@ def call_at_once(
         try:
             with turns:
                 call.result = work(call.of)
-        except BaseException as error:  # noqa: BLE001 # raised again once all have ended
+        except BaseException as error:  # noqa: BLE001 # re-raised by the caller once all calls have ended
             call.error = error
 
-    # Daemons, so that a command that never ends cannot keep the process alive.
+    # Daemon threads, so that a command that never ends does not keep the process alive.
     threads = [
         Thread(target=run, args=(each,), name=f"pod {each.of}", daemon=True) for each in calls
     ]

@@ -1,4 +1,4 @@
-"""Conditions of Wait and WaitV2: whether objects of the cluster are as a blueprint wants them."""
+"""Conditions of Wait and WaitV2 on Kubernetes objects."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from kanister_py.ports.models import Args
 
 
 class Condition(Args):
-    """What one object shall be like."""
+    """Condition on the state of one object."""
 
     condition: str = Field(
         default="",
@@ -44,7 +44,7 @@ class Condition(Args):
 
 
 class Conditions(Args):
-    """What is waited for."""
+    """Conditions to wait for."""
 
     any_of: list[Condition] = Field(
         default_factory=list, description="Conditions of which at least one must hold."
@@ -56,7 +56,7 @@ class Conditions(Args):
 
 def _readable(text: str) -> str:
     try:
-        # A template becomes a time only when it is rendered.
+        # A template is a duration only after it has been rendered.
         if "{" not in text:
             parse_seconds(text)
     except InvalidDuration as error:
@@ -79,21 +79,21 @@ class WaitArgs(Args):
 
 
 Check: TypeAlias = Callable[[Condition, Path], bool]
-"""Says whether a condition holds; the path is where it stands in the args."""
+"""Check of a condition; the path is the condition's position in the arguments."""
 
 UNMET: Final = (ApiError, InvalidJSONPath, RenderFailed, TemplateError)
-"""What keeps a condition from being judged for now: the object may be another one soon."""
+"""Errors that may pass: the condition cannot be evaluated in the current state of the object."""
 
 
 def paths_of(conditions: Conditions) -> Iterable[tuple[Condition, Path]]:
-    """Give every condition with its place in the args."""
+    """Yield every condition with its path in the arguments."""
     for key, several in (("anyOf", conditions.any_of), ("allOf", conditions.all_of)):
         for index, each in enumerate(several):
             yield each, ("conditions", key, index)
 
 
 def access_of(args: Mapping[str, Any]) -> list[Access]:
-    """Say which rights a wait takes."""
+    """Return the permissions that a wait needs."""
     conditions = args.get("conditions")
     several = [
         each
@@ -109,7 +109,7 @@ def access_of(args: Mapping[str, Any]) -> list[Access]:
 
 
 def seconds_of(function: str, timeout: str) -> float:
-    """Read how long to wait."""
+    """Parse the timeout of a wait."""
     try:
         return parse_seconds(timeout)
     except InvalidDuration as error:
@@ -119,7 +119,7 @@ def seconds_of(function: str, timeout: str) -> float:
 
 
 def fetch_of(ctx: PhaseContext, reference: ObjectReference) -> KubeObject:
-    """Read the object that a condition is about."""
+    """Fetch the object of a condition."""
     check_address(reference)
     check_scope(ctx.cluster, reference.gvr, reference.namespace)
     return ctx.cluster.get(reference.gvr, reference.name, namespace=reference.namespace)
@@ -128,7 +128,7 @@ def fetch_of(ctx: PhaseContext, reference: ObjectReference) -> KubeObject:
 def rendered(
     ctx: PhaseContext, params: Params, reference: ObjectReference, path: Path
 ) -> ObjectReference:
-    """Give a reference without its templates."""
+    """Render the templates in a reference."""
     values = reference.model_dump(by_alias=True)
     return ObjectReference.model_validate(ctx.renderer.value(values, params, path))
 
@@ -141,9 +141,10 @@ def wait_for(
     *,
     goes_on_after_failure: bool = False,
 ) -> None:
-    """Wait until conditions hold, and say in the error what kept the last look from it.
+    """Wait until conditions hold. The error at a timeout contains the last reason why not.
 
-    A condition that cannot be judged ends a look, unless it `goes_on_after_failure`.
+    A condition that cannot be evaluated ends the current check of all conditions, unless
+    `goes_on_after_failure` is set.
     """
     any_of = [each for each in paths_of(conditions) if each[1][1] == "anyOf"]
     all_of = [each for each in paths_of(conditions) if each[1][1] == "allOf"]
@@ -174,7 +175,7 @@ def wait_for(
         raise UsageError(f"{why}: {message}" if why else message, reason=error.reason) from error
 
 
-# What kubectl's templates may call besides Go's builtins
+# Functions of kubectl's templates in addition to Go's built-in ones
 
 
 @go_function("func(interface{}, ...interface{}) bool")
@@ -188,7 +189,7 @@ def _exists(item: Value, *indices: Value) -> bool:
 
 
 def _inside(item: Value, index: Value) -> Any:
-    """What stands at an index or a key; None if nothing does."""
+    """Value at an index or a key; None if there is none."""
     if isinstance(item, dict):
         return item.get(index) if isinstance(index, str) else None
     if isinstance(item, str | list):
@@ -226,7 +227,7 @@ KUBECTL_FUNCTIONS: Final = FunctionTable(KUBECTL)
 
 
 def as_kubectl_sees(value: Any) -> Any:
-    """Give an object as kubectl's templates see it: every number is a float64."""
+    """Convert an object to the form in kubectl's templates: every number is a float64."""
     if isinstance(value, dict):
         return {key: as_kubectl_sees(each) for key, each in value.items()}
     if isinstance(value, list):

@@ -1,8 +1,8 @@
-"""Repositories of restic from v0.1.0 on: the key is named, hidden, and work is done once.
+"""Repositories of restic from v0.1.0 on: a required, hidden key and one backup per run.
 
-Restic gets the key and the credential of the store through the stdin of a shell: they stand
-in no command line, no pod and no log. A backup carries the key of its run, without the
-attempt, so that one that is there is found after a restart or at the next attempt.
+Restic gets the key and the credential of the object store through the stdin of a shell, so
+that they appear in no command line, no pod and no log. A backup is tagged with the key of its
+run, without the attempt, so that it is found after a restart or at the next attempt.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ from kanister_py.ports.function import PhaseContext
 from kanister_py.ports.models import Args
 
 HELPER_PREFIX: Final = "kanister-restic-"
-# Reads the environment up to an empty line, and becomes restic. Not every API server can
-# tell a command that its stdin has ended.
+# Reads the environment up to an empty line, then executes restic. Not every API server can
+# signal the end of stdin to a command.
 _SHELL: Final = (
     'while IFS= read -r line && [ -n "$line" ]; do export "$line"; done; '
     'if [ -n "$GOOGLE_APPLICATION_CREDENTIALS" ]; then umask 077; '
@@ -74,7 +74,7 @@ _TRANSIENT: Final = (
 _TRIES: Final = 3
 _COMPLAINT_LINES: Final = 200
 _INCOMPLETE: Final = 3
-"""Restic's exit code where a backup lacks what could not be read."""
+"""Restic's exit code for a backup without the files that could not be read."""
 _FIRST_PAUSE_SECONDS: Final = 2.0
 _LONGEST_PAUSE_SECONDS: Final = 30.0
 _LOCK_SECONDS: Final = 30 * 60.0
@@ -105,7 +105,7 @@ class Keep(Args):
 
 
 class KeyedArgs(PodArgs):
-    """What every function takes that works in a repository of restic, from v0.1.0 on."""
+    """Arguments of functions that use a repository of restic, from v0.1.0 on."""
 
     needs_repository: ClassVar = True
 
@@ -127,7 +127,7 @@ class KeyedArgs(PodArgs):
 
 
 class RetentionArgs(KeyedArgs):
-    """What every backup takes that may also let older ones go."""
+    """Arguments of backups with a retention policy."""
 
     keep: Keep | None = Field(
         default=None,
@@ -149,7 +149,7 @@ class RetentionArgs(KeyedArgs):
 
 
 class Saved(NamedTuple):
-    """A snapshot that is there."""
+    """Complete snapshot in a repository."""
 
     id: str
     tag: str
@@ -169,13 +169,13 @@ class Saved(NamedTuple):
 
 
 def run_tag(ctx: PhaseContext, part: str = "") -> str:
-    """Say which tag marks the backup of this phase of this run, whichever attempt made it."""
+    """Return the tag of this phase's backup in this run, which is the same for all attempts."""
     return ctx.run.key(f"backup {part}", attempt=0)
 
 
 @dataclass(frozen=True, slots=True)
 class HelperPod:
-    """Which pod restic is to run in. `part` tells the pods of one phase apart."""
+    """Pod to run restic in. `part` distinguishes the pods of one phase."""
 
     namespace: str
     claims: Mapping[str, str] = field(default_factory=dict)
@@ -193,9 +193,9 @@ def repository_in_pod(
     place: Place,
     wanted: HelperPod,
 ) -> Iterator[KeyedRepository]:
-    """Have a pod that idles for as long as the block lasts; earlier ones of this phase are gone.
+    """Run an idle pod for the duration of the block; earlier pods of this phase are deleted.
 
-    What ran in those has ended then: what it did is done, and what it locked is nobody's.
+    The commands in the earlier pods have then ended, and their locks are stale.
     """
     spec = spec_of(tools_image(args.image), IDLE_COMMAND)
     if wanted.claims:
@@ -218,7 +218,7 @@ def repository_in_pod(
 
 
 def _remove(ctx: PhaseContext, name: str, namespace: str) -> None:
-    """Delete a pod, and wait until nothing runs in it any more."""
+    """Delete a pod, and wait until it is gone."""
     try:
         ctx.cluster.delete(PODS, name, namespace=namespace, grace_period_seconds=0)
     except NotFound:
@@ -231,7 +231,7 @@ def _remove(ctx: PhaseContext, name: str, namespace: str) -> None:
 
 
 class Progress:
-    """How far the backups of a phase are, in all their repositories together."""
+    """Progress of all backups of a phase, across their repositories."""
 
     def __init__(self, ctx: PhaseContext) -> None:
         self._ctx = ctx
@@ -239,7 +239,7 @@ class Progress:
         self._lock = Lock()
 
     def report(self, repository: str, moved: Moved) -> None:
-        """Say what was moved into one repository so far."""
+        """Report the data transferred to one repository so far."""
         with self._lock:
             self._parts[repository] = moved
             total = total_of(self._parts.values())
@@ -247,7 +247,7 @@ class Progress:
 
 
 def _is_transient(error: CommandFailed) -> bool:
-    # What was saved although some of it could not be read is there: once is enough.
+    # An incomplete snapshot has been saved; a retry would only save another one.
     is_saved = error.exit_code == _INCOMPLETE
     return not is_saved and any(sign in error.message for sign in _TRANSIENT)
 
@@ -258,7 +258,7 @@ def _count(summary: Mapping[str, Any], name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class KeyedRepository:
-    """One repository of restic, as the commands in a helper pod reach it."""
+    """Repository of restic, accessed through commands in a helper pod."""
 
     ctx: PhaseContext
     place: Place
@@ -266,13 +266,13 @@ class KeyedRepository:
     target: Target
 
     def at(self, place: Place) -> Self:
-        """Give another one that the same pod reaches."""
+        """Return another repository that is accessed through the same pod."""
         return replace(self, place=place)
 
-    # What is done
+    # Operations
 
     def make_if_missing(self) -> None:
-        """Make the repository if there is none; anything else that is wrong is an error."""
+        """Create the repository if there is none; any other problem is an error."""
         try:
             self.run("cat", "config")
         except CommandFailed as error:
@@ -281,12 +281,12 @@ class KeyedRepository:
             try:
                 self.run("init")
             except CommandFailed as failed:
-                # Another client was as fast: two pods of one workload, say.
+                # Another client created it at the same time, for example for another pod.
                 if "already" not in failed.message:
                     raise
 
     def backup(self, folder: str, tag: str, host: str, progress: Progress) -> Saved:
-        """Back a folder up, unless this run has done so already."""
+        """Back up a folder, unless this run has already done so."""
         with prefixed("Failed to create object store backup location"):
             self.make_if_missing()
         with prefixed("Failed to create and upload backup"):
@@ -300,7 +300,7 @@ class KeyedRepository:
                 self.run(*words, on_line=lambda line: self._follow(line, summary, progress))
             except CommandFailed:
                 if summary:
-                    # Saved without what could not be read: nobody is to take it for a backup.
+                    # The snapshot lacks the unreadable files, so it must not remain as a backup.
                     self.forget([str(summary["snapshot_id"])])
                 raise
             if not summary:
@@ -314,7 +314,7 @@ class KeyedRepository:
         )
 
     def _follow(self, line: bytes, summary: dict[str, Any], progress: Progress) -> None:
-        """Read a line of a backup's progress, and its summary at the end."""
+        """Process a line of output: a progress report, or the summary at the end."""
         try:
             event = json.loads(line)
         except ValueError:
@@ -329,7 +329,7 @@ class KeyedRepository:
             progress.report(self.place.path, Moved(*(_count(event, each) for each in names)))
 
     def _measured(self, snapshot: Mapping[str, Any], tag: str) -> Saved:
-        """Count what a snapshot holds that another process saved."""
+        """Measure a snapshot that another process saved."""
         count, size = 0, 0
 
         def read(line: bytes) -> None:
@@ -342,7 +342,7 @@ class KeyedRepository:
         return Saved(str(snapshot["short_id"]), tag, count, size, 0)
 
     def let_go(self, keep: Keep | None, host: str, *, prune: bool) -> None:
-        """Forget the backups of a host that are not to be kept."""
+        """Forget the backups of a host that the retention policy does not keep."""
         if keep is None or not keep.flags():
             return
         words = ["forget", "--host", host, "--group-by", "host,paths", *keep.flags()]
@@ -350,11 +350,11 @@ class KeyedRepository:
             self.run(*words, *(["--prune"] if prune else []))
 
     def snapshots(self, *filters: str) -> list[Any]:
-        """List snapshots, the oldest first."""
+        """List snapshots, oldest first."""
         return json.loads(self.run("snapshots", "--json", *filters)) or []
 
     def visit(self, snapshot: str, take: Callable[[str, str], None]) -> None:
-        """Call `take` with the path and type of each file and folder of a snapshot."""
+        """Call `take` with the path and type of every file and folder in a snapshot."""
 
         def read(line: bytes) -> None:
             node = json.loads(line)
@@ -364,9 +364,9 @@ class KeyedRepository:
         self.run("ls", "--json", snapshot, on_line=read)
 
     def forget(self, snapshots: Sequence[str]) -> None:
-        """Forget the snapshots of these IDs; one that is gone is no error.
+        """Forget the snapshots with these IDs. A missing snapshot is not an error.
 
-        An ID may be shortened to its first eight digits or more, if it then names one snapshot.
+        An ID may be shortened to eight or more digits if these identify one snapshot.
         """
         for snapshot in snapshots:
             check_snapshot_id(snapshot)
@@ -384,7 +384,7 @@ class KeyedRepository:
             self.run("forget", *names)
 
     def prune(self) -> int:
-        """Give back the space of what nothing refers to, and say how many bytes that are."""
+        """Delete unreferenced data, and return the number of reclaimed bytes."""
         before = self._stored_bytes()
         self.run("prune")
         return max(0, before - self._stored_bytes())
@@ -395,19 +395,19 @@ class KeyedRepository:
 
     @property
     def _key(self) -> str:
-        """Say where the repository is inside of the bucket."""
+        """Return the path of the repository inside the bucket."""
         return self.place.path.removeprefix(f"{self.place.location.bucket}/")
 
-    # How
+    # Execution
 
     def run(self, *words: str, on_line: Callable[[bytes], None] | None = None) -> str:
-        """Run restic to its end, and give what it printed, unless that is read line by line.
+        """Run restic to its end and return its output, unless `on_line` reads it line by line.
 
-        What a store fails for the moment is tried again; a lock of a pod that is gone is
-        taken over, and another waited for.
+        Transient errors of the object store are retried. Locks of pods that no longer exist are
+        removed, and other locks are waited for.
         """
         if words[0] in _LASTING and (self.ctx.run.attempt > 1 or self.ctx.is_taken_up):
-            # Two that read do not meet each other's locks: nobody else would look for them.
+            # Read locks do not conflict with each other, so nothing else removes stale ones.
             self._take_over_locks()
         pause, tries = _FIRST_PAUSE_SECONDS, 0
         until = self.ctx.now().timestamp() + _LOCK_SECONDS
@@ -430,7 +430,7 @@ class KeyedRepository:
             pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
 
     def _take_over_locks(self) -> bool:
-        """Remove the locks of pods of ours that are gone; say whether there were any."""
+        """Remove the locks of our pods that no longer exist. Returns True if there were any."""
         listed = self._run_once(("list", "locks", "--no-lock", "--quiet"), None).split()
         dead = [each for each in listed if self._is_dead(each)]
         keys = [f"{self._key}/locks/{each}" for each in dead]
@@ -446,13 +446,13 @@ class KeyedRepository:
                 self._run_once(("cat", "lock", lock, "--no-lock", "--quiet"), None)
             )
         except (CommandFailed, ValueError):
-            # Gone meanwhile.
+            # Deleted in the meantime.
             return False
         host = str(described.get("hostname", ""))
         if not host.startswith(HELPER_PREFIX):
             return False
         if host == self.target.pod:
-            # Of an earlier pod of this name: one command runs at a time in ours.
+            # From an earlier pod of this name: the current pod runs one command at a time.
             return True
         try:
             self.ctx.cluster.get(PODS, host, namespace=self.target.namespace)

@@ -1,4 +1,4 @@
-"""Pods of functions: made once for each attempt, or found as they were left, and cleaned up."""
+"""Pods of functions: created once per attempt, or adopted after a restart, and deleted."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from kanister_py.ports.tracing import VARIABLE, traceparent
 JOB_PREFIX: Final = "kanister-job-"
 CREATED_BY: Final = {"createdBy": "kanister"}
 ATTEMPT_LABEL: Final = "kanister-py.io/attempt"
-"""Holds the run key without a part, by which pods that have one are found again."""
+"""Label with the run key without a part, to find the pods of a phase that has several."""
 _SECURE_VARIABLE: Final = "SECURE_DEFAULTS_FOR_JOB_PODS"
 
 
@@ -52,7 +52,7 @@ def _readable_timeout(text: str) -> str:
 
 
 Timeout = Annotated[str, AfterValidator(_readable_timeout)]
-"""How long something may take, as `1h30m`; empty for as long as it needs."""
+"""Time limit such as `1h30m`; empty for no limit."""
 
 
 def _laid_over_a_pod(override: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -62,11 +62,11 @@ def _laid_over_a_pod(override: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 PodOverride = Annotated[dict[str, Any] | None, AfterValidator(_laid_over_a_pod)]
-"""Part of a PodSpec, in which no field has a shape that no API server takes."""
+"""Partial PodSpec. Fields whose type every API server would reject are rejected here."""
 
 
 class PodArgs(Args):
-    """What the pod of any function takes that makes one."""
+    """Arguments of functions that create a pod."""
 
     pod_override: PodOverride = Field(
         default=None,
@@ -86,10 +86,10 @@ class PodArgs(Args):
 
 
 class Job(NamedTuple):
-    """A pod as a function wants it, before any overrides.
+    """Pod of a function, before any overrides.
 
-    `override` is the ActionSet's, and wins over the phase's. `part` tells the pods of one
-    phase apart.
+    `override` is the ActionSet's and takes precedence over the phase's. `part` distinguishes
+    the pods of one phase.
     """
 
     prefix: str
@@ -102,13 +102,13 @@ class Job(NamedTuple):
 
 
 def container_of(name: str, image: str, command: Sequence[str], **rest: Any) -> dict[str, Any]:
-    """Say what one container of a job looks like; what is empty is left out."""
+    """Return a container of a job, without empty fields."""
     container = {"name": name, "image": image, "command": [*command], **rest}
     return {key: value for key, value in container.items() if value not in ([], "", None)}
 
 
 def spec_of(image: str, command: Sequence[str], **rest: Any) -> dict[str, Any]:
-    """Say what the spec of a pod with the one usual container looks like."""
+    """Return the spec of a pod with a single container of the default name."""
     return {
         "containers": [
             container_of(MAIN_CONTAINER, image, command, imagePullPolicy="IfNotPresent", **rest)
@@ -118,9 +118,9 @@ def spec_of(image: str, command: Sequence[str], **rest: Any) -> dict[str, Any]:
 
 
 def pod_of(ctx: PhaseContext, params: Params, job: Job) -> KubeObject:
-    """Say which pod a job becomes, with everybody's overrides, labels and annotations.
+    """Return the pod of a job, with the overrides, labels and annotations of all sources.
 
-    Its name is the same for the same attempt, in whichever process.
+    Its name only depends on the attempt, not on the process.
     """
     facts, args = params.facts, job.args
     spec: dict[str, Any] = dict(job.spec)
@@ -133,7 +133,7 @@ def pod_of(ctx: PhaseContext, params: Params, job: Job) -> KubeObject:
         if ctx.confinement is not None:
             check_privileges(before, spec, "podOverride of the ActionSet")
     if ctx.service_account:
-        # A run that is limited to this account must not get the rights of another one by a pod.
+        # A run that is limited to this account must not use another account in a pod.
         spec |= {"serviceAccountName": ctx.service_account}
         spec.pop("serviceAccount", None)
     if named := traceparent():
@@ -169,13 +169,13 @@ def _overridden(spec: Mapping[str, Any], override: Mapping[str, Any]) -> dict[st
 
 
 def _in_span(container: Mapping[str, Any], named: str) -> dict[str, Any]:
-    """Tell a container which span it belongs to, as programs that trace expect it."""
+    """Set the environment variable with the tracing context in a container."""
     env = [each for each in container.get("env") or () if each.get("name") != VARIABLE]
     return {**container, "env": [*env, {"name": VARIABLE, "value": named}]}
 
 
 class PodFunc(Func):
-    """A function that makes a pod, follows it, and takes it away."""
+    """Function that creates a pod, follows it and deletes it."""
 
     on_restart = OnRestart.ADOPT
     needs_pods = True
@@ -198,12 +198,12 @@ def running(
     timeout: str = "",
     is_repeatable: bool = False,
 ) -> Iterator[RunningPod]:
-    """Have a pod for as long as the block lasts: made, or found as an earlier process left it.
+    """Run a pod for the duration of the block: a new one, or the one of an earlier process.
 
-    `is_repeatable`: what is done in it may be done again, whatever became of it before.
+    `is_repeatable` states that the work in the pod can be repeated, even if it was done before.
 
-    Whatever ends the block ends the pod, as soon as the outcome is written down: until
-    then only the pod tells that its command was begun, and maybe how it ended.
+    The pod is deleted when the block ends, but only after the outcome is recorded. Until then,
+    only the pod shows that its command was started, and possibly how it ended.
     """
     found = _create_or_adopt(ctx, function, pod, is_repeatable=is_repeatable)
     try:
@@ -218,12 +218,12 @@ def _create_or_adopt(
     metadata = pod["metadata"]
     place = metadata["name"], metadata["namespace"]
     if ctx.may_have_forgotten and not is_repeatable and not is_there(ctx, *place):
-        # Its command may have run, as far as is known: it is not run again unasked.
+        # The command may already have run. Only the phase's `retry` can allow a repetition.
         raise interrupted(function)
     try:
         return ctx.cluster.create(pod)
     except TransientApiError:
-        # It may have been made all the same, only the answer was lost.
+        # The pod may have been created although the response was lost.
         made = _made_all_the_same(ctx, pod)
         if made is not None:
             return made
@@ -239,13 +239,13 @@ def _create_or_adopt(
     if labels.get(RUN_LABEL) != metadata["labels"][RUN_LABEL]:
         raise already
     if found["metadata"].get("deletionTimestamp"):
-        # The process that followed it had seen its end, and it alone knew how it ended.
+        # Only the process that deleted the pod knew how the command ended.
         raise interrupted(function)
     return found
 
 
 def _made_all_the_same(ctx: PhaseContext, pod: KubeObject) -> KubeObject | None:
-    """Find the pod of this attempt, if it is known to be there and to stay."""
+    """Return the pod of this attempt if it exists and is not being deleted."""
     metadata = pod["metadata"]
     try:
         found = ctx.cluster.get(PODS, metadata["name"], namespace=metadata["namespace"])
@@ -257,7 +257,7 @@ def _made_all_the_same(ctx: PhaseContext, pod: KubeObject) -> KubeObject | None:
 
 
 def is_there(ctx: PhaseContext, name: str, namespace: str) -> bool:
-    """Say whether there is a pod of this name."""
+    """Return True if a pod of this name exists."""
     try:
         ctx.cluster.get(PODS, name, namespace=namespace)
     except NotFound:

@@ -1,4 +1,4 @@
-"""RDS: instances, Aurora clusters and their snapshots, and the credentials that reach them."""
+"""RDS: instances, Aurora clusters, their snapshots, and the credentials to access them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _WAIT_SECONDS: Final = 4 * 3600.0
 
 
 class RdsArgs(Args):
-    """What every function of RDS takes."""
+    """Arguments of all functions for RDS."""
 
     db_engine: str = Field(
         default="",
@@ -66,7 +66,7 @@ class RdsArgs(Args):
 
 
 class Kind(NamedTuple):
-    """How RDS calls what is an instance or a cluster."""
+    """Names that the RDS API uses for instances or for clusters."""
 
     noun: str
     id: str
@@ -98,7 +98,7 @@ CLUSTER = Kind(
 
 
 def kind_of(engine: str) -> Kind:
-    """Say whether an engine runs in clusters."""
+    """Return CLUSTER for Aurora engines, else INSTANCE."""
     return CLUSTER if engine.lower() in AURORA_ENGINES else INSTANCE
 
 
@@ -106,7 +106,7 @@ def kind_of(engine: str) -> Kind:
 
 
 def rds_of(ctx: PhaseContext, params: Params, args: RdsArgs, kind: Kind | None = None) -> Rds:
-    """Open RDS with the credential that the args name."""
+    """Create a client for RDS with the credential selected in the arguments."""
     region, credential = args.region, None
     profile = params.facts.profile
     if not region and profile is not None:
@@ -140,7 +140,7 @@ def _from_secret(ctx: PhaseContext, params: Params, name: str, region: str) -> C
     found = params.facts.secrets.get(name)
     if found is None:
         phases = params.root["Phases"]
-        # A deferred phase is found under a name of its own.
+        # The deferPhase has a key of its own in the template parameters.
         current = phases[ctx.run.phase] if ctx.run.phase in phases else params.root["DeferPhase"]
         held = current["Secrets"].get(name)
         if held is None:
@@ -183,7 +183,7 @@ def _client(credential: Credential | None, region: str) -> Any:
 
 @contextmanager
 def failing_as(words: str) -> Iterator[None]:
-    """Let no error of the library out, and put words in front of it."""
+    """Convert the errors of botocore, with a prefix for the message."""
     from botocore.exceptions import BotoCoreError, ClientError
 
     try:
@@ -199,7 +199,7 @@ def failing_as(words: str) -> Iterator[None]:
         raise TransientError(f"{words}: {error}", reason="AwsUnreachable") from error
 
 
-# What is there, and what is done with it
+# Instances, clusters and snapshots
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ class Rds:
         return next(iter(found[listed]), None)
 
     def find(self, name: str) -> Mapping[str, Any] | None:
-        """Describe an instance or a cluster."""
+        """Return the description of an instance or a cluster, or None if there is none."""
         operation = f"describe_db_{self.kind.noun}s"
         return self._find(operation, self.kind.listed, **{self.kind.id: name})
 
@@ -245,7 +245,7 @@ class Rds:
         return found
 
     def take_snapshot(self, name: str, of: str) -> Mapping[str, Any]:
-        """Take a snapshot, unless it is there, and wait until it can be used."""
+        """Create a snapshot unless it exists, and wait until it is available."""
         if self.find_snapshot(name) is None:
             self.call(
                 "Failed to create snapshot",
@@ -255,7 +255,7 @@ class Rds:
         return self._wait(lambda: self.find_snapshot(name), "Status", f"snapshot {name}")
 
     def wait_made(self, name: str) -> None:
-        """Wait while a snapshot is being made; one that is not there is none."""
+        """Wait while a snapshot is being created. A missing snapshot is not waited for."""
         self.ctx.wait(
             lambda: (self.find_snapshot(name) or {}).get("Status") != "creating",
             timeout_seconds=_WAIT_SECONDS,
@@ -263,7 +263,7 @@ class Rds:
         )
 
     def delete_snapshot(self, name: str) -> None:
-        """Delete a snapshot, and wait until it is gone; one that is gone is no error."""
+        """Delete a snapshot and wait until it is gone. A missing snapshot is not an error."""
         try:
             self.call(
                 f"Failed to delete snapshot {name}",
@@ -280,7 +280,7 @@ class Rds:
         return self._wait(lambda: self.find(name), self.kind.status, what)
 
     def delete(self, name: str) -> None:
-        """Delete an instance, or a cluster with its instances, without a last snapshot."""
+        """Delete an instance, or a cluster with its instances, without a final snapshot."""
         found = self.find(name)
         if found is None:
             return
@@ -298,7 +298,7 @@ class Rds:
         self._wait_gone(lambda: self.find(name), f"{self.kind.noun} {name}")
 
     def restore(self, name: str, snapshot: str, *, groups: Sequence[str], subnets: str) -> None:
-        """Make an instance or a cluster out of a snapshot, and wait until it can be used."""
+        """Restore an instance or a cluster from a snapshot, and wait until it is available."""
         source = self.find_snapshot(snapshot)
         if source is None:
             raise UsageError(f"There is no snapshot {snapshot}", reason="NoSnapshot")
@@ -325,7 +325,7 @@ class Rds:
         self.wait_available(name)
 
     def add_instance(self, cluster: str, name: str, engine: str, size: str) -> None:
-        """Give a cluster an instance, without which nobody can connect to it."""
+        """Add an instance to a cluster; without one, no connections are possible."""
         instances = self.of_instances()
         if instances.find(name) is None:
             self.call(
@@ -363,23 +363,23 @@ class Rds:
 
 
 def groups_of(found: Mapping[str, Any]) -> list[str]:
-    """Say which security groups something has."""
+    """Return the security groups of an instance or a cluster."""
     return [each["VpcSecurityGroupId"] for each in found.get("VpcSecurityGroups") or ()]
 
 
 def subnets_of(found: Mapping[str, Any]) -> str:
-    """Say in which group of subnets an instance or a cluster is."""
+    """Return the DB subnet group of an instance or a cluster."""
     group = found.get("DBSubnetGroup") or ""
     return str(group if isinstance(group, str) else group.get("DBSubnetGroupName", ""))
 
 
 def as_yaml_list(values: Sequence[str]) -> str:
-    """Write names as blueprints hand them on: a list in YAML."""
+    """Format names as a YAML list, the form in which blueprints pass them on."""
     return yaml.safe_dump([*values], default_flow_style=False) if values else "[]\n"
 
 
 def read_list(value: Any) -> list[str]:
-    """Read a list, or one that is written as YAML."""
+    """Read a list, or a string that contains a YAML list."""
     if isinstance(value, str):
         try:
             value = yaml.safe_load(value)

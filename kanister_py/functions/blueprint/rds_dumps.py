@@ -1,4 +1,4 @@
-"""Dumps of PostgreSQL on RDS: written into the Profile's store by a pod, and read from there."""
+"""Dumps of PostgreSQL on RDS, which a pod writes to the Profile's store or reads from there."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ for file in *.sql; do psql -q -v ON_ERROR_STOP=1 -d postgres -f "$file"; done
 
 
 class DumpArgs(PodArgs):
-    """What the pod that writes or reads a dump takes, and who logs in."""
+    """Arguments for the pod that writes or reads a dump, and for its database user."""
 
     namespace: str = Field(default="", description="The namespace in which the pod runs.")
     username: str = Field(default="", description="The database user.")
@@ -60,7 +60,7 @@ def run_script(
     script: str,
     databases: list[str] | None = None,
 ) -> None:
-    """Write a dump into one object of the Profile's store, or read one from there."""
+    """Run a script in a pod that writes a dump to an object of the Profile's store, or reads it."""
     store_of(ctx, params)
     ctx.conceal(args.password)
     hidden = {
@@ -92,7 +92,7 @@ def run_script(
 
 @contextmanager
 def _secret(ctx: PhaseContext, namespace: str, hidden: Mapping[str, str]) -> Iterator[str]:
-    """Have a Secret for as long as the block lasts."""
+    """Create a Secret for the duration of the block."""
     name = _SECRET_PREFIX + ctx.run.key("secret")
     namespace = namespace or ctx.cluster.default_namespace
     metadata = {
@@ -114,7 +114,7 @@ def _secret(ctx: PhaseContext, namespace: str, hidden: Mapping[str, str]) -> Ite
 
 
 def printed_profile(params: Params) -> str:
-    """Write the Profile as `toJson .Profile` does, for kando."""
+    """Return the Profile as JSON for kando, like the template `toJson .Profile`."""
     profile = params.facts.profile
     assert profile is not None
     pair = profile.key_pair

@@ -1,4 +1,4 @@
-"""References to objects of the cluster, as blueprints write them."""
+"""References to Kubernetes objects in blueprints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUN_LABEL: Final = "kanister-py.io/run"
 
 
 class ObjectReference(Args):
-    """Where an object is."""
+    """Reference to an object."""
 
     api_version: str = Field(
         default="", description="The API version of the object, without the group: `v1`."
@@ -47,10 +47,10 @@ class ObjectReference(Args):
 def access_to(
     reference: Any, *verbs: str, namespace: str = "", is_cluster_wide: bool | None = None
 ) -> list[Access]:
-    """Say which rights a call takes on what a reference of a blueprint means.
+    """Return the permissions that `verbs` need on the object of a reference.
 
-    `namespace` is where it is looked for if the reference names none; without one such
-    an object belongs to no namespace.
+    `namespace` is used if the reference has none. Without either, the object is
+    cluster-scoped, unless `is_cluster_wide` says otherwise.
     """
     if not isinstance(reference, Mapping):
         return []
@@ -65,7 +65,7 @@ def access_to(
 
 
 def as_output(resource: GroupVersionResource, name: str, namespace: str) -> dict[str, str]:
-    """Name an object so that a later phase finds it. The kind stays empty, as it always was."""
+    """Return the outputs that identify an object for later phases. The kind is always empty."""
     return {
         "apiVersion": resource.version,
         "group": resource.group,
@@ -77,7 +77,7 @@ def as_output(resource: GroupVersionResource, name: str, namespace: str) -> dict
 
 
 def check_scope(cluster: Cluster, resource: GroupVersionResource, namespace: str) -> None:
-    """Refuse a namespace for what has none, and none for what has one, as a plain URL would."""
+    """Raise NotFound, like the API server, if the namespace does not fit the resource's scope."""
     if cluster.describe(resource).is_namespaced != bool(namespace):
         raise NotFound(
             "the server could not find the requested resource", resource=resource.group_resource
@@ -85,14 +85,14 @@ def check_scope(cluster: Cluster, resource: GroupVersionResource, namespace: str
 
 
 def check_address(reference: ObjectReference) -> None:
-    """Refuse a reference with a field that cannot be part of a request path."""
+    """Reject a reference with a field that cannot be part of a request path."""
     for field, problem in problems_with(reference.model_dump(by_alias=True)):
         message = f"objectReference.{field} is not valid: {problem}"
         raise UsageError(message, reason="InvalidReference")
 
 
 def resource_meant(cluster: Cluster, reference: ObjectReference) -> GroupVersionResource:
-    """Find a resource by its plural or its kind, with the group apart or in the `apiVersion`."""
+    """Find a resource by plural or kind, with the group in `group` or in `apiVersion`."""
     group, version = group_version_of(reference.api_version)
     group = reference.group or group
     if reference.resource:
@@ -102,7 +102,7 @@ def resource_meant(cluster: Cluster, reference: ObjectReference) -> GroupVersion
 
 
 def is_made_by(ctx: PhaseContext, found: KubeObject, part: str) -> bool:
-    """Say whether an object was made by this attempt, before its process died, or by an earlier."""
+    """Return True if this attempt, in an earlier process, or an earlier one created an object."""
     label = labels_of(found).get(RUN_LABEL)
     attempts = range(1, ctx.run.attempt + 1)
     return any(label == ctx.run.key(part, attempt=each) for each in attempts)
@@ -111,7 +111,7 @@ def is_made_by(ctx: PhaseContext, found: KubeObject, part: str) -> bool:
 def wait_until_gone(
     ctx: PhaseContext, resource: GroupVersionResource, name: str, namespace: str, uid: str
 ) -> None:
-    """Wait for the end of an object; another one that gets its name is another one."""
+    """Wait until an object is gone; a new object of the same name is not waited for."""
 
     def is_gone() -> bool:
         try:
@@ -125,7 +125,7 @@ def wait_until_gone(
 
 @contextmanager
 def failing_as(prefix: str) -> Iterator[None]:
-    """Have a failure of the cluster say first what was being done."""
+    """Add a prefix to the message of an ApiError."""
     try:
         yield
     except ApiError as error:

@@ -1,4 +1,4 @@
-"""Repositories of restic: what the data functions do in them, through commands in pods."""
+"""Repositories of restic, accessed by the data functions through commands in pods."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ from kanister_py.ports.pods import VOLUMES_ONLY
 
 IDLE_COMMAND: Final = ("sh", "-c", "tail -f /dev/null")
 DEFAULT_KEY: Final = "9f735e0df9a1ddc702bf0a1a7b83033f9f7153a00c29de82cedadc9957289b05"
-"""What the originals encrypt with where a blueprint names no key: everybody knows it."""
+"""Default encryption key of the original functions, which is publicly known."""
 HELPER_ANNOTATIONS: Final = MappingProxyType({VOLUMES_ONLY: "true"})
-"""Annotations of pods in which restic runs."""
+"""Annotations of the pods that run restic."""
 _IMAGE_VARIABLE: Final = "KANISTER_TOOLS"
 _IMAGE: Final = "ghcr.io/kanisterio/kanister-tools:0.119.0"
 _TAG_LENGTH: Final = 10
@@ -71,7 +71,7 @@ POD_NAMES: Final[Any] = Field(
 
 
 class RepositoryArgs(Args):
-    """What every function that works in a repository of restic takes."""
+    """Arguments of functions that use a repository of restic."""
 
     needs_repository: ClassVar = True
     unquoted: ClassVar = (
@@ -99,7 +99,7 @@ class RepositoryArgs(Args):
 
 
 class HelperArgs(PodArgs, RepositoryArgs):
-    """What every function takes that has a pod of its own for restic."""
+    """Arguments of functions that run restic in a new pod."""
 
     image: str = Field(
         default="",
@@ -109,18 +109,18 @@ class HelperArgs(PodArgs, RepositoryArgs):
 
 
 def tools_image(image: str) -> str:
-    """Say which image a helper pod has."""
+    """Return the image of a helper pod."""
     return image or os.environ.get(_IMAGE_VARIABLE, "") or _IMAGE
 
 
 class HelperFunc(PodFunc):
-    """A function that has a pod of its own for restic."""
+    """Function that runs restic in a new pod."""
 
     pod_prefix: ClassVar = ""
 
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> list[Access]:
-        # In the pod of its own, whatever pod the args name besides.
+        # Commands run in the new pod, not in a pod named in the arguments.
         return [*super().access(args), access_to_commands(args)._replace(name="")]
 
     @contextmanager
@@ -133,9 +133,9 @@ class HelperFunc(PodFunc):
         claims: Mapping[str, str] | None = None,
         part: str = "",
     ) -> Iterator[Repository]:
-        """Have a pod that idles for as long as the block lasts, with claims mounted.
+        """Run an idle pod with claims mounted for the duration of the block.
 
-        Where the args name no namespace, it runs where the controller does.
+        If the arguments set no namespace, it runs in the controller's namespace.
         """
         namespace = getattr(args, "namespace", "")
         spec = spec_of(tools_image(args.image), IDLE_COMMAND)
@@ -145,7 +145,7 @@ class HelperFunc(PodFunc):
         job = Job(self.pod_prefix, namespace, spec, args, override, HELPER_ANNOTATIONS, part)
         with running(ctx, self.name, pod_of(ctx, params, job)) as pod:
             if ctx.is_taken_up:
-                # A command may still be at work in there, as far as is known.
+                # A command may still be running in the pod.
                 raise interrupted(self.name)
             pod.wait_until_ready()
             target = Target(pod.namespace, pod.name, pod.main_container)
@@ -153,47 +153,47 @@ class HelperFunc(PodFunc):
 
 
 class VolumeFunc(HelperFunc):
-    """A function whose pod has claims mounted."""
+    """Function whose pod mounts claims."""
 
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> list[Access]:
         return [*super().access(args), access_to_claim(args, str(args.get("volume") or ""))]
 
 
-# Where
+# Locations
 
 
 class Place(NamedTuple):
-    """Where a repository is: a store, and the path in it, which begins with the bucket."""
+    """Location of a repository: a store, and a path in it that starts with the bucket."""
 
     location: Location
     path: str
 
     def below(self, name: str) -> Place:
-        """Say where the repository of one pod is."""
+        """Return the place of the repository of one pod."""
         return self._replace(path=join(self.path, name))
 
 
 def place_of(ctx: PhaseContext, params: Params, prefix: str) -> Place:
-    """Say where in the store of the Profile a prefix of a blueprint is."""
+    """Return the place of a prefix in the store of the Profile."""
     return places_of(ctx, params, [prefix])[0]
 
 
 def places_of(ctx: PhaseContext, params: Params, prefixes: Sequence[str]) -> list[Place]:
-    """Say where in the store of the Profile several prefixes are."""
+    """Return the places of several prefixes in the store of the Profile."""
     location = location_of(ctx, params)
     return [Place(location, prefix_with_bucket(each, location)) for each in prefixes]
 
 
 def location_of(ctx: PhaseContext, params: Params) -> Location:
-    """Say which store of the Profile holds repositories, before anything is done for them."""
+    """Return the location of the Profile, after checking that it supports repositories."""
     location = store_of(ctx, params)
     location.check_repository()
     return location
 
 
 def store_of(ctx: PhaseContext, params: Params) -> Location:
-    """Say which store the Profile of the action names, with keys that open it."""
+    """Return the location of the action's Profile with its credential."""
     profile = params.facts.profile
     if profile is None:
         raise InvalidProfile("Failed to validate Profile: Profile must be non-nil")
@@ -216,12 +216,12 @@ def store_of(ctx: PhaseContext, params: Params) -> Location:
 
 
 def workload_of(params: Params) -> Workload | None:
-    """Say which workload the action is about, if it is about one."""
+    """Return the workload of the action, if it has one."""
     return params.facts.deployment or params.facts.stateful_set or params.facts.deployment_config
 
 
 def claims_of_pod(params: Params, pod: str) -> Mapping[str, str]:
-    """Say which claims a pod of the workload mounts, and where."""
+    """Return the claims that a pod of the workload mounts, and their mount paths."""
     workload = workload_of(params)
     if workload is None:
         raise UsageError("Invalid Template Params", reason="WorkloadNotKnown")
@@ -231,12 +231,12 @@ def claims_of_pod(params: Params, pod: str) -> Mapping[str, str]:
     return claims
 
 
-# What is done in them
+# Operations
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """One repository of restic, as commands in one container reach it."""
+    """Repository of restic, accessed through commands in a container."""
 
     ctx: PhaseContext
     place: Place
@@ -244,11 +244,11 @@ class Repository:
     target: Target
 
     def at(self, place: Place) -> Self:
-        """Give another one that the same container reaches."""
+        """Return another repository that is accessed through the same container."""
         return replace(self, place=place)
 
     def backup(self, folder: str, tag: str) -> BackupSummary:
-        """Back a folder up, in a repository that is made if it cannot be reached."""
+        """Back up a folder. A repository that cannot be opened is created."""
         with prefixed("Failed to create object store backup location"):
             if not self._is_reachable():
                 self._run("init")
@@ -264,11 +264,11 @@ class Repository:
         return True
 
     def latest_snapshots(self) -> None:
-        """List the latest snapshots, which tells whether the repository can be opened."""
+        """List the latest snapshots; this fails if the repository cannot be opened."""
         self._run("snapshots", "--last", "--json")
 
     def restore(self, snapshot: Sequence[str], target: str) -> dict[str, str]:
-        """Restore a snapshot, named as `restore` takes it, and give what is among its output."""
+        """Restore a snapshot, given as arguments of `restic restore`, and return the outputs."""
         outputs: dict[str, str] = {}
         with prefixed("Failed to restore backup"):
             self._run("restore", *snapshot, "--target", target, outputs=outputs)
@@ -284,7 +284,7 @@ class Repository:
             self._run("forget", snapshot)
 
     def prune(self) -> int:
-        """Give back the space of what nothing refers to, and say how many bytes that are."""
+        """Delete unreferenced data, and return the number of reclaimed bytes."""
         with prefixed("Error executing prune command"):
             return read_freed_bytes(self._run("prune"))
 
@@ -313,7 +313,7 @@ class Repository:
 
     @contextmanager
     def _credentials_file(self) -> Iterator[None]:
-        """Have the key of a service account in a file of the pod while a command runs."""
+        """Provide the key of a service account in a file of the pod while a command runs."""
         if self.place.location.kind is not StoreKind.GCS:
             yield
             return
@@ -348,16 +348,16 @@ class Repository:
 
 
 def tag_of(ctx: PhaseContext, part: str = "") -> str:
-    """Say which tag marks the backup of this attempt, or of a part of it."""
+    """Return the tag of this attempt's backup, or of a part of it."""
     return ctx.run.key(f"backup {part}")[:_TAG_LENGTH]
 
 
-# Errors, and many at once
+# Errors and concurrent calls
 
 
 @contextmanager
 def prefixed(words: str) -> Iterator[None]:
-    """Put words in front of what goes wrong inside."""
+    """Add a prefix to the messages of errors raised in the block."""
     try:
         yield
     except CommandFailed as error:
@@ -377,7 +377,7 @@ def for_every_pod(
     *,
     limit: int = 0,
 ) -> dict[str, T]:
-    """Do something for every pod at once, or for so many; all have ended when it raises."""
+    """Call `work` for all pods, at most `limit` at a time. Raises after all calls have ended."""
 
     def prefixed_work(pod: str) -> T:
         with prefixed(failing):

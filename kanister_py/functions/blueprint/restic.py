@@ -1,4 +1,4 @@
-"""Restic: where a repository is, what its command lines look like, and what they print."""
+"""Restic: addresses of repositories, command lines, and parsers of their output."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import re2
 from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.locations import Location, StoreKind
 
-GOOGLE_CREDENTIALS_FILE: Final = "/tmp/creds.txt"  # noqa: S108 - the originals' place, in the pod
-WRONG_PASSWORD: Final = "wrong password"  # noqa: S105 - what restic says, no password
+GOOGLE_CREDENTIALS_FILE: Final = "/tmp/creds.txt"  # noqa: S108 - a path in the pod, the same as in the originals
+WRONG_PASSWORD: Final = "wrong password"  # noqa: S105 - a message of restic, not a password
 NO_REPOSITORY: Final = "Is there a repository at the following location?"
 STORE_FAILED: Final = "the store failed"
 RAW_DATA: Final = "raw-data"
-"""The mode of `stats` in which restic counts blobs and not files."""
+"""Mode of `restic stats` that counts blobs instead of files."""
 _AWS_ENDPOINT: Final = "s3.amazonaws.com"
 _SIZE: Final = r"[\d]+(?:\.[\d]+)?\s(?:[TGMK]iB|B)"
 _SAVED: Final = re.compile(r"snapshot\s([a-zA-Z0-9]{8}) saved")
@@ -42,7 +42,7 @@ _UNITS: Final = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
 def check_snapshot_id(text: str) -> None:
-    """Raise a UsageError unless a text is an ID of a snapshot, or the beginning of one."""
+    """Raise a UsageError unless a text is the ID of a snapshot, or the beginning of one."""
     if not _SNAPSHOT_ID.fullmatch(text):
         raise UsageError(
             f"Backup ID {text[:80]!r} must have 8 to 64 hexadecimal digits",
@@ -51,7 +51,7 @@ def check_snapshot_id(text: str) -> None:
 
 
 def check_shell_words(*, ids: Iterable[str] = (), tags: Iterable[str] = ()) -> None:
-    """Raise a UsageError unless IDs and tags mean nothing to the shell they are handed to.
+    """Raise a UsageError if IDs or tags contain characters with a meaning for the shell.
 
     Version v0.0.0 of the functions puts them into a command line without quotes.
     """
@@ -69,9 +69,9 @@ def check_shell_words(*, ids: Iterable[str] = (), tags: Iterable[str] = ()) -> N
 
 
 def prefix_with_bucket(prefix: str, location: Location) -> str:
-    """Put the bucket in front of a prefix, unless it is its first folder already.
+    """Prepend the bucket to a prefix, unless it is already the first folder.
 
-    A path that is put together is cleaned as Go's `path.Join` cleans it.
+    A path that is joined is also cleaned, like with Go's `path.Join`.
     """
     if prefix.split("/", maxsplit=1)[0] == location.bucket:
         return prefix
@@ -79,7 +79,7 @@ def prefix_with_bucket(prefix: str, location: Location) -> str:
 
 
 def repository_url(location: Location, path: str) -> str:
-    """Say where a repository is, in restic's words; `path` begins with the bucket."""
+    """Return the URL of a repository for restic; `path` starts with the bucket."""
     location.check_repository()
     match location.kind:
         case StoreKind.S3:
@@ -92,7 +92,7 @@ def repository_url(location: Location, path: str) -> str:
 
 
 def environment(location: Location, path: str, key: str) -> dict[str, str]:
-    """Say what restic must find in its environment, in the order it is exported."""
+    """Return the environment of restic, in the order of its exports."""
     credential = location.credential
     match location.kind:
         case StoreKind.S3:
@@ -119,7 +119,7 @@ def environment(location: Location, path: str, key: str) -> dict[str, str]:
 def shell_command(
     exported: dict[str, str], words: Sequence[str], *, insecure_tls: bool
 ) -> list[str]:
-    """Say which shell runs restic with an environment. Nothing is quoted: blueprints rely on it."""
+    """Return the shell command that runs restic. Blueprints rely on the missing quotes."""
     exports = [f"export {name}={value}\n" for name, value in exported.items()]
     flags = ["--insecure-tls"] if insecure_tls else []
     text = " ".join([*exports, "restic", *words, *flags])
@@ -127,7 +127,7 @@ def shell_command(
 
 
 class BackupSummary(NamedTuple):
-    """What restic prints at the end of a backup; what it does not say is empty."""
+    """Summary that restic prints at the end of a backup; missing values are empty."""
 
     id: str
     file_count: str = ""
@@ -136,7 +136,7 @@ class BackupSummary(NamedTuple):
 
 
 def read_backup_log(log: str) -> BackupSummary:
-    """Read what a backup prints."""
+    """Parse the output of a backup."""
     saved, processed, added = _SAVED.search(log), _PROCESSED.search(log), _ADDED.search(log)
     if saved is None:
         raise UsageError(
@@ -152,7 +152,7 @@ def read_backup_log(log: str) -> BackupSummary:
 
 
 def read_stats_log(log: str, mode: str = "") -> tuple[str, str]:
-    """Read how many files (or blobs, in the mode `raw-data`) a snapshot has, and their size."""
+    """Parse the number of files in a snapshot (blobs in the mode `raw-data`), and their size."""
     counts = _STATS_BLOBS if mode == RAW_DATA else _STATS_COUNT
     count, size = counts.search(log), _STATS_SIZE.search(log)
     if count is None or size is None:
@@ -161,7 +161,7 @@ def read_stats_log(log: str, mode: str = "") -> tuple[str, str]:
 
 
 def read_only_snapshot(log: str) -> str:
-    """Read which snapshot a list with one of them names."""
+    """Return the ID of the only snapshot in a list."""
     try:
         listed: list[Any] = json.loads(log) or []
         if len(listed) > 1:
@@ -175,7 +175,7 @@ def read_only_snapshot(log: str) -> str:
 
 
 def read_freed_bytes(log: str) -> int:
-    """Read how many bytes a prune gave back; of what restic 0.12 and later print, none."""
+    """Parse the number of bytes that a prune reclaimed; 0 with restic 0.12 and later."""
     found = _FREED.search(log)
     if found is None:
         return 0
@@ -184,12 +184,12 @@ def read_freed_bytes(log: str) -> int:
 
 
 def read_complaint(lines: Iterable[str]) -> str:
-    """Say in one line what restic complains of; what it tried again and again is named once."""
+    """Summarize restic's error output in one line. Retries are mentioned only once."""
     found = list[str]()
     retries, where, why = 0, "", ""
     for line in lines:
         if line.startswith("\t"):
-            # A place in restic's own code; the line before names the function.
+            # A line of restic's stack trace; the preceding line contains the name of the function.
             del found[-1:]
         elif notice := _RETRIED.fullmatch(line):
             retries += 1
@@ -203,7 +203,7 @@ def read_complaint(lines: Iterable[str]) -> str:
 
 
 def _of_a_file(line: str) -> str:
-    """Read what `backup --json` says of a file that it could not read."""
+    """Format a message of `backup --json` about a file that could not be read."""
     try:
         line_data = json.loads(line)
         return f"{line_data['item']} failed during {line_data['during']}"
@@ -212,17 +212,17 @@ def _of_a_file(line: str) -> str:
 
 
 def overlooks(complaint: str) -> bool:
-    """Say whether restic went on without a snapshot that it could not read, and calls it done."""
+    """Return True if restic ignored an unreadable snapshot and reported success."""
     return _OVERLOOKED.search(complaint) is not None
 
 
 def is_missing(complaint: str) -> bool:
-    """Say whether there is no repository; one that the store does not let see is none of those."""
+    """Return True if there is no repository, as opposed to one without access."""
     before, found, _ = complaint.partition(NO_REPOSITORY)
     return bool(found and _MISSING.search(before.partition("unable to open config file")[2]))
 
 
 def is_damaged(complaint: str) -> bool:
-    """Say whether a check found the data wrong; that the store fails does not mean that."""
+    """Return True if a check found damaged data; errors of the object store do not count."""
     found_errors = "repository contains errors" in complaint and STORE_FAILED not in complaint
     return found_errors or _DAMAGED.search(complaint) is not None

@@ -1,4 +1,4 @@
-"""Running pod: how a function follows one, waits for it, and reads what it prints."""
+"""Running pod: waiting for its start and its end, and reading its output."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from kanister_py.ports.function import PhaseContext
 
 
 class PodNotReady(UsageError, reason="PodNotReady"):
-    """A pod did not come to run, or cannot."""
+    """Error for a pod that did not start in time, or that cannot start."""
 
 
 MAIN_CONTAINER: Final = "container"
@@ -41,13 +41,13 @@ _READY_SECONDS: Final = 15 * 60.0
 _READY_MINUTES_VARIABLE: Final = "TIMEOUT_WORKER_POD_READY"
 _ENDED: Final = ("Succeeded", "Failed")
 _OUT_OF_ROOM: Final = ("OutOfmemory", "OutOfcpu")
-# After the last byte of a log it takes a kubelet a moment to say that the container ended.
+# The kubelet reports the end of a container a moment after the last byte of its log.
 _END_SEEN_SECONDS: Final = 5.0
 _RECONNECT_SECONDS: Final = 1.0
 _MOST_RECONNECTS_AFTER_END: Final = 5
 _OVERLAP_SECONDS: Final = 2
 _LONGEST_HELD_BYTES: Final = 1024 * 1024
-# A kubelet keeps trying after these, but a person has to change something first.
+# The kubelet retries in these states, but a person has to fix the cause first.
 _STUCK: Final = frozenset(
     {
         "CreateContainerConfigError",
@@ -63,7 +63,7 @@ _STUCK: Final = frozenset(
 
 
 class RunningPod:
-    """A pod that a function follows. Every wait in here ends when the phase is to stop."""
+    """Pod that a function follows. Every wait ends if the phase is cancelled."""
 
     def __init__(self, ctx: PhaseContext, pod: KubeObject, timeout: str = "") -> None:
         self._ctx = ctx
@@ -84,17 +84,17 @@ class RunningPod:
 
     @property
     def main_container(self) -> str:
-        """Say which container runs the command: the usual one, unless it was overridden away."""
+        """Return the name of the main container: `container`, or the first one if there is none."""
         names = [each["name"] for each in self._pod["spec"]["containers"]]
         return MAIN_CONTAINER if MAIN_CONTAINER in names else str(names[0])
 
-    # Until it runs
+    # Start
 
     def wait_until_ready(self, *, fails_early: bool = False) -> None:
         """Wait until the pod is no longer pending.
 
-        With `fails_early`, a pod that cannot start unless a person changes something is
-        not waited for.
+        With `fails_early`, raises at once for a pod that cannot start unless a person fixes
+        the cause.
         """
         try:
             self._wait(
@@ -120,10 +120,10 @@ class RunningPod:
         return False
 
     def _tell_what_it_waits_for(self, pod: KubeObject) -> None:
-        """Log once what a pod lacks, where its node or the scheduler says it."""
+        """Log once the reason, given by the node or the scheduler, why a pod does not start."""
         found = _what_waits(pod)
         why = _text_of(found)
-        # A reason without a message is the usual course of a pod that is about to start.
+        # A reason without a message is normal for a pod that is about to start.
         if found[1].get("message") and why not in self._logged_waits:
             self._logged_waits.add(why)
             self._ctx.log(f"Pod {self._namespace}/{self._name}: {why}")
@@ -146,7 +146,7 @@ class RunningPod:
                 self._check_claim(claim)
 
     def _check_claim(self, name: str) -> None:
-        # An account that may not see nodes or volumes may still run pods.
+        # An account without permission to read nodes or volumes may still run pods.
         find = self._ctx.find_if_allowed
         claim = find(PERSISTENT_VOLUME_CLAIMS, name, namespace=self._namespace)
         if claim is None:
@@ -166,17 +166,17 @@ class RunningPod:
                 message = f"{message}, {why}"
         return PodNotReady(message)
 
-    # While it runs
+    # Output
 
     def read_outputs(self, container: str = "") -> dict[str, str]:
-        """Log what a container prints, both streams, until it ends, and give its outputs."""
+        """Log both output streams of a container until it ends, and return its outputs."""
         return self._ctx.read_outputs(self._follow_log(container or self.main_container))
 
     def _follow_log(self, container: str) -> Iterator[bytes]:
-        """Give the log in whole lines, through as many streams as it takes.
+        """Yield the log in complete lines, reconnecting if necessary.
 
-        After a stream that broke off, the last lines may come again: outputs are then
-        the same once more, and a line too many in a log is better than one too few.
+        After a reconnect, the last lines may be repeated: repeated outputs have the same
+        values, and a duplicate line in a log is better than a missing one.
         """
         held, since, tries_after_end = b"", None, 0
         while self._wait_for_start(container):
@@ -195,7 +195,7 @@ class RunningPod:
                     tries_after_end += 1
                 if tries_after_end >= _MOST_RECONNECTS_AFTER_END:
                     if self._has_failed():
-                        # Then how it ended says more than that its log is gone.
+                        # The result of the container is a better error than its missing log.
                         return
                     raise
             self._limit.check()
@@ -221,14 +221,14 @@ class RunningPod:
                 self._name, namespace=self._namespace, options=options
             )
         except NotFound:
-            # That there is no pod says more than that there is no log.
+            # The missing pod is a better error than its missing log.
             self._read()
             raise
         with stream, self._ctx.on_cancel(stream.close), self._limit.closing(stream.close):
             yield from stream
 
     def _wait_for_start(self, container: str) -> bool:
-        """Wait until a container has a log, and say whether it ever will."""
+        """Wait until a container has a log. Returns False if it will never have one."""
 
         def has_begun() -> str:
             status = status_of(self._read())
@@ -247,7 +247,7 @@ class RunningPod:
         return bool(status_of(self._read()).get("phase") == "Failed")
 
     def _ends_soon(self, container: str) -> bool:
-        """Say whether the log ended because the container did."""
+        """Return True if the log ended because the container ended."""
         try:
             return bool(
                 self._ctx.wait(
@@ -257,10 +257,10 @@ class RunningPod:
         except WaitTimedOut:
             return False
 
-    # Its end
+    # End
 
     def wait_for_end(self) -> None:
-        """Wait until the pod has ended, and raise if it has not succeeded."""
+        """Wait until the pod has ended, and raise if it failed."""
         status = self._wait(self._end)
         if status.get("phase") != "Succeeded":
             raise _failure_of(status)
@@ -278,7 +278,7 @@ class RunningPod:
         return found
 
     def _tell_if_stranded(self, pod: KubeObject) -> None:
-        """Say, once for each time, that nothing moves because the pod's node does not answer."""
+        """Log when the pod's node stops responding, and when it responds again."""
         status = status_of(pod)
         is_stranded = _is_stranded(pod)
         if is_stranded is self._is_stranded or status.get("phase") in _ENDED:
@@ -313,7 +313,7 @@ class RunningPod:
 
 
 class TimeLimit:
-    """When must something be over? Never, if there is no `timeout`."""
+    """Time limit of an operation; without `timeout` there is none."""
 
     def __init__(self, ctx: PhaseContext, timeout: str, since: datetime | None = None) -> None:
         self._ctx = ctx
@@ -322,19 +322,19 @@ class TimeLimit:
         self._due = None if self._seconds is None else started + timedelta(seconds=self._seconds)
 
     def left(self) -> float | None:
-        """Say how many seconds are left."""
+        """Return the remaining seconds, or None without a limit."""
         if self._due is None:
             return None
         return max(0.0, (self._due - self._ctx.now()).total_seconds())
 
     def check(self) -> None:
-        """Raise if the time is over."""
+        """Raise if the time limit is reached."""
         if self._seconds is not None and self.left() == 0.0:
             raise WaitTimedOut("the command to end", self._seconds)
 
     @contextmanager
     def closing(self, stop: Callable[[], None]) -> Iterator[None]:
-        """Have `stop` called, from another thread, if the time is over inside the block."""
+        """Call `stop` from another thread if the time limit is reached inside the block."""
         left = self.left()
         if left is None:
             yield
@@ -349,7 +349,7 @@ class TimeLimit:
 
 
 def ready_seconds() -> float:
-    """Say how long a pod may take until it runs."""
+    """Return the time limit for the start of a pod."""
     minutes = os.environ.get(_READY_MINUTES_VARIABLE, "")
     return int(minutes) * 60.0 if minutes.isascii() and minutes.isdigit() else _READY_SECONDS
 
@@ -360,7 +360,7 @@ def _created_at(pod: KubeObject, ctx: PhaseContext) -> datetime:
         created = datetime.fromisoformat(text)
     except ValueError:
         return ctx.now()
-    # A cluster's clock that goes fast gives no more time, and its seconds are whole ones.
+    # The cluster's clock must not extend the limit if it is ahead; it has a resolution of 1s.
     now = ctx.now()
     return now if abs(now - created) < timedelta(seconds=2) else min(created, now)
 
@@ -383,10 +383,10 @@ def _state_of(status: Mapping[str, Any], container: str) -> Mapping[str, Any]:
 
 
 def _is_stranded(pod: KubeObject) -> bool:
-    """Say whether a cluster has given up on the node of a pod that has not ended.
+    """Return True if the node of a running pod does not respond.
 
-    A kubelet that finds a pod not ready says for which reason. The controller that marks
-    the pods of a silent node says none.
+    A kubelet sets a reason when a pod is not ready. The node controller, which marks the pods
+    of a node that does not respond, sets none.
     """
     status, ready = status_of(pod), condition_of(pod, "Ready")
     if status.get("reason") == "NodeLost":
@@ -396,7 +396,7 @@ def _is_stranded(pod: KubeObject) -> bool:
 
 
 def _what_is_stuck(pod: KubeObject) -> tuple[str, Mapping[str, Any]]:
-    """Name what cannot start unless a person changes something, with the state that says why."""
+    """Return the part of a pod that a person has to fix, and the state with the reason."""
     for each in _containers(status_of(pod)):
         waiting = (each.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") in _STUCK:
@@ -408,7 +408,7 @@ def _what_is_stuck(pod: KubeObject) -> tuple[str, Mapping[str, Any]]:
 
 
 def _what_waits(pod: KubeObject) -> tuple[str, Mapping[str, Any]]:
-    """Name what has not started yet, likewise."""
+    """Return the part of a pod that has not started yet, and the state with the reason."""
     stuck = _what_is_stuck(pod)
     if stuck[0]:
         return stuck

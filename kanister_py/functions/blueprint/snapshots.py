@@ -1,4 +1,4 @@
-"""VolumeSnapshots: what they look like, when they are ready, and making each only once."""
+"""VolumeSnapshots: manifests, creation without duplicates, and readiness."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ API_VERSION: Final = VOLUME_SNAPSHOTS.api_version
 _SUFFIX_LENGTH: Final = 5
 _LONGEST_LABEL: Final = 63
 _NOT_IN_LABELS: Final = re.compile(r"[^a-z0-9_-]")
-# A driver that says one of these is still at work.
+# Errors after which a driver continues to work.
 _PASSING_ERRORS: Final = (
     "the object has been modified; please apply your changes to the latest version and try again",
     "VolumeSnapshotContent is missing",
@@ -29,7 +29,7 @@ _MOST_PASSING_ERRORS: Final = 100
 
 
 def sanitized(labels: Mapping[str, str]) -> dict[str, str]:
-    """Write labels so that every storage takes them: lower case, few characters, short."""
+    """Convert labels to a form that every storage accepts: short, lower case, few characters."""
     return {_sanitized(key): _sanitized(value) for key, value in labels.items()}
 
 
@@ -38,7 +38,7 @@ def _sanitized(text: str) -> str:
 
 
 def suffix_of(ctx: PhaseContext) -> str:
-    """Give the end of a name that looks drawn by lot, and is the same after a restart."""
+    """Return a suffix that looks random but is the same after a restart."""
     number = int(ctx.run.key("name"), 16)
     letters = []
     for _ in range(_SUFFIX_LENGTH):
@@ -50,7 +50,7 @@ def suffix_of(ctx: PhaseContext) -> str:
 def snapshot_of(
     name: str, namespace: str, snapshot_class: str, source: Mapping[str, str]
 ) -> KubeObject:
-    """Write a VolumeSnapshot."""
+    """Return the manifest of a VolumeSnapshot."""
     return {
         "apiVersion": API_VERSION,
         "kind": "VolumeSnapshot",
@@ -66,9 +66,9 @@ def make(
     part: str,
     failure: str,
 ) -> None:
-    """Make an object unless this phase has made it already; `failure` begins the error.
+    """Create an object unless this phase has already created it; `failure` prefixes errors.
 
-    It does not belong to the ActionSet: a backup outlives what made it.
+    The object has no owner reference to the ActionSet: a backup outlives it.
     """
     metadata = manifest["metadata"]
     labels = {**metadata.get("labels", {}), **ctx.labels(part)}
@@ -83,9 +83,9 @@ def make(
 
 
 def wait_until_ready(ctx: PhaseContext, name: str, namespace: str) -> KubeObject:
-    """Wait, as long as it takes, until a VolumeSnapshot can be used, and give it.
+    """Wait, without a time limit, until a VolumeSnapshot is ready, and return it.
 
-    An error that the driver reports ends the wait, unless it is one that passes.
+    An error of the driver ends the wait, unless it is known to be transient.
     """
     passing = 0
 
@@ -110,7 +110,7 @@ def wait_until_ready(ctx: PhaseContext, name: str, namespace: str) -> KubeObject
 
 
 def outcome_of(snapshot: KubeObject, size_if_unknown: str = "0") -> dict[str, Any]:
-    """Give what a later phase needs to restore from a snapshot."""
+    """Return the information that a later phase needs to restore a snapshot."""
     status = status_of(snapshot)
     size = status.get("restoreSize")
     return {

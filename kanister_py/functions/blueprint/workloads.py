@@ -1,4 +1,4 @@
-"""Workloads: their replicas, before and now, and whether they have come to rest."""
+"""Workloads: their replicas, and whether they have the desired pods."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kanister_py.core.templates.facts import ActionFacts
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 ORIGINAL_REPLICAS: Final = "kanister-py.io/original-replicas"
-"""The annotation in which a workload remembers what it had before it was scaled."""
+"""Annotation with the numbers of replicas before a workload was scaled."""
 
 _KINDS: Final[Mapping[str, GroupVersionResource]] = {
     "statefulset": STATEFUL_SETS,
@@ -33,12 +33,12 @@ _NAMES: Final = ("StatefulSet", "Deployment", "DeploymentConfig")
 KIND_PATTERN: Final = f"(?i:{'|'.join(_KINDS)})"
 _REVISION: Final = "deployment.kubernetes.io/revision"
 _LATEST_VERSION: Final = "openshift.io/deployment-config.latest-version"
-# Each run that scales a workload leaves a line there; more than these are not under way at once.
+# Every run that scales a workload adds an entry; there are no more concurrent runs than this.
 _MOST_TRACES: Final = 8
 
 
 class Target(NamedTuple):
-    """The workload that is scaled."""
+    """Workload to scale."""
 
     resource: GroupVersionResource
     name: str
@@ -52,7 +52,7 @@ class Target(NamedTuple):
 
 
 def target_of(args: Any, facts: ActionFacts) -> Target:
-    """Say which workload is meant: what args leave out is that of the ActionSet's object."""
+    """Return the workload to scale; missing arguments default to the ActionSet's object."""
     kind: str | None = args.kind
     name, namespace = args.name, args.namespace
     found = facts.workload
@@ -72,7 +72,7 @@ def target_of(args: Any, facts: ActionFacts) -> Target:
 
 
 def refusals_of(args: Mapping[str, Any]) -> Iterator[tuple[str, UsageError]]:
-    """Say whether a kind is none that can be scaled."""
+    """Yield an error if the kind cannot be scaled."""
     kind = args.get("kind")
     if isinstance(kind, str) and kind.lower() not in _KINDS:
         yield "kind", _not_supported(kind)
@@ -84,7 +84,7 @@ def _not_supported(kind: str) -> UsageError:
 
 
 def access_of(args: Mapping[str, Any], *verbs: str, scales: bool = False) -> list[Access]:
-    """Say which rights a scaling takes: of every kind there is, if no kind is named."""
+    """Return the permissions to scale a workload; for every kind if none is named."""
     namespace, name = str(args.get("namespace") or ""), str(args.get("name") or "")
     named = _KINDS.get(str(args.get("kind") or "").lower())
     accesses = []
@@ -113,22 +113,22 @@ def _kind_of(facts: ActionFacts) -> str:
 
 
 def replicas_of(workload: Mapping[str, Any]) -> int:
-    """Say how many replicas a workload shall have; one that does not say so has one."""
+    """Return the desired number of replicas of a workload; the default is one."""
     replicas = spec_of(workload).get("replicas")
     return 1 if replicas is None else int(replicas)
 
 
-# What a workload remembers
+# Original number of replicas
 
 
 def remembered(workload: Mapping[str, Any], key: str) -> int | None:
-    """Say how many replicas there were before the attempt `key` scaled the workload."""
+    """Return the number of replicas before the attempt `key` scaled the workload."""
     count = _traces(workload).get(key)
     return count if isinstance(count, int) else None
 
 
 def trace_of(workload: Mapping[str, Any], key: str) -> str:
-    """Write the annotation anew, with what the attempt `key` finds."""
+    """Return the annotation with the current number of replicas added for the attempt `key`."""
     traces = {name: count for name, count in _traces(workload).items() if name != key}
     traces[key] = replicas_of(workload)
     kept = list(traces.items())[-_MOST_TRACES:]
@@ -144,12 +144,12 @@ def _traces(workload: Mapping[str, Any]) -> dict[str, Any]:
     return traces if isinstance(traces, dict) else {}
 
 
-# Has it come to rest?
+# Rollout
 
 
 def why_not_at_rest(cluster: Cluster, target: Target) -> str:
-    """Say what keeps a workload from having the pods it shall have; nothing if it has them."""
-    # The pods come first: a cluster that runs none is refused before any wait begins.
+    """Return why a workload does not have the desired pods; empty if it has them."""
+    # List the pods first, so that a cluster without pods fails before any wait begins.
     pods = cluster.list(PODS, namespace=target.namespace).items
     workload = target.read(cluster)
     if target.resource == STATEFUL_SETS:
@@ -169,13 +169,13 @@ def _stateful_set(workload: KubeObject, pods: Iterable[KubeObject]) -> str:
 
 
 class _Rollout(NamedTuple):
-    """What stands between a workload and its pods: one object for each revision."""
+    """Objects between a workload and its pods: one per revision."""
 
     kind: str
     owners: GroupVersionResource
     owner_kind: str
     mark: str
-    """The annotation in which an owner says of which revision it is."""
+    """Annotation of an owner with its revision."""
 
 
 _ROLLOUTS: Final[Mapping[GroupVersionResource, _Rollout]] = {
@@ -211,7 +211,7 @@ def _rolled_out(
     if is_deployment:
         total = len(running) + len(others)
         return f"{len(running)} out of {total} pods are running" if others else ""
-    # Pods that completed stay behind in some clusters, and are nobody's worry.
+    # Completed pods remain in some clusters, and can be ignored.
     left = [each for each in others if status_of(each).get("phase") != "Succeeded"]
     return f"{len(left)} pods are not running" if left else ""
 
@@ -244,7 +244,7 @@ def _annotation(obj: KubeObject, key: str) -> str:
 def _owned(
     found: Iterable[KubeObject], owner: KubeObject, annotation: str, revision: str
 ) -> KubeObject | None:
-    """Find what stands for the newest revision of a workload."""
+    """Find the object of a workload's newest revision."""
     return next(
         (
             each
@@ -258,7 +258,7 @@ def _owned(
 def _pods_of(
     owner: KubeObject, pods: Iterable[KubeObject]
 ) -> tuple[list[KubeObject], list[KubeObject]]:
-    """Give the pods of an owner: those that run, and the others."""
+    """Return the pods of an owner: running ones, and all others."""
     own = [each for each in pods if _is_owned_by(each, owner)]
     running = [each for each in own if status_of(each).get("phase") == "Running"]
     return running, [each for each in own if each not in running]

@@ -1,4 +1,4 @@
-"""BackupData v0.1.0: the volumes of a pod, through restic in a pod beside it."""
+"""BackupData v0.1.0: the volumes of a pod, through restic in a separate pod."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def back_up_pod(
     *,
     below: str = "",
 ) -> Saved:
-    """Back a folder of one pod up; `below` is the folder of its repository below the prefix."""
+    """Back up a folder of one pod; `below` is the folder of its repository below the prefix."""
     place = place_of(ctx, params, args.backup_artifact_prefix)
     if below:
         place = place.below(below)

@@ -80,12 +80,12 @@ class BackupDataAll(CommandFunc):
 
 
 def written_info(backups: Mapping[str, Any]) -> str:
-    """Write which backup each pod has, for RestoreDataAll."""
+    """Return the backups of the pods as JSON, in the format that RestoreDataAll reads."""
     return json.dumps(dict(sorted(backups.items())), separators=(",", ":"))
 
 
 def pods_of(params: Params, named: str, failing: str) -> list[str]:
-    """Say which pods are meant: those that are named, or those of the workload."""
+    """Return the named pods, or by default the pods of the workload."""
     if named.split():
         return named.split()
     workload = workload_of(params)

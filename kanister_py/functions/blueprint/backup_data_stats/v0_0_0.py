@@ -1,4 +1,4 @@
-"""BackupDataStats v0.0.0: how many files a snapshot has, and how long they are."""
+"""BackupDataStats v0.0.0: number and size of the files in a snapshot."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kanister_py.ports.models import Args, Outputs
 
 
 class MeasuredBackup(Args):
-    """Which backup is measured, and how."""
+    """Arguments that select the backup and the counting mode."""
 
     namespace: str = Field(description="The namespace in which the pod runs.")
     backup_artifact_prefix: str = REPOSITORY_PREFIX

@@ -1,4 +1,4 @@
-"""BackupDataStats v0.1.0: how large a snapshot is, in numbers."""
+"""BackupDataStats v0.1.0: size of a snapshot, also in bytes."""
 
 from __future__ import annotations
 

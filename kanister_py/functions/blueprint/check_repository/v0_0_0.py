@@ -1,4 +1,4 @@
-"""CheckRepository v0.0.0: whether a repository can be opened, and if not, why."""
+"""CheckRepository v0.0.0: check whether a repository can be opened."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CheckRepository v0.1.0: whether a repository can be opened, and whether it is whole."""
+"""CheckRepository v0.1.0: check whether a repository can be opened and is undamaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CopyVolumeData v0.0.0: a volume, backed up by restic in a pod that has it mounted."""
+"""CopyVolumeData v0.0.0: a volume, backed up by restic in a pod that mounts it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kanister_py.ports.models import Args
 
 
 class CopiedVolume(Args):
-    """Which volume is backed up, and where."""
+    """Arguments that select the volume and the repository."""
 
     namespace: str = Field(description="The namespace of the pod and of the volume.")
     volume: str = Field(description="The PersistentVolumeClaim to back up.")

@@ -1,4 +1,4 @@
-"""CopyVolumeData v0.1.0: a volume, backed up once for each phase of a run."""
+"""CopyVolumeData v0.1.0: a volume, backed up once per phase and run."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class CreateCSISnapshotArgs(Args):
 
 
 class CreateCSISnapshotOutputs(Outputs):
-    """Where the snapshot is, and how large a volume it needs."""
+    """Outputs of CreateCSISnapshot."""
 
     name: str = Field(description="The name of the VolumeSnapshot.")
     pvc: str = Field(description="The PersistentVolumeClaim that the snapshot was taken of.")

@@ -1,1 +1,1 @@
-"""CreateCSISnapshotStatic: a snapshot that the storage already has, made known to the cluster."""
+"""CreateCSISnapshotStatic: an existing snapshot, registered in the cluster."""

@@ -1,4 +1,4 @@
-"""CreateCSISnapshotStatic v0.0.0: a snapshot of the storage, made known to the cluster."""
+"""CreateCSISnapshotStatic v0.0.0: an existing snapshot, registered in the cluster."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CreateCSISnapshotStaticArgs(Args):
 
 
 class CreateCSISnapshotStaticOutputs(Outputs):
-    """Where the snapshot is, and how large a volume it needs."""
+    """Outputs of CreateCSISnapshotStatic."""
 
     name: str = Field(description="The name of the VolumeSnapshot.")
     namespace: str = Field(description="The namespace of the VolumeSnapshot.")

@@ -48,7 +48,7 @@ class CreateRDSSnapshot(Func):
     Outputs = CreateRDSSnapshotOutputs
     on_restart = OnRestart.FAIL
     naming_attempt: ClassVar[int | None] = None
-    """Which attempt's key the snapshot is named by; None for the one under way."""
+    """Number of the attempt whose key is in the snapshot's name; None for the current attempt."""
 
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> Iterable[Access]:

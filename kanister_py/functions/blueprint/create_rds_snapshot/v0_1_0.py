@@ -1,4 +1,4 @@
-"""CreateRDSSnapshot v0.1.0: one snapshot for each phase of a run."""
+"""CreateRDSSnapshot v0.1.0: one snapshot per phase and run."""
 
 from __future__ import annotations
 

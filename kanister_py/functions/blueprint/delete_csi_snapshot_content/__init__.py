@@ -1,1 +1,1 @@
-"""DeleteCSISnapshotContent: the deletion of what stands for a CSI snapshot in the whole cluster."""
+"""DeleteCSISnapshotContent: the deletion of the cluster-scoped object of a CSI snapshot."""

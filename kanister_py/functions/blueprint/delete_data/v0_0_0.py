@@ -21,7 +21,7 @@ from kanister_py.ports.models import Args, Outputs
 
 
 class DeletedBackups(Args):
-    """Which backups are deleted."""
+    """Arguments that select the backups to delete."""
 
     namespace: str = Field(description="The namespace in which the pod runs.")
     backup_artifact_prefix: str = Field(
@@ -93,7 +93,7 @@ def nothing_named() -> UsageError:
 def forget_all(
     repositories: Sequence[Repository], snapshots: Sequence[str], *, reclaim_space: bool
 ) -> str:
-    """Forget a snapshot in each repository, and say how much space that gave back."""
+    """Forget one snapshot per repository, and return the reclaimed space."""
     freed = 0
     for repository, snapshot in zip(repositories, snapshots, strict=True):
         repository.forget(snapshot)

@@ -1,4 +1,4 @@
-"""DeleteData v0.1.0: snapshots of restic, forgotten; those that are gone are no error."""
+"""DeleteData v0.1.0: snapshots of restic, forgotten; missing ones are not an error."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class DeleteDataV010(Func, parent=DeleteData):
 def forget(
     repository: KeyedRepository, ids: list[str], tags: list[str], *, reclaim_space: bool
 ) -> int:
-    """Forget snapshots of one repository, and say how many bytes that gave back."""
+    """Forget snapshots of one repository, and return the number of reclaimed bytes."""
     with prefixed("Failed to forget data"):
         found = [each["id"] for tag in tags for each in repository.snapshots("--tag", tag)]
         repository.forget([*ids, *found])

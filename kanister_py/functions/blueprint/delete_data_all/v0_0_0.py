@@ -1,4 +1,4 @@
-"""DeleteDataAll v0.0.0: what BackupDataAll backed up, forgotten pod by pod."""
+"""DeleteDataAll v0.0.0: backups of BackupDataAll, forgotten pod by pod."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kanister_py.ports.models import Args
 
 
 class AllDeletedBackups(Args):
-    """Which backups are deleted."""
+    """Arguments that select the backups to delete."""
 
     namespace: str = Field(description="The namespace in which the pod runs.")
     backup_artifact_prefix: str = Field(

@@ -1,4 +1,4 @@
-"""DeleteDataAll v0.1.0: what BackupDataAll backed up, forgotten; what is gone is no error."""
+"""DeleteDataAll v0.1.0: backups of BackupDataAll, forgotten; missing ones are not an error."""
 
 from __future__ import annotations
 

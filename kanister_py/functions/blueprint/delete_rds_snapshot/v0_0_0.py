@@ -1,4 +1,4 @@
-"""DeleteRDSSnapshot v0.0.0: a snapshot of RDS is deleted."""
+"""DeleteRDSSnapshot v0.0.0: deletion of a snapshot of RDS."""
 
 from __future__ import annotations
 

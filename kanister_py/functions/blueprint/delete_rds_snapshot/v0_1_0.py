@@ -1,4 +1,4 @@
-"""DeleteRDSSnapshot v0.1.0: a snapshot of RDS is deleted, whatever state it is in."""
+"""DeleteRDSSnapshot v0.1.0: deletion of a snapshot of RDS in any state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ExportRDSSnapshotToLocation v0.0.0: a snapshot of PostgreSQL becomes a dump in the store."""
+"""ExportRDSSnapshotToLocation v0.0.0: dump of a PostgreSQL snapshot in the object store."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ExportRDSSnapshotToLocation(PodFunc):
     Outputs = ExportRDSSnapshotOutputs
     on_restart = OnRestart.FAIL
     naming_attempt: ClassVar[int | None] = None
-    """Which attempt's key the instance and the dump are named by; None for the one under way."""
+    """Number of the attempt whose key is in the names; None for the current attempt."""
 
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> list[Access]:

@@ -1,4 +1,4 @@
-"""ExportRDSSnapshotToLocation v0.1.0: one dump for each phase of a run."""
+"""ExportRDSSnapshotToLocation v0.1.0: one dump per phase and run."""
 
 from __future__ import annotations
 

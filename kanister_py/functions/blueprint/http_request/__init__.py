@@ -1,1 +1,1 @@
-"""HTTPRequest: a request over HTTP, and parts of its answer."""
+"""HTTPRequest: an HTTP request, and parts of its response."""

@@ -1,6 +1,6 @@
-"""HTTP exchange: one request and its response, which another thread may stop.
+"""HTTP exchange: one request and its response, which another thread can stop.
 
-Its libraries are slow to import: what only looks at arguments does without them.
+The libraries used here are slow to import, so modules that only read arguments avoid it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
 class Security(NamedTuple):
-    """Whom we trust, and whether a proxy of the environment stands between."""
+    """Trusted certificates, and whether to use the proxy of the environment."""
 
     authority: str = ""
     is_unchecked: bool = False
@@ -54,7 +54,7 @@ class Security(NamedTuple):
 
 
 class Exchange:
-    """One request and its response. `stop` may come from any thread, at any time."""
+    """One request and its response. `stop` can be called from any thread at any time."""
 
     def __init__(
         self,
@@ -69,10 +69,10 @@ class Exchange:
         self._held: socket.socket | None = None
         self.is_stopped = False
         self.is_begun = False
-        """Whether any of the request was sent: the host may have acted on it."""
+        """Whether a part of the request was sent, so that the host may have acted on it."""
 
     def stop(self) -> None:
-        """Have the thread that is in `run` fail at once."""
+        """Make the thread in `run` fail at once."""
         with self._lock:
             self.is_stopped = True
             if self._held is not None:
@@ -104,7 +104,7 @@ class Exchange:
         for family, kind, protocol, _, place in socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM
         ):
-            # The connection goes to the address that was checked: a name is resolved once.
+            # Connect to the address that was checked: the name is resolved only once.
             if self._confinement is not None:
                 self._confinement.check_address(str(place[0]))
             sock = socket.socket(family, kind, protocol)
@@ -122,7 +122,7 @@ class Exchange:
         raise failure
 
     def _hold(self, sock: socket.socket) -> None:
-        # A second handle on the connection: TLS may have the first one taken apart.
+        # A second handle on the connection, because TLS may detach the first one.
         with self._lock:
             if self._held is not None:
                 self._held.close()
@@ -173,7 +173,7 @@ class Exchange:
 
 
 def _headers_of(request: Request, proxy: Address | None) -> Mapping[str, str]:
-    """Give what is sent: what the caller says comes before what we would say."""
+    """Return the headers to send; the caller's values override the defaults."""
     address = request.address
     headers = {
         "host": address.authority,

@@ -11,18 +11,18 @@ from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 from kanister_py.core.errors import UsageError
 
 _PORTS: Final = {"http": 80, "https": 443}
-# Everything a URL may hold as it is; what is escaped already stays escaped.
+# Characters that a URL may contain unescaped; existing escapes are kept.
 _HEADER_NAME: Final = re.compile(r"[^:\s][^:\r\n]*")
 _LINE_BREAK: Final = re.compile(r"\n(?![ \t])|\r(?![ \t\n])")
 _SAFE: Final = "!#$%&'()*+,/:;=?@[]~"
 
 
 class InvalidRequest(UsageError, reason="InvalidRequest"):
-    """A request cannot be sent, or may not be sent where it should go."""
+    """Error for a request that cannot be sent, or whose destination is not allowed."""
 
 
 class Address(NamedTuple):
-    """A URL, taken apart."""
+    """Parsed URL."""
 
     scheme: str
     host: str
@@ -32,7 +32,7 @@ class Address(NamedTuple):
 
     @classmethod
     def of(cls, url: str) -> Address:
-        """Read a URL; only http and https are known."""
+        """Parse a URL; only http and https are supported."""
         try:
             split = urlsplit(url.strip())
             host, port = split.hostname or "", split.port
@@ -48,7 +48,7 @@ class Address(NamedTuple):
         return cls(split.scheme, host, port, target, _credentials_of(split))
 
     def joined(self, location: str) -> Address:
-        """Read where a response sends us."""
+        """Parse the target of a redirect."""
         return Address.of(urljoin(f"{self.origin}{self.target}", location))
 
     @property
@@ -61,7 +61,7 @@ class Address(NamedTuple):
         return f"{self.scheme}://{self.authority}"
 
     def __str__(self) -> str:
-        """Name it for logs and messages, without its query, which often holds a token."""
+        """Return the URL for logs and messages, without its query, which often contains a token."""
         return f"{self.origin}{self.target.partition('?')[0]}"
 
 
@@ -73,7 +73,7 @@ def _credentials_of(split: SplitResult) -> str:
 
 
 def check_header(name: str, value: str) -> None:
-    """Raise what `http.client` would refuse. Values may hold secrets, so none is shown."""
+    """Reject headers that `http.client` rejects. Values may be secret, so no value is shown."""
     if not name.isascii() or not _HEADER_NAME.fullmatch(name):
         raise InvalidRequest(f"{name!r} is no name of a header")
     if _LINE_BREAK.search(value):
@@ -81,7 +81,7 @@ def check_header(name: str, value: str) -> None:
 
 
 class Request(NamedTuple):
-    """What is sent."""
+    """Request to send."""
 
     method: str
     address: Address
@@ -90,7 +90,7 @@ class Request(NamedTuple):
 
 
 class Response(NamedTuple):
-    """What came back; the names of headers are in small letters."""
+    """Response; the names of its headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]

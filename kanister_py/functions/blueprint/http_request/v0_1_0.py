@@ -1,4 +1,4 @@
-"""HTTPRequest v0.1.0: one request to a service, and its answer as outputs."""
+"""HTTPRequest v0.1.0: one request to a service, and its response as outputs."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from kanister_py.ports.models import AnyOutputs, Args
 
 
 class RequestFailed(TransientError, reason="RequestFailed"):
-    """Nobody answered a request."""
+    """Error for a request without a complete response."""
 
     def __init__(self, request: str, why: str, *, is_begun: bool) -> None:
         super().__init__(f"{request}: {why}")
         self.request = request
         self.why = why
         self.is_begun = is_begun
-        """Whether any of the request was sent: the host may have acted on it."""
+        """Whether a part of the request was sent, so that the host may have acted on it."""
 
 
 class ServiceNotReady(TransientError, reason="UnexpectedStatus"):
-    """A request was answered otherwise than expected, and may be answered so soon."""
+    """Error for an unexpected status that may be temporary."""
 
     def __init__(self, message: str, status: int, delay_seconds: float) -> None:
         super().__init__(message, delay_seconds)
@@ -54,7 +54,7 @@ _OUTPUT: Final = re.compile(r"[A-Za-z0-9_]+")
 _STATUS_OUTPUT: Final = "statusCode"
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-# Headers that go even to a host for which the blueprint did not write them.
+# Headers that are also sent to other hosts after a redirect.
 _HARMLESS: Final = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 _MOST_REDIRECTS: Final = 10
 _FIRST_DELAY_SECONDS: Final = 1.0
@@ -110,7 +110,7 @@ class HTTPRequestArgs(Args):
         "as `{.items[0].id}`. A response that is not JSON is a single string: `{@}`.",
         json_schema_extra={
             "propertyNames": {"pattern": f"(?!{_STATUS_OUTPUT}$){_OUTPUT.pattern}"},
-            # The simplest of paths; what is more is read as one.
+            # Only the simplest paths; the validator below parses all others.
             "additionalProperties": {"type": "string", "pattern": r"\{(\.[A-Za-z_]+)+\}"},
         },
     )
@@ -164,7 +164,7 @@ class HTTPRequestArgs(Args):
 
 
 class HTTPRequestOutputs(AnyOutputs):
-    """The answer, and what `outputs` names."""
+    """Outputs of HTTPRequest: the status code, and the keys of `outputs`."""
 
     status_code: int = Field(description="The status code of the response.")
 
@@ -225,7 +225,7 @@ class HTTPRequest(Func):
         return {_STATUS_OUTPUT: response.status, **_outputs_of(args, response)}
 
     def _check_repeatable(self, request: Request, error: TransientError) -> None:
-        """Raise what forbids that a request is ever sent again."""
+        """Raise an error if the request must not be repeated."""
 
 
 def _in_braces(path: str) -> str:
@@ -248,7 +248,7 @@ def _request_of(args: HTTPRequestArgs) -> Request:
 
 
 def _send(ctx: PhaseContext, args: HTTPRequestArgs, request: Request) -> Response:
-    """Send a request wherever the answers send it, and give the one that was expected."""
+    """Send a request, follow redirects, and return the expected response."""
     for _ in range(_MOST_REDIRECTS + 1):
         response = _exchange(ctx, args, request)
         ctx.log(
@@ -320,7 +320,7 @@ def _retry_after(response: Response) -> float:
 
 
 def _redirected(args: HTTPRequestArgs, request: Request, status: int, location: str) -> Request:
-    """Give the request that an answer asks for, if it may be sent."""
+    """Return the request for a redirect, if it is allowed."""
     before, address = request.address, request.address.joined(location)
     headers = dict(request.headers)
     if before.scheme == "https" and address.scheme == "http":

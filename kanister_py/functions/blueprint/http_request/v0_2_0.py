@@ -1,4 +1,4 @@
-"""HTTPRequest v0.2.0: as v0.1.0, but what may have been carried out is not sent again."""
+"""HTTPRequest v0.2.0: like v0.1.0, but requests that may have taken effect are not repeated."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""KubeExec: a command in a container that is there."""
+"""KubeExec: a command in a running container."""

@@ -1,4 +1,4 @@
-"""KubeExec v0.0.0: a command in a container that is there."""
+"""KubeExec v0.0.0: a command in a running container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""KubeExec v0.1.0: as v0.0.0, with a `timeout`."""
+"""KubeExec v0.1.0: like v0.0.0, with a `timeout`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""KubeExecAll: a command in many containers at once."""
+"""KubeExecAll: a command in several containers in parallel."""

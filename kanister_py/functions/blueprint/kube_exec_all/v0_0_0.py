@@ -1,4 +1,4 @@
-"""KubeExecAll v0.0.0: a command in many containers at once."""
+"""KubeExecAll v0.0.0: a command in several containers in parallel."""
 
 from __future__ import annotations
 

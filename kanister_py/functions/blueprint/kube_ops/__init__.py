@@ -1,1 +1,1 @@
-"""KubeOps: objects of the cluster, created, deleted or patched."""
+"""KubeOps: creation, deletion and patches of Kubernetes objects."""

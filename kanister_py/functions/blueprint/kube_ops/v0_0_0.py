@@ -1,4 +1,4 @@
-"""KubeOps v0.0.0: objects of the cluster, created, deleted or patched."""
+"""KubeOps v0.0.0: creation, deletion and patches of Kubernetes objects."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class KubeOpsArgs(Args):
 
 
 class KubeOpsOutputs(Outputs):
-    """Where the object is; of several, the last one."""
+    """Outputs of KubeOps: the reference of the object, or of the last of several objects."""
 
     api_version: str = Field(description="The API version of the object, without the group.")
     group: str = Field(description="The API group of the object; empty for core resources.")
@@ -159,7 +159,7 @@ class KubeOps(Func):
 
 
 def access_of(args: Mapping[str, Any], *creating: str) -> list[Access] | None:
-    """Say which rights an operation takes; nothing where only a rendered spec would tell."""
+    """Return the permissions of an operation, or None if they depend on the rendered spec."""
     reference, namespace = args.get("objectReference"), str(args.get("namespace") or "default")
     if args.get("operation") == "delete":
         return access_to(reference, "get", "list", "watch", "delete", namespace=namespace)
@@ -185,7 +185,7 @@ def access_of(args: Mapping[str, Any], *creating: str) -> list[Access] | None:
 
 
 def _refusals_of(args: Mapping[str, Any]) -> Iterator[tuple[str, KanisterError]]:
-    """Say whether an operation is none, and whether something is created of no kind there is."""
+    """Yield errors for an unknown operation, and for manifests of unknown kinds."""
     operation, spec = args.get("operation"), args.get("spec")
     if isinstance(operation, str) and operation not in OPERATIONS:
         yield "operation", invalid_operation(operation)
@@ -198,7 +198,7 @@ def _refusals_of(args: Mapping[str, Any]) -> Iterator[tuple[str, KanisterError]]
         return
     for manifest in manifests:
         version, kind = str(manifest.get("apiVersion", "")), str(manifest.get("kind", ""))
-        # What serves other groups may yet come; these are whole on every cluster.
+        # APIs of other groups may be installed later; these groups are complete on every cluster.
         known = [each.kind for each in BUILTIN_KINDS if each.gvr.api_version == version]
         if version in _WHOLE and kind not in known:
             meant = did_you_mean(nearest(kind, known))
@@ -219,7 +219,7 @@ def _incomplete(operation: str, missing: Sequence[str]) -> UsageError:
 
 
 def check_reference(reference: ObjectReference, operation: str, *, by_kind: bool = False) -> None:
-    """Refuse a reference that says too little for an operation; `by_kind`, its kind will do."""
+    """Reject a reference that lacks fields of an operation; with `by_kind`, its kind is enough."""
     wanted = {"name": reference.name, "apiVersion": reference.api_version}
     if by_kind:
         wanted["resource or kind"] = reference.resource or reference.kind
@@ -232,12 +232,12 @@ def check_reference(reference: ObjectReference, operation: str, *, by_kind: bool
 
 
 def read_spec(text: str) -> list[Document]:
-    """Read a spec as Kubernetes' tools do: of a key that stands twice, the last one counts."""
+    """Parse a spec as Kubernetes' tools do: of a duplicate key, the last value is used."""
     return parse_documents(text, "spec", repeated_keys_win=True)
 
 
 def documents_of(spec: Any) -> list[Document]:
-    """Give the documents of a spec that is a text, a map or a list of maps."""
+    """Return the documents of a spec that is a text, a map or a list of maps."""
     if isinstance(spec, str):
         return read_spec(spec)
     several = spec if isinstance(spec, list) else [spec]
@@ -245,7 +245,7 @@ def documents_of(spec: Any) -> list[Document]:
 
 
 def manifests_in(documents: Iterable[Document], operation: str) -> list[KubeObject]:
-    """Give every object of a spec, and what stands in a list as if it stood alone."""
+    """Yield every object of a spec, including the items of lists."""
     found = [each for document in documents for each in _flat(document, document.root.value)]
     if not found:
         raise _incomplete(operation, ["spec"])
@@ -253,7 +253,7 @@ def manifests_in(documents: Iterable[Document], operation: str) -> list[KubeObje
 
 
 def check_manifest(manifest: KubeObject) -> None:
-    """Refuse a manifest whose kind or name cannot be part of a request path."""
+    """Reject a manifest whose kind or name cannot be part of a request path."""
     metadata = metadata_of(manifest)
     address = {key: manifest.get(key) for key in ("apiVersion", "kind")}
     address |= {key: metadata.get(key) for key in ("name", "namespace")}
@@ -278,7 +278,7 @@ def metadata_of(manifest: KubeObject) -> Mapping[str, Any]:
 
 
 def labelled(ctx: PhaseContext, manifest: KubeObject, namespace: str, part: str) -> KubeObject:
-    """Put an object into a namespace, and note which attempt makes it."""
+    """Set the namespace of an object, and record the attempt that creates it."""
     metadata = {**metadata_of(manifest)}
     metadata["labels"] = {**(metadata.get("labels") or {}), **ctx.labels(part)}
     if namespace:
@@ -294,7 +294,7 @@ def create_once(
     part: str,
     field_manager: str = _FIELD_MANAGER,
 ) -> KubeObject:
-    """Make an object, or find the one that this attempt made before its process died."""
+    """Create an object, or find the one that this attempt created before its process ended."""
     metadata = metadata_of(manifest)
     name = str(metadata.get("name") or "")
     if not name and ctx.is_taken_up:
@@ -315,10 +315,10 @@ def create_once(
 def delete_and_wait(
     ctx: PhaseContext, resource: GroupVersionResource, name: str, namespace: str
 ) -> None:
-    """Delete an object and wait for its end.
+    """Delete an object and wait until it is gone.
 
-    That it is not there is an error, unless this attempt has deleted it before its
-    process died.
+    A missing object is an error, unless this attempt deleted it before its process
+    ended.
     """
     try:
         deleted = ctx.cluster.delete(resource, name, namespace=namespace)

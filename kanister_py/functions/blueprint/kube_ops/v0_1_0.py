@@ -1,4 +1,4 @@
-"""KubeOps v0.1.0: as v0.0.0, but `create` applies, and `patch` takes custom resources."""
+"""KubeOps v0.1.0: like v0.0.0, but `create` applies, and `patch` supports custom resources."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FIELD_MANAGER = "kanister-py"
 
 
 class ObjectReferenceV010(ObjectReference):
-    """Where an object is: by the plural of its kind or by the kind itself."""
+    """Reference to an object, by the plural of its kind or by the kind itself."""
 
     api_version: str = Field(
         default="",

@@ -1,1 +1,1 @@
-"""KubeTask: a command in a pod of its own."""
+"""KubeTask: a command in a new pod."""

@@ -1,4 +1,4 @@
-"""KubeTask v0.0.0: a command in a pod of its own."""
+"""KubeTask v0.0.0: a command in a new pod."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class KubeTask(PodFunc):
 
 
 def job_of(params: Params, args: KubeTaskArgs) -> Job:
-    """Say which pod a task wants."""
+    """Return the pod of a task."""
     return Job(
         JOB_PREFIX,
         args.namespace,

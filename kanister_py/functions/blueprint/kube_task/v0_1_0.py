@@ -1,4 +1,4 @@
-"""KubeTask v0.1.0: as v0.0.0, with a `timeout`, and no wait for a pod that cannot start."""
+"""KubeTask v0.1.0: like v0.0.0, with a `timeout`, and no wait for a pod that cannot start."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LocationDelete v0.0.0: objects of the Profile's store, by the beginning of their keys."""
+"""LocationDelete v0.0.0: deletion of objects of the Profile's store, by prefix."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class LocationDelete(Func):
 
 
 def until_cancelled(ctx: PhaseContext, keys: Iterable[str]) -> Iterable[str]:
-    """Give keys until the phase is to stop."""
+    """Yield keys until the phase is cancelled."""
     for key in keys:
         ctx.check_cancelled()
         yield key

@@ -1,4 +1,4 @@
-"""LocationDelete v0.1.0: an object or a folder of the Profile's store, and nothing beside it."""
+"""LocationDelete v0.1.0: deletion of an object or a folder of the Profile's store."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""MultiContainerRun: two commands side by side in one pod."""
+"""MultiContainerRun: two commands in parallel in one pod."""

@@ -1,4 +1,4 @@
-"""MultiContainerRun v0.0.0: two commands side by side in one pod."""
+"""MultiContainerRun v0.0.0: two commands in parallel in one pod."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class MultiContainerRunArgs(PodArgs):
         default="", description="The size limit of the shared volume, such as `1Gi`."
     )
     shared_volume_dir: str = Field(
-        default="/tmp/",  # noqa: S108 # a path in the pod, as users have always had it
+        default="/tmp/",  # noqa: S108 # a path in the pod, the default since the first release
         description="The path at which the shared volume is mounted in every container.",
     )
 
@@ -124,7 +124,7 @@ def _spec_of(args: MultiContainerRunArgs) -> dict[str, Any]:
 
 
 def override_of(override: Mapping[str, Any] | None, *, has_init: bool) -> Mapping[str, Any] | None:
-    """Say what an ActionSet's override means for a pod that has no container `container`."""
+    """Apply the ActionSet's override of the container `container` to the containers of this pod."""
     given = list((override or {}).get("containers") or ())
     meant = next((each for each in given if each.get("name") == MAIN_CONTAINER), None)
     if override is None or meant is None:

@@ -72,7 +72,7 @@ class PrepareData(PodFunc):
 
 
 def _named_volumes(args: Mapping[str, Any]) -> list[str]:
-    """Say which claims are read; any, where only the run will know."""
+    """Return the names of the claims to read; an empty name means any claim."""
     volumes = args.get("volumes")
     return [str(name) for name in volumes] if isinstance(volumes, Mapping) and volumes else [""]
 

@@ -1,4 +1,4 @@
-"""PrepareData v0.1.0: as v0.0.0, but a command that fails fails the phase."""
+"""PrepareData v0.1.0: like v0.0.0, but a failed command fails the phase."""
 
 from __future__ import annotations
 

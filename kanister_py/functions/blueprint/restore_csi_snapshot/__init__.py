@@ -1,1 +1,1 @@
-"""RestoreCSISnapshot: a volume made out of a CSI snapshot."""
+"""RestoreCSISnapshot: a volume, restored from a CSI snapshot."""

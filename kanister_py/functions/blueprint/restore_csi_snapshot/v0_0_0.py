@@ -1,4 +1,4 @@
-"""RestoreCSISnapshot v0.0.0: a claim, made out of a VolumeSnapshot."""
+"""RestoreCSISnapshot v0.0.0: a claim, restored from a VolumeSnapshot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RestoreData v0.0.0: a snapshot of restic, restored in a pod that has the volumes mounted."""
+"""RestoreData v0.0.0: a snapshot of restic, restored in a pod that mounts the volumes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RESTORE_PATH: Final[Any] = Field(
 
 
 class RestoredBackup(Args):
-    """Which backup is restored, and where."""
+    """Arguments that select the backup and the destination."""
 
     namespace: str = Field(description="The namespace of the pod and of the volumes.")
     backup_artifact_prefix: str = REPOSITORY_PREFIX
@@ -89,7 +89,7 @@ def _one_of(names: str) -> UsageError:
 
 
 def _snapshot_of(args: RestoreDataArgs) -> list[str]:
-    """Name the snapshot as `restic restore` takes it."""
+    """Return the arguments of `restic restore` that select the snapshot."""
     below = f":{args.backup_path}" if args.backup_path else ""
     if args.backup_identifier:
         return [f"{args.backup_identifier}{below}"]

@@ -1,4 +1,4 @@
-"""RestoreData v0.1.0: a snapshot of restic, restored with a key that is named and hidden."""
+"""RestoreData v0.1.0: a snapshot of restic, restored with a required, hidden key."""
 
 from __future__ import annotations
 

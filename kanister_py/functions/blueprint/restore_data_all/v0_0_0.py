@@ -1,4 +1,4 @@
-"""RestoreDataAll v0.0.0: what BackupDataAll backed up, restored for every pod at once."""
+"""RestoreDataAll v0.0.0: backups of BackupDataAll, restored for all pods in parallel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kanister_py.ports.models import Args
 
 
 class AllRestoredBackups(Args):
-    """Which backups are restored, and where."""
+    """Arguments that select the backups and the destination."""
 
     namespace: str = Field(description="The namespace of the pods and of the volumes.")
     backup_artifact_prefix: str = Field(
@@ -77,7 +77,7 @@ class RestoreDataAll(VolumeFunc):
 
 
 def read_backup_info(text: str) -> dict[str, str]:
-    """Read which backup each pod has out of what BackupDataAll gave."""
+    """Parse the IDs of the pods' backups from the output of BackupDataAll."""
     try:
         return {pod: str(each["BackupID"]) for pod, each in json.loads(text).items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:

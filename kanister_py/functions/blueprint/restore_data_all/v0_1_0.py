@@ -1,4 +1,4 @@
-"""RestoreDataAll v0.1.0: what BackupDataAll backed up, restored a few pods at once."""
+"""RestoreDataAll v0.1.0: backups of BackupDataAll, restored for a few pods at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RestoreRDSSnapshot v0.0.0: an instance or a cluster, out of a snapshot or out of a dump."""
+"""RestoreRDSSnapshot v0.0.0: an instance or a cluster, restored from a snapshot or a dump."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class RestoreRDSSnapshot(PodFunc):
     """
 
     name = "RestoreRDSSnapshot"
-    needs_pods = False  # it restores without one where AWS kept the snapshot
+    needs_pods = False  # restoring from a snapshot needs no pod
     version: ClassVar = "v0.0.0"
     Args = RestoreRDSSnapshotArgs
     on_restart = OnRestart.FAIL
@@ -94,7 +94,7 @@ class RestoreRDSSnapshot(PodFunc):
 def make(
     rds: Rds, name: str, args: RestoreRDSSnapshotArgs, before: Mapping[str, Any] | None
 ) -> None:
-    """Make an instance or a cluster of a snapshot, as like as possible to what was there."""
+    """Restore an instance or a cluster, with the settings of the previous one where possible."""
     groups = read_list(args.security_group_id) or groups_of(before or {})
     subnets = args.db_subnet_group
     if subnets == "default" and before is not None:
@@ -109,7 +109,7 @@ def make(
 def restore_dump(
     ctx: PhaseContext, params: Params, function: str, args: RestoreRDSSnapshotArgs, rds: Rds
 ) -> Mapping[str, Any]:
-    """Read a dump into an instance that is there."""
+    """Load a dump into an existing instance."""
     required = ("backupArtifactPrefix", args.backup_artifact_prefix), ("backupID", args.backup_id)
     for key, value in (*required, *args.login().items()):
         if not value:

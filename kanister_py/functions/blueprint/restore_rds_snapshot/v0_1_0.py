@@ -1,4 +1,4 @@
-"""RestoreRDSSnapshot v0.1.0: the new one is there before the old one goes."""
+"""RestoreRDSSnapshot v0.1.0: the old one is deleted once the new one is available."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RestoreRDSSnapshotV010(Func, parent=RestoreRDSSnapshot):
 
 
 def _swap(rds: Rds, name: str, beside: str, old: str) -> None:
-    """Let the new one take over the name, or the old one keep it."""
+    """Give the name to the new instance; if that fails, give it back to the old one."""
     if rds.find(old) is None and rds.find(name) is not None:
         _rename(rds, name, old)
     try:

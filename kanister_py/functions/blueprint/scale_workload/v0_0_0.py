@@ -76,7 +76,8 @@ class ScaleWorkloadArgs(Args):
 
 
 class ScaleWorkloadOutputs(Outputs):
-    """What was before."""
+    """Outputs of ScaleWorkload.
+    # The same for every attempt: a second one must not take what the first one set"""
 
     original_replica_count: int = Field(
         description="The desired number of replicas before the change."
@@ -118,7 +119,8 @@ class ScaleWorkload(Func):
 
     def _scale(self, ctx: PhaseContext, target: Target, replicas: int) -> int:
         # The same for every attempt: a second one must not take what the first one set
-        # for what was there before.
+        # The key is the same for every attempt: a second attempt must not mistake the number set
+        # by the first one for the original number.
         key = ctx.run.key("scale", attempt=1)
         workload = target.read(ctx.cluster)
         known = remembered(workload, key)

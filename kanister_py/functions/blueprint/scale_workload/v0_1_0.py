@@ -1,4 +1,4 @@
-"""ScaleWorkload v0.1.0: as v0.0.0, through the subresource for it, with a `timeout`."""
+"""ScaleWorkload v0.1.0: like v0.0.0, through the scale subresource, with a `timeout`."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ScaleWorkloadV010(Func, parent=ScaleWorkload):
         return {"originalReplicaCount": original}
 
     def _remember(self, ctx: PhaseContext, target: Target) -> int:
-        """Have the workload keep how many replicas it had, before anything is changed."""
+        """Record the original number of replicas on the workload before changing it."""
         key = ctx.run.key("scale", attempt=1)
         workload = target.read(ctx.cluster)
         known = remembered(workload, key)

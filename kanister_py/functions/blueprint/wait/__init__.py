@@ -1,1 +1,1 @@
-"""Wait: a wait for objects of the cluster to be as conditions of a blueprint say."""
+"""Wait: a wait until Kubernetes objects meet conditions."""

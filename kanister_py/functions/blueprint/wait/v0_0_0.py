@@ -1,4 +1,4 @@
-"""Wait v0.0.0: objects of the cluster, waited for by templates with JSONPaths in them."""
+"""Wait v0.0.0: conditions that are templates with JSONPaths."""
 
 from __future__ import annotations
 
@@ -70,10 +70,10 @@ class Wait(Func):
         wait_for(ctx, args.conditions, seconds, check)
 
     def _rendered_timeout(self, ctx: PhaseContext, params: Params, args: WaitArgs) -> str:
-        """Render all there is, though the conditions mean something only over an object."""
+        """Render all arguments to find mistakes early, though conditions need an object."""
         values: dict[str, Any] = args.model_dump(by_alias=True)
         if ctx.renderer.engine is not Engine.GO:
-            # A condition is always a Go template; the blueprint's other ones are not.
+            # Conditions are always Go templates, even if the blueprint uses another engine.
             values = {"timeout": values["timeout"]}
         return str(ctx.renderer.value(values, params)["timeout"])
 
@@ -87,7 +87,7 @@ class Wait(Func):
 
 
 class _Condition(NamedTuple):
-    """A condition whose JSONPaths are filled in, as an execution."""
+    """Execution of a condition whose JSONPaths have been replaced by values."""
 
     text: str
     is_costly: bool = False

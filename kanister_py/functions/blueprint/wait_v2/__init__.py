@@ -1,1 +1,1 @@
-"""WaitV2: a wait for objects of the cluster to be as templates over them say."""
+"""WaitV2: a wait until Kubernetes objects meet conditions that are Go templates."""

@@ -1,4 +1,4 @@
-"""WaitV2 v0.0.0: objects of the cluster, waited for by Go templates."""
+"""WaitV2 v0.0.0: conditions that are Go templates."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def says_true(
 
 
 class _Condition(NamedTuple):
-    """A condition over an object, as an execution."""
+    """Execution of a condition for an object."""
 
     text: str
     found: KubeObject
@@ -101,5 +101,5 @@ class _Condition(NamedTuple):
 
 
 def kubectl_functions() -> FunctionTable:
-    """Return the functions that kubectl's templates may call besides Go's own."""
+    """Return the functions of kubectl's templates in addition to Go's built-in ones."""
     return KUBECTL_FUNCTIONS

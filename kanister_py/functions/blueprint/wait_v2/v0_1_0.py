@@ -1,4 +1,4 @@
-"""WaitV2 v0.1.0: as v0.0.0, but what can never hold fails at once."""
+"""WaitV2 v0.1.0: like v0.0.0, but conditions that can never hold fail at once."""
 
 from __future__ import annotations
 
