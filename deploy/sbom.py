@@ -1,9 +1,9 @@
-"""Writes what an environment is made of, as CycloneDX has it, on stdout.
+"""CycloneDX software bill of materials of an environment, written to stdout.
 
 python sbom.py requirements.lock > sbom.cdx.json
 
-Components are the distributions that are installed beside the Python that runs it; their
-hashes are those that the lock allows.
+Components are the distributions that are installed for the running Python, with the hashes
+from the lock file.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def spelled(name: str) -> str:
 
 
 def needs(found: Distribution, there: set[str]) -> list[str]:
-    """Name what a distribution asks for and is installed."""
+    """List the requirements of a distribution that are installed."""
     asked = (re.match(r"[\w.-]+", each) for each in found.requires or ())
     return sorted({spelled(each[0]) for each in asked if each} & there - {spelled(found.name)})
 
 
 def bill_of(lock: str) -> dict[str, Any]:
-    """Give the bill: the same for the same environment and lock."""
+    """Build the SBOM. The same environment and lock file give the same result."""
     hashes = {
         spelled(each[1]): re.findall(r"sha256:([0-9a-f]{64})", each[2])
         for each in _LOCKED.finditer(lock)

@@ -1,12 +1,12 @@
-# The tools of blueprints that move data: bash, restic, kando, and PostgreSQL's own programs.
+# Tools for blueprints that move data: bash, restic, kando and the PostgreSQL client programs.
 # docker buildx build --platform linux/amd64,linux/arm64 -f deploy/tools.Dockerfile .
 ARG PYTHON=3.13.7-slim-bookworm
 
 FROM python:${PYTHON} AS build
 WORKDIR /source
 COPY deploy/requirements.lock deploy/build.lock deploy/sbom.py deploy/
-# Wheels only, and those of the locks: what would have to be compiled is an error, as is
-# what is not what it was when the locks were written.
+# Install only wheels that match the hashes in the lock files. Packages that would have to be compiled
+# are an error.
 RUN python -m venv /opt/kanister-py \
     && pip install --no-cache-dir --only-binary=:all: --require-hashes -r deploy/build.lock \
     && /opt/kanister-py/bin/pip install --no-cache-dir --only-binary=:all: --require-hashes \
@@ -29,5 +29,5 @@ RUN apt-get update \
 COPY --from=build /opt/kanister-py /opt/kanister-py
 RUN ln -s /opt/kanister-py/bin/kando /usr/local/bin/kando
 ENV PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
-# Data of volumes belongs to whom it belongs: a podOverride says whether that is root.
+# Runs as root unless a podOverride sets another user, because volumes contain files of any owner.
 CMD ["bash", "-c", "tail -f /dev/null"]
