@@ -44,6 +44,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kanister_py.cli import exit_codes
@@ -327,7 +328,10 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
             asks_for_tokens=not (args.open_endpoint and is_loopback(taken[0])),
             is_local=is_loopback(taken[0]),
             overview=followed(controller, cluster, clock, stack),
-            session_key=lambda new: keep_session_key(cluster, controller.settings.home, new),
+            # Replicas share the key for the pages of runs, which others do not have.
+            session_key=partial(keep_session_key, cluster, controller.settings.home)
+            if controller.settings.runs_actionsets
+            else None,
         )
         for socket_, app in zip(taken, apps, strict=True):
             stack.enter_context(served(app, socket_))
