@@ -1,4 +1,4 @@
-"""Functions that come with kanister_py: their code, and the record of their versions."""
+"""Built-in functions: their code, and the record of their versions."""
 
 from __future__ import annotations
 
@@ -39,9 +39,10 @@ def read_versions_file() -> str:
 
 
 def _versions(target: str, first: str, *others: str) -> Mapping[str, str]:
-    """Say where the code of each version is, as `module:Class`, to be loaded when it is needed.
+    """Return the code of every version as `module:Class`, to be imported when it is needed.
 
-    The class of the first one has the function's name, that of another the version behind it.
+    The class of the first version has the function's name; the names of the other classes
+    end with their versions.
     """
     folder, _, name = target.partition(":")
     found = {first: name} | {each: name + each.replace(".", "").upper() for each in others}

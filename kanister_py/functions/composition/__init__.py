@@ -1,1 +1,1 @@
-"""Functions that steps of compositions name: a folder for each, a module for each version."""
+"""Functions for steps of compositions: one folder per function, one module per version."""

@@ -1,7 +1,7 @@
-"""Answers of composition functions: how one begins, results, context, how long it holds.
+"""Responses of composition functions: their initial state, results, context and TTL.
 
-An answer begins as what the request desires, and shares its parts with the request:
-a part is copied before it is changed.
+A response starts with the desired state of the request and shares its parts with the
+request, so a part must be copied before it is changed.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ DEFAULT_TTL = "60s"
 
 
 class Refused(Exception):
-    """What ends a call with a fatal result; its text is the message of that.
+    """Error that ends a call with a fatal result; its text is the message of the result.
 
-    Where the input is at fault, `path` says which part of it.
+    If the input is invalid, `path` is the field with the problem.
     """
 
     def __init__(self, message: str, path: str = "") -> None:
@@ -43,7 +43,7 @@ class Refused(Exception):
 
 
 class DescribedFunction(CompositionFunction):
-    """A function whose input is read by a table of fields, and documented from it."""
+    """Function whose input is validated and documented from a table of fields."""
 
     fields: ClassVar[Fields]
 
@@ -53,22 +53,22 @@ class DescribedFunction(CompositionFunction):
 
     @classmethod
     def refusal_of(cls, given: Any) -> Refusal | None:
-        """Say what keeps an input from being used, whatever the request; None if nothing does."""
+        """Return the problem of an input that does not depend on the request, or None."""
         try:
             return cls().refusal_of_shaped(shaped(given, cls.fields))
         except NotShaped as error:
             return error.refused
 
     def refusal_of_shaped(self, _given: Data) -> Refusal | None:
-        """Say what its shape alone does not tell of an input."""
+        """Return a problem of an input that its table of fields cannot express, or None."""
         return None
 
 
 class AnsweringFunction(DescribedFunction):
-    """A function that fills in an answer; where it refuses, the answer ends with a fatal result."""
+    """Function that fills in a response. Raising `Refused` adds a fatal result to the response."""
 
     go_type: ClassVar[str]
-    """What the original calls the type of its input."""
+    """Name of the input's type in the original function."""
 
     def run(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         answer = answer_to(request)
@@ -87,7 +87,7 @@ class AnsweringFunction(DescribedFunction):
 
     @abstractmethod
     def answer(self, request: Mapping[str, Any], given: Data, answer: Data) -> None:
-        """Fill in the answer to a request with this input."""
+        """Fill in the response to a request with this input."""
 
 
 def meta_of(request: Mapping[str, Any]) -> Data:
@@ -96,7 +96,7 @@ def meta_of(request: Mapping[str, Any]) -> Data:
 
 
 def answer_to(request: Mapping[str, Any]) -> Data:
-    """Begin an answer: what is desired and the context go on as they came."""
+    """Create a response with the desired state and the context of the request."""
     answer: Data = {"meta": meta_of(request), "desired": request.get("desired") or {}}
     if request.get("context"):
         answer["context"] = request["context"]
@@ -110,18 +110,18 @@ def add_result(answer: Data, severity: str, message: str) -> None:
 
 
 def set_context(answer: Data, key: str, value: Any) -> None:
-    """Set a key of the context for the steps to come."""
+    """Set a key of the context for later steps."""
     answer["context"] = {**answer.get("context", {}), key: value}
 
 
 def composite_of(request: Mapping[str, Any]) -> Data:
-    """Give the observed composite resource."""
+    """Return the observed composite resource."""
     observed = request.get("observed") or {}
     return (observed.get("composite") or {}).get("resource") or {}
 
 
 def map_at(obj: Mapping[str, Any], key: str, problem: str) -> Data:
-    """Give a map inside an object; where it is none, refuse with the problem in front."""
+    """Return a map inside an object. Raises Refused, prefixed by `problem`, if there is none."""
     found = obj.get(key)
     if isinstance(found, dict):
         return found
@@ -129,7 +129,7 @@ def map_at(obj: Mapping[str, Any], key: str, problem: str) -> Data:
 
 
 def ttl_of(text: str | None) -> str | None:
-    """Read a duration as Go writes it, and give it as protobuf does; None: it cannot be read."""
+    """Convert a duration from Go's to protobuf's format. Returns None if it is invalid."""
     if not text:
         return None
     try:
@@ -138,7 +138,7 @@ def ttl_of(text: str | None) -> str | None:
         return None
 
 
-# Go's types of what JSON holds; on the wire every number is a float64.
+# Go's types of JSON values; in a request, every number is a float64.
 GO_TYPES: Mapping[type, str] = {
     type(None): "<nil>",
     bool: "bool",

@@ -1,4 +1,4 @@
-"""Selectors of resources: by labels of the composite resource's making, sorted, cut off."""
+"""Selectors of resources by name or labels, with values from the composite resource."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Auto-ready: whether composed resources are ready."""
+"""Auto-ready: readiness of composed resources."""

@@ -1,7 +1,7 @@
-"""Health of a resource, as far as its status tells.
+"""Health of a resource according to its status.
 
-One check for each of Kubernetes' own kinds that show it in ways of their own; all others
-by their condition Ready. A status that is not what the kind's status should be is a no.
+Kubernetes' built-in kinds have checks of their own; all other kinds are checked by their
+condition Ready. A malformed status counts as not ready.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Data = Mapping[str, Any]
 
 
 def is_healthy(resource: Data) -> bool:
-    """Say whether a resource is healthy; where its kind's own check says no, Ready may say yes."""
+    """Return True if the kind's own check passes or the condition Ready is True."""
     if verdict_of(resource):
         return True
     try:
@@ -24,9 +24,9 @@ def is_healthy(resource: Data) -> bool:
 
 
 def verdict_of(resource: Data) -> bool | None:
-    """Say whether a resource is ready, by its kind's own check or else its condition Ready.
+    """Check whether a resource is ready by its kind's own check, or else its condition Ready.
 
-    None where neither tells.
+    Returns None if the kind has no check and the condition is neither True nor False.
     """
     check = _CHECKS.get((resource.get("apiVersion", ""), resource.get("kind", "")))
     try:
@@ -38,7 +38,7 @@ def verdict_of(resource: Data) -> bool | None:
 
 
 class _Malformed(Exception):
-    """A field has another type than its kind gives it."""
+    """Error for a field whose type does not match the kind."""
 
 
 def _part(obj: Data, key: str) -> Data:
@@ -103,7 +103,7 @@ def _deployment(resource: Data) -> bool:
 def _stateful_set(resource: Data) -> bool:
     wanted = _number(_part(resource, "spec"), "replicas", 1)
     status = _part(resource, "status")
-    # Counts and revisions that nobody has written yet are no zeros.
+    # Missing counts and revisions do not count as zeros.
     return (
         _number(status, "readyReplicas", -1) == wanted
         and _number(status, "currentReplicas", -1) == wanted
@@ -132,7 +132,7 @@ def _pod(resource: Data) -> bool:
     phase = _text(_part(resource, "status"), "phase")
     if phase != "Running":
         return phase == "Succeeded"
-    # One that is not started again is on its way to its end, not ready.
+    # A pod whose containers are not restarted is about to end, so it is not ready.
     is_kept = _text(_part(resource, "spec"), "restartPolicy") == "Always"
     return is_kept and _condition(resource, "Ready") == "True"
 
@@ -156,7 +156,7 @@ def _cron_job(resource: Data) -> bool:
     try:
         moment = datetime.fromisoformat
         return bool(succeeded) and moment(succeeded) >= moment(scheduled)
-    except (ValueError, TypeError):  # no time, or one without a zone
+    except (ValueError, TypeError):  # not a time, or without a time zone
         raise _Malformed("lastSuccessfulTime") from None
 
 

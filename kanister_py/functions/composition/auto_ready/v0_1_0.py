@@ -1,4 +1,4 @@
-"""function-auto-ready v0.1.0: composed resources that are ready."""
+"""function-auto-ready v0.1.0: detection of ready composed resources."""
 
 from __future__ import annotations
 

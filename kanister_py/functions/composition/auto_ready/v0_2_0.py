@@ -1,4 +1,4 @@
-"""function-auto-ready v0.2.0: as v0.1.0, but it also says what is not ready."""
+"""function-auto-ready v0.2.0: like v0.1.0, but resources are also marked as not ready."""
 
 from __future__ import annotations
 

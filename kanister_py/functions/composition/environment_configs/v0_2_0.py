@@ -1,4 +1,4 @@
-"""function-environment-configs v0.2.0: as v0.1.0, but `defaultData` always counts."""
+"""function-environment-configs v0.2.0: like v0.1.0, but `defaultData` is always merged."""
 
 from __future__ import annotations
 

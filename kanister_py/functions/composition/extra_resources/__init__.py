@@ -1,1 +1,1 @@
-"""Extra resources: resources of the cluster, fetched and put into the context."""
+"""Extra resources: resources of the cluster, fetched into the context."""

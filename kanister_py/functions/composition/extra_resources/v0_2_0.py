@@ -1,4 +1,4 @@
-"""function-extra-resources v0.2.0: as v0.1.0, but a selector may come to nothing."""
+"""function-extra-resources v0.2.0: like v0.1.0, but a selector may match nothing."""
 
 from __future__ import annotations
 

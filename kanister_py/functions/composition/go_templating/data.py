@@ -1,4 +1,4 @@
-"""Template data: the request as a Go template sees it, and its delimiters."""
+"""Template data: the request in the form for Go templates, and delimiters."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _LIMIT = 2**63
 
 
 def template_data(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy a request as JSON of the message would have it: what is empty is not there.
+    """Copy a request in the form of its message's JSON, which omits empty fields.
 
-    Whole numbers are int64. Resources that were fetched stand under both of their names.
+    Whole numbers are int64. Fetched resources are available under both of their names.
     """
     data = {key: _value(each) for key, each in request.items() if each or key in _KEPT}
     for old, new in (
@@ -52,10 +52,10 @@ _AS_THEY_ARE = frozenset({str, bool, type(None)})
 
 
 def with_delimiters(text: str, left: str, right: str) -> str:
-    """Write a template in other delimiters in the usual ones.
+    """Convert a template with custom delimiters to the default ones.
 
-    Lines stay where they are; columns move where the delimiters differ in length, or
-    where the usual ones stand in the text itself.
+    Line numbers do not change. Columns change if the delimiters have another length, or if
+    the text contains the default ones.
     """
     pieces: list[str] = []
     at = 0
@@ -78,7 +78,7 @@ def _literal(text: str) -> str:
 
 
 def _end_of_action(text: str, at: int, right: str) -> int:
-    """Find where an action ends: not inside of what is quoted. -1: nowhere."""
+    """Return the position of an action's end, ignoring quoted text, or -1 if it has none."""
     comment = at + 2 if text.startswith("- ", at) else at
     if text.startswith("/*", comment):
         end = text.find("*/", comment)

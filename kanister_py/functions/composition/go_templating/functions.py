@@ -1,4 +1,4 @@
-"""Template functions of function-go-templating, besides those of sprig."""
+"""Template functions of function-go-templating, in addition to those of sprig."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def from_yaml_text(context: Context, text: str) -> Value:
 
 @go_function(f"func(string, {_MAP}) interface{{}}")
 def resource_condition(type_: str, resource: Any) -> Value:
-    """Find a condition of a resource, or of the message it came in; Unknown if it has none."""
+    """Find a condition of a resource or of its message. A missing condition is Unknown."""
     conditions: Any = None
     for path in ("resource.status", "status"):
         try:
@@ -105,7 +105,7 @@ def _moment(text: str) -> KubeTime:
 
 
 def _as_json(value: Any) -> Any:
-    """Copy a value as the original does, by way of JSON: every number becomes a double."""
+    """Copy a value through JSON like the original, so that every number becomes a double."""
     if isinstance(value, dict):
         return {key: _as_json(each) for key, each in value.items()}
     if isinstance(value, list):
@@ -114,7 +114,7 @@ def _as_json(value: Any) -> Any:
 
 
 def _at(request: Any, path: str, wanted: GoType = ANY_MAP) -> Value:
-    """Copy the map or list at a path; a nil one where there is none."""
+    """Copy the map or list at a path; nil if there is none."""
     try:
         found = parse_field_path(path).get(request)
     except FieldPathError:
@@ -151,7 +151,7 @@ def _decoded(data: Any) -> dict[str, bytes] | None:
 
 @go_function("func(string, interface{}) (string, error)", context=True)
 def include(context: Context, name: str, data: Value) -> str:
-    """Carry out a definition of the same template, and give its output."""
+    """Execute a definition of the same template, and return its output."""
     try:
         return context.include(name, data)
     except ExecError as error:

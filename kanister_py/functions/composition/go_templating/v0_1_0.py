@@ -1,4 +1,4 @@
-"""function-go-templating v0.1.0: composed resources out of a Go template."""
+"""function-go-templating v0.1.0: composed resources from a Go template."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class GoTemplating(Templating):
 
 
 class _Manifests(NamedTuple):
-    """A template over a request, as an execution."""
+    """Execution of a template for a request."""
 
     text: str
     given: Data
@@ -94,7 +94,7 @@ def _template(text: str, given: Data) -> Template:
         ) from None
 
 
-# Also what is too long for the cache of all templates: steps are few, and called often.
+# Also caches templates too long for the general cache: steps are few and called often.
 @lru_cache(maxsize=128)
 def _compiled(text: str, missing_key: MissingKey) -> Template:
     return compile_template(text, FUNCTIONS, name="manifests", missing_key=missing_key)

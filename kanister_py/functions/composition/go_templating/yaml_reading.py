@@ -1,4 +1,4 @@
-"""Reading of YAML as `fromYaml` does: one document, in the words and types of Go's yaml.v3."""
+"""YAML parsing for `fromYaml`: one document, with the errors and types of Go's yaml.v3."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kanister_py.gotemplate.values import GoMap, Uint64, from_bytes, to_bytes
 _MOST_DEPTH: Final = 100
 _MOST_TWINS: Final = 20
 _ANY_KEYS: Final = map_of(ANY, ANY)
-# Go's library was made of the same C code that PyYAML may come with.
+# Go's library is a port of the C library that PyYAML can use.
 _EVENTS: Final[Any] = getattr(yaml, "CLoader", yaml.Loader)
 _LONG_TAG: Final = "tag:yaml.org,2002:"
 _RESOLVED_TAGS: Final = frozenset(
@@ -52,7 +52,7 @@ _MOMENTS: Final = (
 
 
 class _Node:
-    """One value as it is written."""
+    """Scalar value in the source text."""
 
     __slots__ = ("alias_of", "is_quoted", "kind", "line", "members", "tag", "text")
 
@@ -89,7 +89,7 @@ class _Node:
 
 
 def from_yaml(text: str, spend: Callable[[int], None]) -> Any:
-    """Read the first document. `spend` counts values before they are made, aliases as well."""
+    """Parse the first document. `spend` counts values, including aliases, before creating them."""
     try:
         node = _Composer(text).document()
     except yaml.MarkedYAMLError as error:
@@ -100,7 +100,7 @@ def from_yaml(text: str, spend: Callable[[int], None]) -> Any:
 
 
 def _where(error: yaml.MarkedYAMLError) -> str:
-    """The line as Go counts it: the first one is not named, and a scanner is one behind."""
+    """Return the line as in Go's errors, which omit the first one; the scanner is one behind."""
     lines = (mark.line for mark in (error.context_mark, error.problem_mark) if mark is not None)
     line = next((each for each in lines if each), 0)
     if line and isinstance(error, yaml.scanner.ScannerError):
@@ -109,7 +109,7 @@ def _where(error: yaml.MarkedYAMLError) -> str:
 
 
 class _Composer:
-    """Composer of nodes from the events of a document; what comes after it is never looked at."""
+    """Composer of the nodes of the first document; later ones are not read."""
 
     def __init__(self, text: str) -> None:
         self._events: Iterator[Any] = yaml.parse(to_bytes(text), Loader=_EVENTS)
@@ -121,7 +121,7 @@ class _Composer:
                 if event.version not in (None, (1, 1)):
                     raise GoError("yaml: found incompatible YAML document")
                 node = self._node(next(self._events), 0)
-                # What stands behind the value may still be wrong, up to the next document.
+                # The rest of the document, after the value, can still contain errors.
                 next(self._events)
                 return node
         return None
@@ -153,7 +153,7 @@ class _Composer:
 
 
 class _Reading:
-    """Values of nodes; keys that stand twice are gathered, and refused at the end."""
+    """Values of nodes; duplicate keys are collected and rejected at the end."""
 
     def __init__(self, spend: Callable[[int], None]) -> None:
         self._spend = spend
@@ -195,7 +195,7 @@ class _Reading:
         return value
 
     def _fill(self, made: dict[Any, Any], node: _Node, known: set[Any] | None) -> None:
-        """Put a map's members into `made`; of a map that is merged, those not `known` yet."""
+        """Add a map's members to `made`; for a merged map, only those not in `known`."""
         if self._has_twins(node):
             return
         merged: _Node | None = None
@@ -259,7 +259,7 @@ def _scalar(node: _Node) -> Any:
 
 
 def _resolved(tag: str, text: str) -> tuple[str, Any]:
-    """Say what a plain text is, and refuse it where its tag says otherwise."""
+    """Resolve the type of a plain scalar. Raises an error if it does not match the tag."""
     if tag not in _RESOLVED_TAGS:
         return tag, text
     found, value = ("!!str", text) if tag == "!!str" else _guessed(tag, text)
@@ -303,7 +303,7 @@ def _number(text: str) -> tuple[str, Any]:
     if found:
         sign, *digits = found.groups()
         base, written = next((b, d) for b, d in zip(_BASES, digits, strict=True) if d is not None)
-        # No whole number of Go's has more digits than this, leading noughts apart.
+        # Go's integers have at most this many digits, without leading zeros.
         number = int(written.lstrip("0")[:65] or "0", base)
         number = -number if sign == "-" else number
         if -(1 << 63) <= number < 1 << 63:

@@ -1,7 +1,7 @@
-"""Layout of YAML as Go's library writes it.
+"""YAML output in the layout of Go's library.
 
-Four blanks a level, lists inside maps set in, and what stands in a list two blanks
-behind its dash. Keys stand in natural order, and no line is ever folded.
+Four spaces per level, lists inside maps are indented, and items of lists are two spaces
+after the dash. Keys are in natural order, and lines are not folded.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INDENT = 4
 _MOST_DEPTH = 100
 _LONGEST_KEY = 128
 
-# What would not be read as the text that it is.
+# Texts that would be parsed as another type without quotes.
 _TAKEN_WORDS = (
     "null|Null|NULL|true|True|TRUE|false|False|FALSE"
     "|y|Y|yes|Yes|YES|on|On|ON|n|N|no|No|NO|off|Off|OFF"
@@ -41,10 +41,10 @@ _NOT_TEXT = re.compile(
     re.VERBOSE,
 )
 
-# Most texts are words without a sign that means anything: these are asked nothing else.
+# Most texts are words without special characters, and need no further checks.
 _WORDS = re.compile(rf"(?!(?:{_TAKEN_WORDS})\Z)[A-Za-z_/][A-Za-z0-9_./-]*(?:[ :][A-Za-z0-9_./-]+)*")
 
-# The signs that end a line, and those that are only ever written as their numbers.
+# Line breaks, and characters that are always escaped.
 _BREAKS = "\n\u2028\u2029"
 _UNSEEN = "\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufeff\ufffe-\U0010ffff"
 
@@ -67,13 +67,13 @@ _ESCAPES = {
 
 
 class Bareword(str):
-    """A text that is written without quotes, whatever it would be read as."""
+    """Text that is written without quotes, whatever its type when parsed."""
 
     __slots__ = ()
 
 
 def to_yaml(value: Any, spend: Callable[[int], None]) -> str:
-    """Write a value as YAML. `spend` counts the values before they are written."""
+    """Format a value as YAML. `spend` counts values before they are written."""
     return written(_plain(value, spend, 0))
 
 
@@ -88,7 +88,7 @@ def _plain(value: Any, spend: Callable[[int], None], depth: int) -> Any:
         return value
     if isinstance(value, Struct):
         if isinstance(value, KubeTime):
-            return _rfc3339(value.moment)  # a text of its own, so it stands in quotes
+            return _rfc3339(value.moment)  # a `str`, so that it is quoted
         return {name.lower(): _plain(value[name], spend, depth + 1) for name in value.struct.fields}
     if isinstance(value, Mapping):
         return {
@@ -102,7 +102,7 @@ def _plain(value: Any, spend: Callable[[int], None], depth: int) -> Any:
 
 
 def _atom(value: Any) -> Any:
-    """Give a number as Python's own, and what Go writes as a text as that text."""
+    """Convert numbers to Python's types, and values that Go writes as texts to texts."""
     if isinstance(value, Time):
         return Bareword(_rfc3339(value))
     if isinstance(value, Duration) or not isinstance(value, int | float):
@@ -115,7 +115,7 @@ def _rfc3339(moment: Time) -> str:
 
 
 def written(value: Any) -> str:
-    """Write maps, lists, texts, numbers, booleans and nothing; maps in the order they have."""
+    """Writer of maps, lists, texts, numbers, booleans and nulls; maps keep their order."""
     if not _has_members(value):
         return _scalar(value, _INDENT)
     lines: list[str] = []
@@ -128,9 +128,9 @@ def _has_members(value: Any) -> bool:
 
 
 def _write_members(value: Any, indent: int, lead: str, lines: list[str]) -> None:
-    """Write a map or list that has members; `lead` is the margin of its first line.
+    """Write a non-empty map or list; `lead` is the margin of its first line.
 
-    There it may hold the dash or the colon that the value belongs to.
+    `lead` may contain the dash or the colon before the value.
     """
     if isinstance(value, dict):
         _write_map(value, indent, lead, lines)
@@ -166,27 +166,27 @@ def _write_map(value: dict[Any, Any], indent: int, lead: str, lines: list[str]) 
 
 
 def _is_simple(key: Any) -> bool:
-    """Say whether a key needs no question mark: it has one line and is not very long."""
+    """Return True if a key needs no question mark: it has one line and is short enough."""
     if not isinstance(key, str):
         return True
     if "\n" in key:
         return False
-    # No sign takes more than four bytes.
+    # A character has at most four bytes.
     short = len(key) * 4 <= _LONGEST_KEY
     return short or len(key.encode("utf-8", "surrogatepass")) <= _LONGEST_KEY
 
 
 def _scalar(value: Any, indent: int) -> str:
-    """Write what has no members, with the end of its line."""
+    """Write a scalar or an empty collection, with the end of its line."""
     if isinstance(value, str) and "\n" in value and not _NO_BLOCK.search(value):
         return _block(value, indent)
     return f"{_line(value, indent)}\n"
 
 
 def _line(value: Any, indent: int | None) -> str:
-    """Write what has no members and is no block.
+    """Write a scalar that is not a block, or an empty collection.
 
-    Only quoted texts with foreign line ends have an indent; without one they are escaped.
+    Only quoted texts with other line breaks have an indent; without one, these are escaped.
     """
     if isinstance(value, str):
         return value if isinstance(value, Bareword) else _text(value, indent)
@@ -233,7 +233,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _block(text: str, indent: int) -> str:
-    """Write a text line by line, as it is."""
+    """Write a text line by line, unchanged."""
     hints = str(_INDENT) if text[0] in f" {_BREAKS}" else ""
     end = ""
     if text[-1] not in _BREAKS:

@@ -1,7 +1,7 @@
-"""Template functions of function-jinja-templating, besides those of blueprints.
+"""Template functions of function-jinja-templating, in addition to those of blueprints.
 
-As in function-go-templating, under the same names. The request is at hand, and is not
-handed in; what is not there is empty, and a condition nobody set is Unknown.
+They have the same names as in function-go-templating. They read the request without an
+argument for it; missing values are empty, and missing conditions are Unknown.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kanister_py.functions.composition.answering import EXTRA_RESOURCES_KEY
 def functions_for(
     request: Mapping[str, Any], name_annotation: str
 ) -> dict[str, Callable[..., Any]]:
-    """Give the functions of one call; `name_annotation` is what names a composed resource."""
+    """Return the functions of one call; `name_annotation` contains a resource's name."""
 
     def found(path: str, kind: type) -> Any:
         try:
@@ -38,7 +38,7 @@ def functions_for(
         return _decoded(found(f"observed.resources[{name}].connectionDetails", dict))
 
     def extra(name: str) -> Any:
-        # Who asked under the older name is answered under it.
+        # Resources requested under the older field name arrive under that name.
         for field in ("requiredResources", "extraResources"):
             items = found(f"{field}[{name}].items", list)
             if items:
@@ -67,7 +67,7 @@ def functions_for(
 
 
 def _condition(type_: str, resource: Any) -> dict[str, Any]:
-    """Find a condition of a resource, or of the message that holds one."""
+    """Find a condition of a resource, or of the message that contains one."""
     resource = _member(resource, "resource") or resource
     conditions = _member(_member(resource, "status"), "conditions")
     for each in conditions if isinstance(conditions, list) else ():
@@ -84,7 +84,7 @@ def _member(value: Any, key: str) -> Any:
 
 
 def _decoded(data: Mapping[str, Any]) -> dict[str, str]:
-    """Read bytes as text, which is all that a template can write."""
+    """Decode bytes to text, because templates only write text."""
     read = {}
     for key, each in data.items():
         try:

@@ -1,4 +1,4 @@
-"""function-jinja-templating v0.1.0: composed resources out of a Jinja2 template."""
+"""function-jinja-templating v0.1.0: composed resources from a Jinja2 template."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class JinjaTemplating(Templating):
 
 
 class _Manifests(NamedTuple):
-    """A template over a request, as an execution."""
+    """Execution of a template for a request."""
 
     text: str
     request: Mapping[str, Any]
@@ -86,7 +86,7 @@ class _Manifests(NamedTuple):
     def run(self, effects: Effects, limits: Limits, budget: Budget | None) -> str:
         request = self.request
         data = {name: request.get(name) or {} for name in _NAMES}
-        # Resources that were fetched stand under both of their names.
+        # Fetched resources are available under both of their names.
         data["requiredResources"] = data["requiredResources"] or data["extraResources"]
         data["extraResources"] = data["extraResources"] or data["requiredResources"]
         functions = functions_for(request, self.resource_name)

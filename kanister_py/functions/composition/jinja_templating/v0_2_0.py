@@ -1,4 +1,4 @@
-"""function-jinja-templating v0.2.0: as v0.1.0, but nothing is lost in silence."""
+"""function-jinja-templating v0.2.0: like v0.1.0, but mistakes are not ignored."""
 
 from __future__ import annotations
 

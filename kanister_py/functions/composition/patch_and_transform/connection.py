@@ -37,7 +37,7 @@ _OPERANDS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def check_connection_detail(detail: Mapping[str, Any]) -> Problem | None:
-    """Say what a connection detail lacks before anything is run."""
+    """Return the problem of a connection detail, without running anything."""
     if detail.get("type") in _OPERANDS and not detail.get("name"):
         return required("name", "name is required")
     return check_operand(detail, "connection detail", _OPERANDS)
@@ -46,7 +46,7 @@ def check_connection_detail(detail: Mapping[str, Any]) -> Problem | None:
 def extract_details(
     details: Sequence[Mapping[str, str]], resource: Mapping[str, Any], known: Mapping[str, str]
 ) -> dict[str, str]:
-    """Gather the details of an observed resource, in base64; what is not there is left out."""
+    """Return the details of an observed resource in base64; missing values are omitted."""
     found = {}
     for detail in details:
         kind, name = detail["type"], detail["name"]
@@ -62,7 +62,7 @@ def extract_details(
                 if not isinstance(text, str):
                     text = written(as_floats(text))
             except (FieldPathError, Unresolved):
-                continue  # It may be there later, and be of use then.
+                continue  # The value may become available later.
             found[name] = _encoded(text)
     return found
 
@@ -72,7 +72,7 @@ def _encoded(text: str) -> str:
 
 
 class SecretReference:
-    """Where the input wants the connection details to be written."""
+    """Reference to the Secret for the connection details."""
 
     __slots__ = ("_name", "_namespace", "_patches")
 
@@ -82,7 +82,7 @@ class SecretReference:
         self._patches = tuple(map(Patch, reference.get("patches", ())))
 
     def secret(self, composite: Document, details: Mapping[str, str]) -> dict[str, Any]:
-        """Make the Secret with these details for a composite resource."""
+        """Return the Secret with these details for a composite resource."""
         name, namespace = self._patched(composite, *self._base(composite.data))
         metadata = {key: each for key, each in (("name", name), ("namespace", namespace)) if each}
         return {
@@ -130,7 +130,7 @@ class SecretReference:
 
 
 def _own_reference(composite: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Give where the composite resource itself wants its details, if it says so."""
+    """Return the Secret's name and namespace from the composite resource, if it sets them."""
     try:
         own = parse_field_path("spec.writeConnectionSecretToRef").get(composite)
     except FieldPathError:
@@ -146,7 +146,7 @@ def _own_reference(composite: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def is_modern(composite: Mapping[str, Any]) -> bool:
-    """Say whether a composite resource has no connection details of its own."""
+    """Return True if a composite resource has no connection details of its own."""
     try:
         parse_field_path("spec.crossplane").get(composite)
     except FieldPathError:

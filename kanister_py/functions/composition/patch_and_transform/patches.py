@@ -1,4 +1,4 @@
-"""Patches: checked before anything is run, and made ready to be applied many times."""
+"""Patches: validated in advance, and prepared for repeated use."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PATCH_SET: Final = "PatchSet"
 COMPOSITE: Final = 0
 ENVIRONMENT: Final = 1
 COMPOSED: Final = 2
-# Where each type reads, and where it writes.
+# Source and target of every type.
 _ENDS: Final[Mapping[str, tuple[int, int]]] = {
     FROM_COMPOSITE: (COMPOSITE, COMPOSED),
     COMBINE_FROM_COMPOSITE: (COMPOSITE, COMPOSED),
@@ -71,13 +71,13 @@ def type_of(patch: Mapping[str, Any]) -> str:
     return patch.get("type") or FROM_COMPOSITE
 
 
-# Checking
+# Validation
 
 
 def check_patch(patch: Mapping[str, Any], go_type: str) -> Problem | None:
-    """Say what a patch lacks before anything is run.
+    """Return the problem of a patch, without running anything.
 
-    Of a patch that combines, transforms and policies are not looked at until it runs.
+    The transforms and policies of a combining patch are only checked when it runs.
     """
     kind = type_of(patch)
     if kind in _COMBINED:
@@ -135,7 +135,7 @@ def _check_combine(combine: Mapping[str, Any]) -> Problem | None:
 
 
 def check_environment_patch(patch: Mapping[str, Any], at: int) -> Problem | None:
-    """Say what a patch between composite resource and environment lacks."""
+    """Return the problem of a patch between composite resource and environment."""
     kind = type_of(patch)
     if kind not in _ENDS_BESIDE_RESOURCES:
         field, detail = f"patches[{at}][type]", "invalid environment patch type"
@@ -144,11 +144,11 @@ def check_environment_patch(patch: Mapping[str, Any], at: int) -> Problem | None
     return problem and problem.inside(f"patches[{at}]")
 
 
-# Applying
+# Application
 
 
 class _Unreadable(FieldPath):
-    """A path that cannot be read: the error comes when it is followed."""
+    """Invalid path, which raises its error when it is used."""
 
     __slots__ = ()
 
@@ -179,7 +179,7 @@ Read: TypeAlias = Callable[[Document], Any]
 
 
 class Patch:
-    """One patch, made ready to be applied many times."""
+    """Patch that is prepared for repeated use."""
 
     def __init__(self, patch: Mapping[str, Any], *, is_beside_resources: bool = False) -> None:
         self.type = type_of(patch)
@@ -187,7 +187,7 @@ class Patch:
         self.source, self.target = ends[self.type]
         policy = patch.get("policy", {})
         self.is_required = policy.get("fromFieldPath") == "Required"
-        # Of a patch that combines, it shows only when it runs.
+        # For a combining patch, this is only reported when it runs.
         policy_name = policy.get("toFieldPath", "Replace")
         self._merge = _MERGES.get(policy_name)
         self._unknown_policy = None if policy_name in _MERGES else policy_name
@@ -198,9 +198,9 @@ class Patch:
         self._read = _reader_of_several(patch, self._merge) if is_combined else _reader(patch)
 
     def apply(self, source: Document, target: Document) -> None:
-        """Read from one document, write to another.
+        """Read a value from one document and write it to another.
 
-        FieldNotFound: what is to be read is not there. Anything else is wrong for good.
+        Raises FieldNotFound if the value is missing; all other errors are permanent.
         """
         value = self._read(source)
         if self._unknown_policy is not None:
@@ -226,7 +226,7 @@ class Patch:
 
 
 def _reader(patch: Mapping[str, Any]) -> Read:
-    """Make the call that reads what a patch writes."""
+    """Return a function that reads and transforms the value of a patch."""
     path = _path_of(patch.get("fromFieldPath", ""))
     transforms: Sequence[Mapping[str, Any]] = patch.get("transforms", ())
     if not transforms:

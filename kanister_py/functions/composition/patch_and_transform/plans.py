@@ -1,4 +1,4 @@
-"""Plans of inputs: read, checked and made ready once, then used many times."""
+"""Plans of inputs: parsed, validated and prepared once, then reused."""
 
 from __future__ import annotations
 
@@ -32,37 +32,37 @@ from kanister_py.weighted_cache import WeightedCache
 
 
 class Template(NamedTuple):
-    """One resource to be made."""
+    """Resource to compose."""
 
     name: str
     base: Any
-    """None: an earlier step must have made it."""
+    """None if an earlier step must have composed the resource."""
     patches: tuple[Patch, ...]
     details: tuple[Mapping[str, str], ...]
     checks: tuple[Mapping[str, Any], ...]
 
 
 class Plan(NamedTuple):
-    """All that an input asks for."""
+    """Complete content of an input."""
 
     resources: tuple[Template, ...]
     environment: tuple[Patch, ...]
     secret: SecretReference
     unresolved: str = ""
-    """Why the sets of patches cannot be put in their places."""
+    """Reason why references to patch sets cannot be resolved."""
     has_integers: bool = False
-    """Whole numbers are integers wherever they are read, and doubles nowhere."""
+    """Whether whole numbers are integers everywhere, and never doubles."""
 
 
 _encode: Final = JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-# A plan takes about five times the memory of its input as JSON, and keeps the objects of the
-# input, which take eight times as much.
+# A plan takes about five times the memory of its input as JSON, and references the objects
+# of the input, which take eight times as much.
 _BYTES_PER_CHARACTER: Final = 13
 _PLANS: Final = WeightedCache[tuple[bool, bytes], Plan](32 << 20)
 
 
 def plan_for(given: Any) -> Plan:
-    """Return the plan of an input. Raises `InvalidInput` if there is something wrong with it."""
+    """Return the plan of an input. Raises `InvalidInput` if it is invalid."""
     return _kept_plan(given, is_mended=False)
 
 
@@ -74,9 +74,9 @@ def mended_plan_for(given: Any) -> Plan:
 def _kept_plan(given: Any, *, is_mended: bool) -> Plan:
     try:
         text = _encode(given)
-    except (TypeError, ValueError, RecursionError):  # it is not JSON, or nested too deeply
+    except (TypeError, ValueError, RecursionError):  # not JSON, or nested too deeply
         return _made_plan(given, is_mended=is_mended)
-    # By content: callers in Go send the keys of a map in another order each time.
+    # The key is the content: callers in Go send the keys of a map in random order.
     key = (is_mended, sha256(text.encode(errors="surrogatepass")).digest())
     plan = _PLANS.get(key)
     if plan is None:
@@ -136,12 +136,12 @@ def _plan_of(decoded: Mapping[str, Any]) -> Plan:
     return Plan(tuple(templates), environment, secret)
 
 
-# Checking
+# Validation
 
 
 def _check_input(decoded: Mapping[str, Any]) -> Problem | None:
     for patch_set in decoded.get("patchSets", ()):
-        # Which set it is has never been named.
+        # Like in the original, the message does not contain the name of the set.
         problem = _check_named(patch_set, "PatchSetPatch")
         if problem is not None:
             return problem

@@ -1,4 +1,4 @@
-"""Problems of an input: the field, and what it lacks."""
+"""Problems of an input: the field and the message."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kanister_py.gotemplate.quoting import quote
 
 
 class Problem(NamedTuple):
-    """One field of an input and what it lacks; for a wrong word also that, and those that do."""
+    """Problem of one field; for an unknown value also that value and the allowed ones."""
 
     field: str
     what: str
@@ -17,7 +17,7 @@ class Problem(NamedTuple):
     known: tuple[str, ...] = ()
 
     def inside(self, parent: str) -> Problem:
-        """Name the field as seen from further out."""
+        """Return the problem with the path relative to an outer field."""
         return self._replace(field=f"{parent}.{self.field}")
 
     def __str__(self) -> str:
@@ -25,7 +25,7 @@ class Problem(NamedTuple):
 
 
 class InvalidInput(Exception):
-    """An input is refused; nothing is done."""
+    """Error for an invalid input."""
 
     def __init__(self, message: str, problem: Problem | None = None) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ def first_problem(
     members: Iterable[Mapping[str, Any]],
     check: Callable[[Mapping[str, Any]], Problem | None],
 ) -> Problem | None:
-    """Check the members of a list until one has a problem."""
+    """Check the members of a list, and return the first problem."""
     for at, member in enumerate(members):
         problem = check(member)
         if problem is not None:
@@ -56,7 +56,7 @@ def invalid(field: str, value: str, detail: str, known: Iterable[str] = ()) -> P
 def check_operand(
     config: Mapping[str, Any], what: str, operands: Mapping[str, tuple[str, str]]
 ) -> Problem | None:
-    """Check that a part has a known type, and the operand of that; else it says what lacks."""
+    """Check that a part has a known type and the operand of that type."""
     kind = config.get("type", "")
     if not kind:
         return required("type", f"{what} type is required")
@@ -67,5 +67,5 @@ def check_operand(
 
 
 def quoted(text: str) -> str:
-    """Put a text in quotes as `%q` does."""
+    """Quote a text like `%q`."""
     return quote(text)

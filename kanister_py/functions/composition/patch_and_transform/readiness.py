@@ -1,4 +1,4 @@
-"""Readiness checks: whether a composed resource is ready, as far as they can see."""
+"""Readiness checks of composed resources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Check = Mapping[str, Any]
 
 
 def check_readiness_check(check: Check) -> Problem | None:
-    """Say what a readiness check lacks before anything is run."""
+    """Return the problem of a readiness check, without running anything."""
     kind = check.get("type", "")
     if kind == "None":
         return None
@@ -38,7 +38,7 @@ def check_readiness_check(check: Check) -> Problem | None:
 
 
 def is_ready(resource: Mapping[str, Any], checks: Sequence[Check]) -> bool:
-    """Say whether all checks hold; without any, whether the condition Ready is true."""
+    """Return True if all checks pass; without any, if the condition Ready is True."""
     if not checks:
         return _condition_status(resource, "Ready") == "True"
     for at, check in enumerate(checks):
@@ -71,7 +71,7 @@ def _holds(check: Check, resource: Mapping[str, Any]) -> bool:
         value = as_decoded(value)
         if type(value) is int:
             return bool(value == check["matchInteger"])
-    # Numbers of a request are doubles, so none of them is ever an integer.
+    # Numbers in a request are doubles, so they never match an integer.
     if type(value) is not wanted or kind == "MatchInteger":
         raise Unresolved(f"{path}: not a {word}")
     return bool(value == check["matchString"] if kind == "MatchString" else value is _BOOLS[kind])
@@ -88,7 +88,7 @@ _KINDS: Final = frozenset({"NonEmpty", "MatchCondition", *_WANTED})
 
 
 def _condition_status(resource: Mapping[str, Any], kind: str) -> str:
-    """Give the status of a condition: Unknown if it is not there, nothing if it cannot be read."""
+    """Return the status of a condition: Unknown if it is missing, empty if it is malformed."""
     if "status" not in resource:
         return ""
     status = resource["status"]
@@ -97,7 +97,7 @@ def _condition_status(resource: Mapping[str, Any], kind: str) -> str:
     conditions = status.get("conditions") if isinstance(status, dict) else False
     if conditions is None:
         return "Unknown"
-    # One condition that is none spoils them all: they are read together.
+    # Conditions are decoded together, so a malformed one makes all of them unreadable.
     if not isinstance(conditions, list) or not all(map(_is_condition, conditions)):
         return ""
     for each in conditions:

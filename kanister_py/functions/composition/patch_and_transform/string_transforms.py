@@ -40,7 +40,7 @@ def expression_of(pattern: str) -> Any:
 
 
 def regexp_problem(pattern: str) -> str:
-    """Say what is wrong with a regular expression; nothing if nothing is."""
+    """Return the problem of a regular expression; empty if it is valid."""
     try:
         expression_of(pattern)
     except GoError as error:
@@ -76,7 +76,7 @@ _STRING_OPERANDS: Final = {
 
 
 def compile_mended_string(config: Config) -> Resolve:
-    """The same, but what is joined loses the whole of the last separator."""
+    """Like `compile_string`, but a join removes the complete last separator."""
     joins = config.get("type") == "Join" and "join" in config
     return _compile_join(config["join"], is_mended=True) if joins else compile_string(config)
 
@@ -92,7 +92,7 @@ def compile_string(config: Config) -> Resolve:
 
 
 def formatted(format_: str, values: Sequence[Any]) -> str:
-    """Print values as Sprintf does."""
+    """Format values like Sprintf."""
     try:
         return sprintf(format_, *map(_printable, values), context=Context())
     except LimitExceeded as error:
@@ -111,19 +111,19 @@ def _printable(value: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """Give the text of a value, as `%v` prints it."""
+    """Format a value like `%v`."""
     return value if type(value) is str else formatted("%v", (value,))
 
 
 def compile_format(format_: str) -> Callable[[Sequence[Any]], str]:
-    """Make a call that prints values as Sprintf does."""
+    """Return a function that formats values like Sprintf."""
     pieces = _PLAIN_VERB.split(format_)
     if any("%" in piece for piece in pieces):
         return lambda values: formatted(format_, values)
     template = "%s".join(pieces)
 
     def format_texts(values: Sequence[Any]) -> str:
-        # By far the most formats put texts in a row, which is no work.
+        # Most formats only concatenate texts, which is fast.
         for each in values:
             if type(each) is not str:
                 return formatted(format_, values)
@@ -175,7 +175,7 @@ def _compile_join(config: Config, *, is_mended: bool = False) -> Resolve:
         if is_mended:
             return str(separator.join(texts))
         joined = "".join(text + separator for text in texts)
-        # The last separator is taken off again, but only one byte of it.
+        # Only the last byte of the trailing separator is removed.
         return from_bytes(to_bytes(joined)[:-1]) if separator else joined
 
     return resolve

@@ -1,7 +1,7 @@
-"""Transforms: what becomes of a value on its way from one field to another.
+"""Transforms of a value between two fields.
 
-Each transform is checked once, and made into a call that takes a value and gives one.
-Inside, a Python float is a double and an int an int64.
+A transform is validated once and becomes a function that maps a value to a value.
+Internally, a Python float is a double and an int is an int64.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from kanister_py.gotemplate.values import to_bytes
 
 
 def compile_transforms(transforms: Sequence[Config]) -> Resolve:
-    """Make one call of a row of transforms."""
+    """Return a function that applies a sequence of transforms."""
     steps = []
     for at, transform in enumerate(transforms):
         resolve, prefix = _compile_transform(transform)
@@ -60,7 +60,7 @@ def compile_transforms(transforms: Sequence[Config]) -> Resolve:
     def resolve_all(value: Any) -> Any:
         prefix = ""
         try:
-            for resolve, prefix in steps:  # noqa: B007 - that of the one that failed
+            for resolve, prefix in steps:  # noqa: B007 - the prefix of the failed transform
                 value = resolve(value)
         except Unresolved as error:
             raise Unresolved(f"{prefix}{error}") from error
@@ -70,7 +70,7 @@ def compile_transforms(transforms: Sequence[Config]) -> Resolve:
 
 
 def _compile_transform(transform: Config) -> tuple[Resolve, str]:
-    """Make one transform ready, and give the prefix of its errors."""
+    """Prepare one transform, and return it with the prefix of its errors."""
     kind = transform.get("type", "")
     compile_ = (_MENDED if transform.get(MENDED) else _COMPILERS).get(kind)
     if compile_ is None:
@@ -82,7 +82,7 @@ def _compile_transform(transform: Config) -> tuple[Resolve, str]:
 
 
 def check_transform(transform: Config) -> Problem | None:
-    """Say what a transform lacks before anything is run."""
+    """Return the problem of a transform, without running anything."""
     kind = transform.get("type", "")
     check = _CHECKS.get(kind)
     if check is None:
@@ -146,7 +146,7 @@ def _compile_map(config: Config, typed: Resolve = as_floats) -> Resolve:
             raise Unresolved(f"key {value} is not found in map")
         found = pairs[value]
         if found is None:
-            # A null never reaches the map, only its key does.
+            # The original drops null values but keeps their keys, and then fails to decode them.
             raise Unresolved(
                 f"value for key {value} is not valid JSON: unexpected end of JSON input"
             )
@@ -340,8 +340,8 @@ def _json_of(kind: type, text: str) -> Any:
     return value
 
 
-# Quantities such as `1.5Gi` as doubles. The double is made of digits and a power of ten, not
-# rounded from the exact amount: the last digit may differ, and does in the same places as in
+# Quantities such as `1.5Gi` as doubles. The double is computed from digits and a power of
+# ten, not rounded from the exact amount: the last digit may differ, in the same cases as in
 # Kubernetes.
 
 _TEXT: Final = re.compile(
@@ -362,16 +362,16 @@ _POWERS_OF_TEN: Final = {
     "E": 18,
 }
 _POWERS_OF_TWO: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-# The digits of the smallest amount there is, a billionth.
+# The number of decimal places of the smallest amount, a billionth.
 _NANO: Final = 9
 _MAX_DIGITS: Final = 18
 _MAX_EXPONENT: Final = (1 << 31) - 1
-# Longer numbers come from nobody's hand, and take long.
+# Longer numbers are not realistic, and slow to process.
 _MAX_LENGTH: Final = 1000
 
 
 def approximate_amount(text: str) -> float:
-    """Give the double nearest to a quantity, within a unit or so in the last place."""
+    """Convert a quantity to a double, with an error of about one unit in the last place."""
     found = _TEXT.fullmatch(text) if 0 < len(text) <= _MAX_LENGTH else None
     if found is None:
         raise Unresolved(
@@ -391,7 +391,7 @@ def approximate_amount(text: str) -> float:
     if exponent is None:
         power = _POWERS_OF_TWO[suffix]
         digits <<= power
-        # What is read exactly and at once is not rounded up to billionths.
+        # Amounts on this exact, fast path are not rounded up to billionths.
         is_plain = not part and len(whole) + power * 3 // 10 + 1 <= 15
         if not is_plain:
             digits, scale = _in_billionths(digits, scale)
@@ -414,7 +414,7 @@ def _power_of_ten(suffix: str) -> int | None:
 
 
 def _in_billionths(digits: int, scale: int) -> tuple[int, int]:
-    """Round away from zero to billionths; what is too large for a double stays as it is."""
+    """Round away from zero to billionths; amounts too large for a double are unchanged."""
     if digits == 0 or scale < -400:
         return digits, scale
     if scale <= _NANO:

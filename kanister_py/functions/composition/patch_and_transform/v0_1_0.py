@@ -1,4 +1,4 @@
-"""function-patch-and-transform v0.1.0: the answers of the function of that name, word for word."""
+"""function-patch-and-transform v0.1.0: the same responses as the original function."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class PatchAndTransform(DescribedFunction):
     fields: ClassVar = FIELDS
 
     def plan(self, given: Any) -> Plan:
-        """Make an input ready."""
+        """Prepare an input."""
         return plan_for(given)
 
     def refusal_of_shaped(self, given: dict[str, Any]) -> Refusal | None:
@@ -69,7 +69,7 @@ class PatchAndTransform(DescribedFunction):
             why = str(error)
         except RecursionError:
             why = "the request is nested too deeply"
-        # What the step before desired stays unless all has gone well.
+        # The desired state of earlier steps is kept unless the whole call succeeds.
         for key in ("desired", "context"):
             if request.get(key) is not None:
                 answer[key] = request[key]
@@ -85,7 +85,7 @@ def _unusable_bases(given: Mapping[str, Any]) -> Iterator[Refusal]:
 
 
 def _unreadable_paths(given: Mapping[str, Any]) -> Iterator[Refusal]:
-    """Find the field paths of patches that nobody can follow; the sets that are used count."""
+    """Yield the invalid field paths of patches. Patch sets that are not used are ignored."""
     templates = given.get("resources", ())
     used = {each.get("patchSetName") for one in templates for each in one.get("patches", ())}
     parents = [("environment", given.get("environment", {}))]
@@ -111,12 +111,12 @@ def _unreadable_paths(given: Mapping[str, Any]) -> Iterator[Refusal]:
 
 
 class _Run:
-    """One call: what it reads, and what it has made so far."""
+    """State of one call: the request, and the results so far."""
 
     def __init__(self, request: Mapping[str, Any], plan: Plan, answer: dict[str, Any]) -> None:
         self.plan = plan
         self.answer = answer
-        # Of the resources of other steps, nothing needs to be read to hand them on.
+        # Resources of other steps are passed on without being parsed.
         state_of = request.lazy if isinstance(request, Request) else request.get
         observed, desired = state_of("observed") or {}, state_of("desired") or {}
         context = request.get("context") or {}
@@ -216,7 +216,7 @@ class _Run:
             return ""
 
     def _apply(self, template: Template, resource: Document, seen: Document | None) -> bool:
-        """Apply all patches of a template; False: the resource cannot be made yet."""
+        """Apply all patches of a template. Returns False if the resource cannot be composed yet."""
         sources = (self.composite, self.environment, seen or resource)
         targets = (self.wanted, self.environment, resource)
         for at, patch in enumerate(template.patches):
@@ -271,7 +271,7 @@ class _Run:
 
 
 def _object(part: Any) -> dict[str, Any]:
-    """Give the object inside a part of a request; an empty one if there is none."""
+    """Return the object inside a part of a request; an empty one if there is none."""
     found = part.get("resource") if isinstance(part, Mapping) else None
     return found if isinstance(found, dict) else {}
 
@@ -286,7 +286,7 @@ def _resource(data: dict[str, Any], ready: str) -> dict[str, Any]:
 
 
 def _handed_on(part: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give what an earlier step desired, without details of connections: nobody hears of them."""
+    """Return the desired state of an earlier step, without its connection details."""
     ready = _readiness_of(part)
     is_plain = "resource" in part and "connectionDetails" not in part
     if is_plain and part.get("ready", "") == ready and not isinstance(part, dict):
@@ -295,7 +295,7 @@ def _handed_on(part: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _environment(given: Any) -> dict[str, Any]:
-    """Give a copy of the environment, with a kind if it has neither kind nor version."""
+    """Return a copy of the environment, with a kind if it has neither kind nor version."""
     environment: dict[str, Any] = copy_json(given) if isinstance(given, dict) else {}
     api_version, kind = environment.get("apiVersion"), environment.get("kind")
     is_version = isinstance(api_version, str) and api_version not in ("", "/")
@@ -309,7 +309,7 @@ def _environment(given: Any) -> dict[str, Any]:
 
 
 def _keep_names(data: dict[str, Any], seen: Mapping[str, Any]) -> None:
-    """Take over the names of what was observed: the resource stays the one it is."""
+    """Copy the names of the observed resource, so that it is not replaced by another one."""
     given = seen.get("metadata")
     for key in ("namespace", "name"):
         value = given.get(key) if isinstance(given, dict) else None

@@ -1,4 +1,4 @@
-"""function-patch-and-transform v0.2.0: as v0.1.0, but numbers, joins and defaults are as meant."""
+"""function-patch-and-transform v0.2.0: like v0.1.0, with corrected numbers, joins and defaults."""
 
 from __future__ import annotations
 

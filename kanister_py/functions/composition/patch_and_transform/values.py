@@ -1,8 +1,8 @@
-"""Values between two fields: their Go types, and what is left of them once they are written.
+"""Values between two fields: their Go types, and their conversion when they are written.
 
-A number of a request is a double, whatever it looks like; one of an object that was
-written to is an int64 if it is whole. Transforms tell them apart, and so do we: a
-Python float is a double, a Python int an int64.
+Every number in a request is a double; in an object that was written to, whole numbers are
+int64. Transforms distinguish the two, so a Python float represents a double, and a Python
+int an int64.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ MAX_INT64: Final = (1 << 63) - 1
 MIN_INT64: Final = -(1 << 63)
 _EXACT: Final = 1 << 53
 MAX_TEXT: Final = 16 * 1024 * 1024
-"""How long a text may become; formats and separators of a few letters can ask for gigabytes."""
+"""Maximum length of a text; short formats and separators could produce gigabytes."""
 _NO_UTF8: Final = re.compile("[\ud800-\udfff]")
 
 
 class Unresolved(Exception):
-    """Why a patch cannot be applied; the function's answer says so."""
+    """Error for a patch that cannot be applied, reported in the response."""
 
 
 def as_floats(value: Any) -> Any:
-    """Copy a value of a request, with every number as the double it is."""
+    """Copy a value of a request, with every number as a double."""
     kind = type(value)
     if kind is int:
         return as_float(value)
@@ -47,7 +47,7 @@ def as_floats(value: Any) -> Any:
 
 
 def as_float(value: int) -> float:
-    """Give the double nearest to a whole number of any size."""
+    """Return the double nearest to a whole number of any size."""
     try:
         return float(value)
     except OverflowError:
@@ -55,7 +55,7 @@ def as_float(value: int) -> float:
 
 
 def as_decoded(value: Any) -> Any:
-    """Copy a value as it is read from JSON by Kubernetes: whole numbers of 64 bits are ints."""
+    """Copy a value like Kubernetes decodes JSON: whole numbers of 64 bits are ints."""
     kind = type(value)
     if kind is float:
         whole = int(value) if value.is_integer() else None
@@ -70,10 +70,10 @@ def as_decoded(value: Any) -> Any:
 
 
 def settled(value: Any) -> Any:
-    """Copy a value as it arrives where it is written to.
+    """Copy a value in the form that it has in the target.
 
-    Whole numbers are ints, but hold no more than a double does. What is no UTF-8
-    becomes the replacement character.
+    Whole numbers are ints with the precision of a double. Invalid UTF-8 becomes the
+    replacement character.
     """
     kind = type(value)
     if kind is str:
@@ -97,7 +97,7 @@ def _settled_number(value: float) -> int | float:
 
 
 def go_type(value: Any) -> str:
-    """Name the Go type of a value, as `%T` does."""
+    """Return the Go type of a value, like `%T`."""
     return _GO_TYPES[type(value)]
 
 
@@ -105,7 +105,7 @@ _GO_TYPES: Final = {**GO_TYPES, int: "int64"}
 
 
 def int64_of(value: float) -> int:
-    """Cut a double down to an int64, as an amd64 machine does it."""
+    """Convert a double to an int64 like an amd64 processor."""
     if not math.isfinite(value):
         return MIN_INT64
     whole = int(value)
@@ -113,12 +113,12 @@ def int64_of(value: float) -> int:
 
 
 def wrapped_int64(value: int) -> int:
-    """Keep the lower 64 bits, as arithmetic of int64 does."""
+    """Keep the lower 64 bits, like int64 arithmetic."""
     return (value - MIN_INT64 & (1 << 64) - 1) + MIN_INT64
 
 
 def never(why: str) -> Resolve:
-    """A step that only fails, and says why."""
+    """Return a function that always raises Unresolved."""
 
     def refuse(_: Any) -> Any:
         raise Unresolved(why)
@@ -127,10 +127,10 @@ def never(why: str) -> Resolve:
 
 
 class Document:
-    """One object. A document that is written to must be one's own copy.
+    """Object to read from or write to. A document that is written to must be a private copy.
 
-    An object that is written to is decoded anew: from then on its whole numbers are
-    read as ints. Until then, all numbers of a request are doubles.
+    An object that was written to is decoded again: from then on, its whole numbers are
+    ints. Before that, all numbers of a request are doubles.
     """
 
     __slots__ = ("data", "is_decoded")
@@ -140,12 +140,12 @@ class Document:
         self.is_decoded = is_decoded
 
     def read(self, path: FieldPath) -> Any:
-        """Give a copy of what is at a path, its numbers of the types they have here."""
+        """Return a copy of the value at a path, with the number types of this document."""
         value = path.get(self.data)
         return as_decoded(value) if self.is_decoded else as_floats(value)
 
     def write(self, path: FieldPath, value: Any, merge: MergeOptions | None) -> None:
-        """Put a value at a path; the document keeps the value itself."""
+        """Set the value at a path, without copying it."""
         if merge is not None:
             there = path.find(self.data)
             typed = as_decoded(there) if self.is_decoded else as_floats(there)
@@ -153,7 +153,7 @@ class Document:
         path.set(self.data, value)
 
     def written(self) -> None:
-        """End a patch: what is there now must still be an object of some kind."""
+        """Finish a patch, and check that the result is still an object with a kind."""
         kind = self.data.get("kind")
         if not isinstance(kind, str) or not kind:
             raise Unresolved(missing_kind(self.data))
@@ -165,7 +165,7 @@ def missing_kind(data: Any) -> str:
 
 
 def written(value: Any) -> str:
-    """Write a value as JSON, as encoding/json does."""
+    """Encode a value as JSON like encoding/json."""
     try:
         return encode(value, Context())
     except GoError as error:

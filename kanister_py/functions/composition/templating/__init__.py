@@ -1,1 +1,1 @@
-"""Templating: what functions that render templates share."""
+"""Templating: common parts of the functions that render templates."""

@@ -1,7 +1,7 @@
-"""Composing by manifests: what rendered objects make of an answer.
+"""Composition from manifests: conversion of rendered objects to a response.
 
-A manifest is a composed resource, a status of the composite resource, or one of the
-kinds that speak to the pipeline. Annotations of the function's own are taken off.
+A manifest is a composed resource, a status of the composite resource, or an object of a
+kind for the pipeline. The function's own annotations are removed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kanister_py.functions.composition.answering import (
 
 
 class Vocabulary(NamedTuple):
-    """The names that a function gives to what manifests may say."""
+    """Names of a function's annotations and kinds in manifests."""
 
     resource_name: str
     ready: str
@@ -50,9 +50,9 @@ _SYSTEM_CONDITIONS = frozenset({"Ready", "Synced", "Healthy"})
 def wanted_ttl(
     given: Data, request: Mapping[str, Any], words: Vocabulary, *, is_strict: bool = False
 ) -> str:
-    """Say how long the answer holds: the composite resource's word comes before the input's.
+    """Return the TTL of the response; the composite resource takes precedence over the input.
 
-    One that cannot be read counts as none, or is refused where it `is_strict`.
+    An invalid TTL is ignored, or rejected if `is_strict` is set.
     """
     metadata = composite_of(request).get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
@@ -73,10 +73,10 @@ def compose(
     *,
     is_strict: bool = False,
 ) -> None:
-    """Put what the manifests want into the answer. Refused: nothing of it is desired.
+    """Add the manifests to the response. If it raises Refused, nothing is added.
 
-    `is_strict` refuses what would otherwise be lost in silence: a second resource of one
-    name, connection details that are no base64.
+    `is_strict` rejects mistakes that are otherwise ignored: a second resource with the same
+    name, and connection details that are not valid base64.
     """
     annotated = [(each, _annotations_of(each, words)) for each in manifests]
     observed = composite_of(request)
@@ -119,7 +119,7 @@ def compose(
 
 
 def _annotations_of(manifest: Data, words: Vocabulary) -> Data:
-    """Give the annotations of a manifest, which must be texts."""
+    """Return the annotations of a manifest, which must be texts."""
     metadata = manifest.get("metadata")
     if metadata is None:
         return {}
@@ -146,7 +146,7 @@ def _annotations_of(manifest: Data, words: Vocabulary) -> Data:
 
 
 def _kind_of(manifest: Data) -> str:
-    """Write a kind as Go does: `apps/v1, Kind=Deployment`, `/v1, Kind=Pod`."""
+    """Format a kind like Go: `apps/v1, Kind=Deployment`, `/v1, Kind=Pod`."""
     group, _, version = str(manifest.get("apiVersion", "")).rpartition("/")
     return f"{group}/{version}, Kind={manifest['kind']}"
 
@@ -177,7 +177,7 @@ def _ready_of(annotations: Data, words: Vocabulary) -> str:
 
 
 def _take_status(composite: Data, manifest: Data, annotations: Data, words: Vocabulary) -> None:
-    """Lay a status over the one that is desired; nothing else of the manifest is heeded."""
+    """Merge a status over the desired one; the rest of the manifest is ignored."""
     resource = composite["resource"]
     there, status = resource.get("status"), manifest.get("status")
     for what, value in (("desired", there), ("templated", status)):
@@ -192,7 +192,7 @@ def _take_status(composite: Data, manifest: Data, annotations: Data, words: Voca
             composite["ready"] = ready
 
 
-# Kinds that speak to the pipeline
+# Kinds for the pipeline
 
 
 def _take_meta(
@@ -220,7 +220,7 @@ def _take_meta(
 
 
 def _take_details(composite: Data, data: Any) -> None:
-    # As the original: what is no map of texts counts as none at all.
+    # Like the original: a value that is not a map of texts is ignored.
     if not isinstance(data, dict) or not all(isinstance(each, str) for each in data.values()):
         return
     details = {key: _decodable(value) for key, value in data.items()}
@@ -238,7 +238,7 @@ def _check_details(data: Any) -> None:
 
 
 def _decodable(text: str) -> str:
-    """Give base64 up to where it cannot be decoded any more."""
+    """Return the valid beginning of a base64 text."""
     bare = text.replace("\n", "").replace("\r", "")
     for end in range(len(bare) // 4 * 4, -1, -4):
         try:
@@ -277,7 +277,7 @@ def _take_conditions(answer: Data, conditions: Any) -> None:
 
 def _take_context(request: Mapping[str, Any], answer: Data, manifest: Data) -> None:
     data = map_at(manifest, "data", "cannot get Contexts from input: ")
-    # Over what came in, not over what an earlier manifest has set; so does the original.
+    # Like the original, merged over the incoming value, not over that of an earlier manifest.
     for key, value in laid_over(request.get("context") or {}, data).items():
         set_context(answer, key, value)
 
@@ -326,7 +326,7 @@ def _json_kind(value: Any) -> str:
 
 
 def _hand_on_received(request: Mapping[str, Any], answer: Data) -> None:
-    """Put resources that were fetched into the context, for the steps after this one."""
+    """Add fetched resources to the context for later steps."""
     for key in ("extraResources", "requiredResources"):
         received = request.get(key)
         if not received:

@@ -1,4 +1,4 @@
-"""Templating functions: a template becomes manifests, and these an answer."""
+"""Templating functions: a template is rendered to manifests, and these to a response."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from kanister_py.limited_calls import execute_template
 
 
 def templating_fields(api_version: str, kind: str, **more: Field) -> Fields:
-    """Give the fields of a template's input, and what one language has more."""
+    """Return the fields of a templating function's input, with those of its language."""
     return {**head(api_version, kind), **SOURCES, **more, "ttl": TTL}
 
 
@@ -34,7 +34,7 @@ class Templating(AnsweringFunction):
 
     words: ClassVar[Vocabulary]
     is_strict: ClassVar = False
-    """Whether what would be lost in silence fails the step."""
+    """Whether mistakes that are otherwise ignored fail the step."""
 
     def answer(self, request: Mapping[str, Any], given: Data, answer: Data) -> None:
         strict = self.is_strict
@@ -56,20 +56,20 @@ class Templating(AnsweringFunction):
 
     @abstractmethod
     def check_template(self, text: str, given: Data) -> None:
-        """Refuse a template that cannot be read."""
+        """Raise Refused if a template cannot be parsed."""
 
     @abstractmethod
     def rendered(self, text: str, given: Data, request: Mapping[str, Any]) -> str:
-        """Carry a template out over a request."""
+        """Render a template for a request."""
 
 
-# What templates see of the world: the time, chance and time zones, and nothing else.
+# Side effects available to templates: the time, random numbers and time zones.
 
 
 def _now() -> Time:
-    # A function of a composition is handed a request and no clock: it may run in a
+    # A composition function receives a request and no clock, because it may run in a
     # container of its own.
-    return from_datetime(datetime.now(UTC))  # noqa: TID251 - no clock is handed in
+    return from_datetime(datetime.now(UTC))  # noqa: TID251 - there is no injected clock
 
 
 def _zone(name: str) -> Location:

@@ -1,8 +1,8 @@
-"""Manifests: the objects that a rendered text holds.
+"""Manifests: the objects in a rendered text.
 
-Most of what templates render is a plain tree of keys and short values, one to a line.
-That is read here line by line, several times as fast as YAML in full; a document with
-anything else in it goes the long way.
+Most templates render a plain tree of keys and short values, one per line. These are parsed
+here line by line, several times as fast as by a YAML parser; all other documents are passed
+to the YAML parser.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kanister_py.functions.composition.answering import Data, Refused
 
 
 def read_manifests(text: str) -> list[Data]:
-    """Read every object of a text; documents that hold nothing are left out."""
+    """Parse all objects of a text; empty documents are skipped."""
     found: list[Data] = []
     seen: dict[str, _Line] = {}
     for part in _parts(text):
@@ -31,14 +31,14 @@ def read_manifests(text: str) -> list[Data]:
 
 
 def _parts(text: str) -> list[str]:
-    """Cut a text at the lines that part documents, where that is all they do."""
+    """Split a text at lines that only separate documents."""
     if text.startswith("%") or "\n%" in text:
-        return [text]  # a directive belongs to the document after the line
+        return [text]  # a directive belongs to the document after the separator
     return [part for part in _PARTING.split(text) if part and not part.isspace()]
 
 
-# It starts with the dashes, and then looks back for the line's begin: fixed text is
-# what a search finds fastest.
+# The pattern starts with the dashes and then looks back for the start of the line, because
+# fixed text is found fastest.
 _PARTING = re.compile(r"---(?<![^\n]---)[ ]*(?:\n|\Z)")
 
 
@@ -89,13 +89,13 @@ _NOTHING = re.compile(r"[ ]*(?:#[ -~]*)?")
 
 
 class _Line(NamedTuple):
-    """One line: how far in it stands, and what it holds."""
+    """Parsed line: its indentation and its content."""
 
     indent: int
     is_element: bool
     key: str | None
     value: Any
-    """A class where it is one of its own for each that reads the line."""
+    """Value, or the class of a container that is created for every use of the line."""
     has_value: bool
 
 
@@ -104,7 +104,7 @@ _EMPTY: Mapping[str, type] = {"{}": dict, "[]": list}
 
 
 def _line(text: str) -> _Line | None:
-    """Read a line; None: it is more than a plain tree has."""
+    """Parse a line. Returns None if it is not part of a plain tree."""
     found = _LINE.fullmatch(text)
     if found is None:
         return _SKIPPED if _NOTHING.fullmatch(text) else None
@@ -116,7 +116,7 @@ def _line(text: str) -> _Line | None:
             return None
     elif dash is None:
         return None
-    kind = found.lastgroup  # None: the line ends with the key
+    kind = found.lastgroup  # None if the line ends with the key
     value: Any = None if kind is None else found[kind]
     if kind in ("plain", "item"):
         try:
@@ -128,18 +128,18 @@ def _line(text: str) -> _Line | None:
     return _Line(len(spaces), dash is not None, name, value, kind is not None)
 
 
-def read_plain(text: str, seen: dict[str, _Line] | None = None) -> Data | None:  # noqa: C901 - one turn for each line, and turns are hot
-    """Read a document that is a plain tree; None: it is more than that.
+def read_plain(text: str, seen: dict[str, _Line] | None = None) -> Data | None:  # noqa: C901 - one iteration per line, on a hot path
+    """Parse a document that is a plain tree. Returns None for any other document.
 
-    `seen` remembers lines: documents of one template share most of theirs.
+    `seen` caches lines, because documents of one template share most of them.
     """
     seen = {} if seen is None else seen
     root: Data = {}
-    # What is filled, how far in it stands, and what is around it.
+    # The current container, its indentation, and the containers around it.
     target: Any = root
     at, is_list = 0, False
     around: list[tuple[Any, int, bool]] = []
-    waiting: str | None = None  # the last key of the map, if its value is still to come
+    waiting: str | None = None  # the last key of the map, if it has no value yet
     for each in text.split("\n"):
         line = seen.get(each)
         if line is None:
@@ -174,5 +174,5 @@ def read_plain(text: str, seen: dict[str, _Line] | None = None) -> Data | None: 
         target[name] = value
         if not has_value:
             waiting = name
-    # Nothing at all is for the long way to tell from an empty map.
+    # The YAML parser distinguishes an empty document from an empty map.
     return root or None

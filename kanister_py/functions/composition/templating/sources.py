@@ -1,4 +1,4 @@
-"""Template sources: in the input itself, in files, in the environment."""
+"""Sources of templates: the input itself, files, or the environment."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kanister_py.functions.composition.answering import ENVIRONMENT_KEY, Data, R
 from kanister_py.functions.composition.fields import REQUIRED, TEXT, Field
 
 TEMPLATE_ROOT = "KANISTER_PY_TEMPLATE_ROOT"
-"""The variable that names the folder below which templates may be read from files."""
+"""Environment variable with the folder below which template files may be read."""
 
 _MOST_BYTES = 4 * 1024 * 1024
 
 
 def template_of(given: Data, context: Mapping[str, Any]) -> str:
-    """Give the text of the template that an input names."""
+    """Return the text of the template that an input refers to."""
     source = given.get("source", "")
     read = _READERS.get(source)
     if read is None:
@@ -30,7 +30,7 @@ def template_of(given: Data, context: Mapping[str, Any]) -> str:
 
 
 def written_template_of(given: Data) -> str:
-    """Give the text of the template that stands in an input itself; empty if it is elsewhere."""
+    """Return the text of a template in the input itself; empty if it is elsewhere."""
     outer, inner = _ELSEWHERE.get(given.get("source", ""), ("", ""))
     return "" if given.get(outer, {}).get(inner) else template_of(given, {})
 
@@ -67,8 +67,8 @@ def _file_system(given: Data, _context: Mapping[str, Any]) -> str:
     head = f"cannot read tmpl from the folder {{{path}}}:"
     allowed = os.environ.get(TEMPLATE_ROOT, "")
     if not allowed:
-        # In a container of its own a function sees nothing but its templates. Here it
-        # would see all that the caller may read, on the word of a composition.
+        # In a container of its own, a function only has access to its templates. Here, a
+        # composition could read every file that the caller has access to.
         raise Refused(
             f"{head} files are not read unless {TEMPLATE_ROOT} names the folder they may be in"
         )
@@ -80,7 +80,7 @@ def _file_system(given: Data, _context: Mapping[str, Any]) -> str:
         return "".join(_read(folder, root, head))
     except OSError as error:
         raise Refused(f"{head} {error.strerror}") from None
-    except ValueError as error:  # a path with a NUL, or a file that is no UTF-8
+    except ValueError as error:  # a path with a NUL, or a file that is not UTF-8
         raise Refused(f"{head} {error}") from None
 
 
@@ -97,13 +97,13 @@ def _read(folder: Path, root: Path, head: str) -> Iterator[str]:
 
 
 def _files_below(folder: Path) -> Iterator[Path]:
-    """Go through the files of a folder in the order of their names; hidden ones are passed over."""
+    """Yield the files below a folder in the order of their names, without hidden ones."""
     for each in sorted(folder.iterdir(), key=lambda path: path.name):
         if each.name.startswith("."):
             continue
         if each.is_dir() and not each.is_symlink():
             yield from _files_below(each)
-        elif each.is_file():  # nothing that one could wait for
+        elif each.is_file():  # skips devices and pipes, which could block
             yield each
 
 
