@@ -60,7 +60,7 @@ def test_definitions_come_stay_and_are_replaced_only_when_nobody_else_minds(
 
     assert kubectl("scale", *operator, "--replicas=0").returncode == 0
     assert steps("upgrade") == {"unchanged", "upgraded"}
-    assert "shortNames" not in cluster.client.get(BLUEPRINTS)["spec"]["names"]
+    assert cluster.client.get(BLUEPRINTS)["spec"]["names"]["shortNames"] == ["kbp"]
     found = kubectl("get", "blueprint", "kept", "-o", "json")
     phase = json.loads(found.stdout)["actions"]["act"]["phases"][0]
     assert phase["funcVersion"] == "v0.0.0"
