@@ -1,4 +1,4 @@
-"""See which functions and versions there are, and what changes between them.
+"""List functions, versions and deprecations, and compare two versions.
 
 kanister-py functions list
 kanister-py functions describe KubeTask@v0.1.0
@@ -301,10 +301,10 @@ def _diff(functions: Functions, args: argparse.Namespace) -> int:
         version = parse_version(text)
         entry = family.by_identity.get(version)
         if entry is None:
-            # Nobody compares with a version that is not there: say which ones are.
+            # Raises an error that lists the existing versions.
             entry = choose_version(functions.registry, args.name, text, strict=True).chosen
         entries.append(entry)
-        # A removed version has no code left to compare with: loading it says so.
+        # Raises an error if the version was removed, because its code no longer exists.
         pair.append(version_reference(entry, load_function(entry)))
     old, new = pair
     changes = differences(old, new, renames_between(family, *entries))

@@ -21,7 +21,7 @@ PROGRAM = "kanister-py"
 # every call in a loop.
 COMMANDS = {
     "run": "Run an action of a blueprint and follow it to its end",
-    "functions": "See which functions and versions there are",
+    "functions": "List functions, versions and deprecations",
     "lint": "Find deprecated, removed and unknown versions, and mistakes",
     "upgrade": "Rewrite blueprints to the versions that replace old ones",
     "plan": "Say what an action would do, without doing it",

@@ -29,7 +29,7 @@ class KubeExecArgs(Args):
 
 
 class KubeExec(CommandFunc):
-    """Runs a command in a running container and reads outputs from what it prints.
+    """Runs a command in a running container and collects the outputs that it prints.
 
     Every line that `kando output KEY VALUE` prints on stdout becomes an output. All other
     lines, and stderr, are logged. The phase fails if the command exits with a code other than

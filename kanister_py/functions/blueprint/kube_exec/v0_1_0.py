@@ -26,7 +26,7 @@ class KubeExecArgsV010(KubeExecArgs):
 
 
 class KubeExecV010(Func, parent=KubeExec):
-    """Runs a command in a running container and reads outputs from what it prints.
+    """Runs a command in a running container and collects the outputs that it prints.
 
     Like v0.0.0, with one difference: `timeout` ends a command that takes too long or whose
     connection no longer transmits anything.

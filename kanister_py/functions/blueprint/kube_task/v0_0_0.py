@@ -36,7 +36,7 @@ class KubeTaskArgs(PodArgs):
 
 
 class KubeTask(PodFunc):
-    """Runs a command in a new pod and reads outputs from what it prints.
+    """Runs a command in a new pod and collects the outputs that it prints.
 
     The pod has one container, named `container`. Every line that `kando output KEY VALUE`
     prints on stdout or stderr becomes an output; all other lines are logged. The phase fails

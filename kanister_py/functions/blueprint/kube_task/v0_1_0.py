@@ -25,7 +25,7 @@ class KubeTaskArgsV010(KubeTaskArgs):
 
 
 class KubeTaskV010(Func, parent=KubeTask):
-    """Runs a command in a new pod and reads outputs from what it prints.
+    """Runs a command in a new pod and collects the outputs that it prints.
 
     Like v0.0.0, with these differences: `timeout` ends a pod that takes too long. A pod that
     cannot start because its image cannot be pulled, it cannot be scheduled, or an object it

@@ -72,7 +72,7 @@ class MultiContainerRun(PodFunc):
     the volume. Lines that `kando output KEY VALUE` prints in `output` become outputs; output
     of the other containers is ignored. The phase fails unless every container exits with 0.
     Settings for a container named `container` in the ActionSet's podOverride apply to all
-    three containers, except to those that the podOverride names explicitly. Otherwise it
+    three containers, except to containers that the podOverride names explicitly. Otherwise it
     behaves like KubeTask.
     """
 

@@ -143,9 +143,7 @@ _RESOURCE: Final = {
         [{**_PATCH, "patchSetName": Field(TEXT, "Name of the patch set, for the type PatchSet")}],
         "Patches, in order",
     ),
-    "connectionDetails": Field(
-        [_DETAIL], "Connection details to add to those of the composite resource"
-    ),
+    "connectionDetails": Field([_DETAIL], "Connection details to add to the composite resource"),
     "readinessChecks": Field(
         [_CHECK], "Checks that must all pass; by default, the condition Ready must be True"
     ),
@@ -163,7 +161,7 @@ FIELDS: Final = {
         "Sets of patches that resources can share",
     ),
     "environment": Field(
-        {"patches": Field([_PATCH], "Patches, applied before those of resources")},
+        {"patches": Field([_PATCH], "Patches, applied before the patches of resources")},
         "Patches between composite resource and environment",
     ),
     "resources": Field([_RESOURCE], "Resources to compose"),
