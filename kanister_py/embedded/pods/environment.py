@@ -61,8 +61,9 @@ def environment_of(
     """
     spec, metadata = pod["spec"], pod["metadata"]
     env = {"PATH": DEFAULT_PATH, "HOME": _home(), "HOSTNAME": hostname_of(pod)}
-    # HOME is the user's: restic would leave its cache there.
-    env |= {"RESTIC_CACHE_DIR": "/tmp/restic-cache", **given}  # noqa: S108 - the pod's own one
+    # restic works without a cache where it cannot make one. HOME is the user's, and a cache in a
+    # pod that lives on would keep what was damaged on its way.
+    env |= {"RESTIC_CACHE_DIR": "/dev/null/restic-cache", **given}
     # All pods get the API server's, and those that want them the others.
     linked = "" if spec.get("enableServiceLinks") is False else metadata["namespace"]
     env |= service_environment(linked, sources.services())
