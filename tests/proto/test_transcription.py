@@ -225,7 +225,7 @@ def nested(depth: int) -> dict[str, Any]:
     return value
 
 
-def test_objects_as_deep_as_protobuf_reads_them_reach_the_sdk() -> None:
+def test_objects_as_deep_as_protobuf_reads_them_reach_the_published_sdk() -> None:
     resource = {"resource": nested(MOST_LEVELS - 1)}
     request = {
         "observed": {"resources": {"r": resource}},
