@@ -10,7 +10,7 @@ import json
 import subprocess
 from pathlib import Path
 
-RECORD = Path(__file__).parents[3] / "tests" / "core" / "objects" / "recorded_yaml.jsonl"
+RECORD = Path(__file__).parents[3] / "tests" / "core" / "yaml" / "recorded_yaml.jsonl"
 
 SCALARS = """
 a
