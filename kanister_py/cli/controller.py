@@ -553,7 +553,7 @@ def apps_of(
 
 def lines_of(lines: PhaseLines) -> LinesOf:
     """Give the log lines of an ActionSet's phases as the endpoint asks for them."""
-    from kanister_py.controller.machine.watch_cache import ObjectKey
+    from kanister_py.executor.watch_cache import ObjectKey
 
     def give(namespace: str, name: str, after: int) -> list[dict[str, Any]]:
         found = lines.lines(ObjectKey(namespace, name), after=after)

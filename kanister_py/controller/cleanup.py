@@ -19,12 +19,12 @@ from kanister_py.controller.machine.lease import (
     Sighting,
     lease_name,
 )
-from kanister_py.controller.machine.watch_cache import key_of
 from kanister_py.core.actionsets.partitions import Scope, partition_of
 from kanister_py.core.actionsets.stored_status import read_status_data
 from kanister_py.core.errors import Conflict, NotFound
 from kanister_py.core.kube.parts import name_of, namespace_of, spec_of
 from kanister_py.core.kube.resources import ACTION_SETS, DEPLOYMENTS, LEASES
+from kanister_py.executor.watch_cache import key_of
 from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType, find
 

@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from kanister_py.controller.actionsets.pod_logs import LinesOfPods
 from kanister_py.controller.machine.logs import PhaseLines
-from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.actionsets.overview import RunRow, row_of
 from kanister_py.core.errors import Forbidden, NotFound, UsageError
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.executor.actionset_requests import cancel_actionset, write_retry
 from kanister_py.executor.schedule_requests import suspend_schedule, write_run_now
+from kanister_py.executor.watch_cache import ObjectKey, WatchCache
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, find
 from kanister_py.ports.overview import Listeners, Runs
@@ -55,7 +55,7 @@ class ClusterOverview:
         self._sorted = Runs(-1, ())
         self._listeners = Listeners()
         self._from_pods: dict[ObjectKey, tuple[float, Sequence[Mapping[str, Any]]]] = {}
-        self._store: Store[RunRow] = Store(
+        self._store: WatchCache[RunRow] = WatchCache(
             cluster=cluster,
             clock=clock,
             resource=ACTION_SETS,

@@ -18,7 +18,6 @@ from kanister_py.controller.actionsets.status import FINALIZER
 from kanister_py.controller.controller import Controller
 from kanister_py.controller.machine.lease import LEASE_NAME, LeaseTerms
 from kanister_py.controller.machine.logs import JsonLines
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.actionsets.creation import PARENT, SCHEDULE_LABEL
 from kanister_py.core.errors import Forbidden, KanisterError, LeadershipLost, UsageError
 from kanister_py.core.kube.resources import (
@@ -30,6 +29,7 @@ from kanister_py.core.kube.resources import (
     NAMESPACES,
     GroupVersionResource,
 )
+from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.cluster import Cluster, KubeObject
 from tests.controller.conftest import (
     PATIENCE_SECONDS,

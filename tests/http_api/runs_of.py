@@ -12,11 +12,11 @@ from starlette.applications import Starlette
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.machine.logs import PhaseLines, PhasePlace
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.overview import ClusterOverview
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.http_api.app import build_app
 from kanister_py.http_api.live.routes import Pages, live_routes
 from kanister_py.http_api.metrics import Metrics

@@ -12,7 +12,7 @@ from starlette.routing import Route
 
 from kanister_py.cli.controller import lines_of
 from kanister_py.controller.machine.logs import PhaseLines, PhasePlace
-from kanister_py.controller.machine.watch_cache import ObjectKey
+from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.http_api.app import build_app
 from kanister_py.http_api.discovery import Publication
 from kanister_py.http_api.phase_lines import PATH

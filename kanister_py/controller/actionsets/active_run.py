@@ -10,12 +10,12 @@ from kanister_py.controller.actionsets.projection import Kept, Live
 from kanister_py.controller.actionsets.status import StatusWriter
 from kanister_py.controller.machine.events import Subject
 from kanister_py.controller.machine.metrics import Act
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.kube.parts import spec_of
 from kanister_py.executor.alarms import Alarm, Alarms
 from kanister_py.executor.run.run import ActionSetRun
+from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.clock import Clock
 
 _LOG: Final = logging.getLogger(__name__)

@@ -16,8 +16,8 @@ from threading import Lock
 from typing import Final, NamedTuple, TypeAlias
 
 from kanister_py.controller.actionsets.projection import Live, actions_of
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.errors import UsageError
+from kanister_py.executor.watch_cache import ObjectKey
 
 _LIMIT: Final = re.compile(
     r"(?:(?P<namespace>[a-z0-9-]+)/)?(?P<blueprint>\*|[a-z0-9.-]+)"

@@ -21,7 +21,6 @@ from kanister_py.controller.machine.events import NORMAL, Subject, subject_of
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.repeating import Repeating
-from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import WorkLoop
 from kanister_py.controller.settings import ControllerSettings
 from kanister_py.core.actionsets.partitions import partition_of
@@ -30,6 +29,7 @@ from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS, NAMESPACES
 from kanister_py.executor.confinement import ReferenceGrants, confined
 from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
+from kanister_py.executor.watch_cache import ObjectKey, WatchCache
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
 from kanister_py.gotemplate.effects import Effects
@@ -72,7 +72,7 @@ class ActionSets:
         self._namespaces = WatchedNamespaces(cluster, clock)
         self._grants = ReferenceGrants(cluster, clock)
         watched = settings.namespaces or ("",)
-        self.store: Store[Kept] = Store(
+        self.store: WatchCache[Kept] = WatchCache(
             cluster=cluster,
             clock=clock,
             resource=ACTION_SETS,
@@ -82,10 +82,10 @@ class ActionSets:
             namespaces=watched,
             on_error=tools.metrics.count_api_error,
         )
-        self.store.tell_by_age(
+        self.store.notify_by_age(
             lambda kept: kept.created_at if isinstance(kept, Live) else kept.ended_at
         )
-        self._blueprints: Store[Subject] = Store(
+        self._blueprints: WatchCache[Subject] = WatchCache(
             cluster=cluster,
             clock=clock,
             resource=BLUEPRINTS,

@@ -8,7 +8,6 @@ from threading import Condition
 from typing import Final, NamedTuple
 
 from kanister_py.controller.machine.events import Subject, subject_of
-from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.actionsets.course import Course, course_of, first_status
 from kanister_py.core.actionsets.creation import nothing_to_retry, why_not_retried
 from kanister_py.core.actionsets.model import ActionSet, parse_actionset
@@ -27,6 +26,7 @@ from kanister_py.core.kube.objects import Found
 from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.core.yaml.documents import Document
 from kanister_py.executor.function_source import FunctionSource
+from kanister_py.executor.watch_cache import ObjectKey, key_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 from kanister_py.ports.function import OnRestart

@@ -36,7 +36,6 @@ from kanister_py.controller.actionsets.tidying import Tidying
 from kanister_py.controller.machine.events import NORMAL, subject_of
 from kanister_py.controller.machine.logs import fields_of
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.actionsets.progress import record_phase
 from kanister_py.core.actionsets.status import Condition, PhaseError, State, Status
@@ -52,6 +51,7 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.executor.run.run import ActionSetRun, AtWork
+from kanister_py.executor.watch_cache import ObjectKey, WatchCache
 from kanister_py.ports.cluster import KubeObject, find
 
 _LOG: Final = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class ActionSetReconciler:
     def __init__(
         self,
         tools: PartTools,
-        store: Store[Kept],
+        store: WatchCache[Kept],
         queue: WorkQueue[ObjectKey],
         tidying: Tidying,
         concurrency: Concurrency,

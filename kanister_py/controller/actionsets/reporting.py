@@ -21,7 +21,6 @@ from kanister_py.controller.machine.metrics import (
     ActPhase,
     ControllerMetrics,
 )
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.actionsets.course import Course
 from kanister_py.core.actionsets.outcomes import (
     ArtifactsFailed,
@@ -52,6 +51,7 @@ from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.executor.run.run import ActionSetRun
+from kanister_py.executor.watch_cache import ObjectKey
 
 _LOG: Final = logging.getLogger("kanister_py.controller")
 

@@ -14,7 +14,6 @@ from kanister_py.controller.actionsets.reporting import RunTeller, Tellers
 from kanister_py.controller.actionsets.status import StatusWriter, StatusWriters
 from kanister_py.controller.machine.events import subject_of
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.actionsets.creation import RETRY_FROM, RETRY_OF
 from kanister_py.core.actionsets.status import Status
@@ -23,6 +22,7 @@ from kanister_py.core.kube.parts import annotations_of
 from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.run import ActionSetRun
+from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.cluster import KubeObject
 
 _LOG: Final = logging.getLogger(__name__)

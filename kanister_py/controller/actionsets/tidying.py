@@ -13,7 +13,6 @@ from typing import Final
 from kanister_py.controller.actionsets.projection import Ended, Kept, Live
 from kanister_py.controller.actionsets.status import FINALIZER, StatusWriters
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.actionsets.status import Status
 from kanister_py.core.actionsets.stored_status import known_status
@@ -23,6 +22,7 @@ from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.status import has_noted
 from kanister_py.executor.refused_reads import RefusedReads
 from kanister_py.executor.run.left_behind import delete_pods_of_attempts, run_keys
+from kanister_py.executor.watch_cache import ObjectKey, WatchCache
 from kanister_py.ports.cluster import find
 
 _LOOK_AGAIN_SECONDS: Final = 1.0
@@ -35,7 +35,7 @@ class Tidying:
         self,
         tools: PartTools,
         writers: StatusWriters,
-        store: Store[Kept],
+        store: WatchCache[Kept],
         chores: WorkQueue[ObjectKey],
         refused: RefusedReads,
     ) -> None:

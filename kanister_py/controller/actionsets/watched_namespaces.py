@@ -5,9 +5,9 @@ from __future__ import annotations
 from threading import Lock
 from typing import Any, cast
 
-from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.errors import Forbidden, KanisterError
 from kanister_py.core.kube.resources import NAMESPACES, GroupVersionResource
+from kanister_py.executor.watch_cache import ObjectKey, WatchCache
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 
@@ -25,7 +25,7 @@ class WatchedNamespaces:
         self._cluster = cluster
         self._clock = clock
         self._lock = Lock()
-        self._store: Store[KubeObject] | None = None
+        self._store: WatchCache[KubeObject] | None = None
         self._may_watch = True
 
     def as_cluster(self) -> Cluster:
@@ -45,7 +45,7 @@ class WatchedNamespaces:
                 return found
         return self._cluster.get(resource, name, **options)
 
-    def _begin(self) -> Store[KubeObject] | None:
+    def _begin(self) -> WatchCache[KubeObject] | None:
         with self._lock:
             if self._store is None and self._may_watch:
                 try:
@@ -55,7 +55,7 @@ class WatchedNamespaces:
                 except KanisterError:
                     return None
                 else:
-                    store: Store[KubeObject] = Store(
+                    store: WatchCache[KubeObject] = WatchCache(
                         cluster=self._cluster,
                         clock=self._clock,
                         resource=NAMESPACES,

@@ -11,7 +11,6 @@ from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.compositions.world import World, revision_facts
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.breakers import Breakers
-from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.compositions.model import called_functions
 from kanister_py.core.kube.parts import name_of, spec_of, status_of
@@ -30,6 +29,7 @@ from kanister_py.core.revisions.kinds import (
     FUNCTION_REVISIONS,
     FUNCTIONS,
 )
+from kanister_py.executor.watch_cache import ObjectKey, key_of
 from kanister_py.ports.cluster import KubeObject
 
 _Maybe: TypeAlias = KubeObject | None
@@ -88,7 +88,7 @@ class Changes:
 
     def _on_kind(self, key: ObjectKey, _old: _Maybe, _new: _Maybe) -> None:
         """A kind came, changed or went: its definition is looked at again."""
-        is_defined = self._seen.known(DEFINITIONS, key) is not None
+        is_defined = self._seen.get_cached(DEFINITIONS, key) is not None
         if is_defined or self._kinds.is_defined_by(key.name):
             self._queue.add(Task(Role.DEFINITION, DEFINITIONS, key))
 
@@ -102,7 +102,10 @@ class Changes:
     def _on_deployment(self, key: ObjectKey, _old: _Maybe, _new: _Maybe) -> None:
         # A revision of a function is run by a Deployment of its name.
         is_ours = key.namespace == self._settings.namespace
-        if is_ours and self._seen.known(FUNCTION_REVISIONS, ObjectKey("", key.name)) is not None:
+        if (
+            is_ours
+            and self._seen.get_cached(FUNCTION_REVISIONS, ObjectKey("", key.name)) is not None
+        ):
             self._look_at_runtime(key.name)
 
     def _on_served(
@@ -157,7 +160,7 @@ class Changes:
         now = revision_of(new) if new is not None else _NOBODY
         function = now.function or was.function
         if _as_meant(was) != _as_meant(now) and self._settings.uses_revisions:
-            for obj in self._seen.all_of(COMPOSITION_REVISIONS):
+            for obj in self._seen.list_cached(COMPOSITION_REVISIONS):
                 if function in called_functions(spec_of(obj)):
                     self._check(obj)
         can_differently = was.capabilities != now.capabilities
@@ -175,10 +178,10 @@ class Changes:
 
     def _tell_users_of_function(self, function: str) -> None:
         """Have all that is composed with a function looked at again: another revision may serve."""
-        found = [(name_of(obj), obj) for obj in self._seen.all_of(COMPOSITIONS)]
+        found = [(name_of(obj), obj) for obj in self._seen.list_cached(COMPOSITIONS)]
         if self._settings.uses_revisions:
             # A resource may hold a revision that says what its composition no longer does.
-            revisions = self._seen.all_of(COMPOSITION_REVISIONS)
+            revisions = self._seen.list_cached(COMPOSITION_REVISIONS)
             found += [(revision_facts(obj).composition, obj) for obj in revisions]
         using = {name for name, obj in found if function in called_functions(spec_of(obj))}
         for composition in sorted(using):

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from kanister_py.controller.compositions.one_pass import Pass, digest
 from kanister_py.controller.machine.events import NORMAL, WARNING
-from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.writing import delete_as_seen, says
 from kanister_py.core.compositions.desired import Composed, ComposedResource
@@ -36,6 +35,7 @@ from kanister_py.core.kube.parts import (
     namespace_of,
     owners_of,
 )
+from kanister_py.executor.object_cache import ObjectCache
 from kanister_py.ports.cluster import KubeObject, Propagation
 
 ADOPTED: Final = "kanister-py.io/adopted"
@@ -47,7 +47,7 @@ REFUSE: Final = "Refuse"
 class Children:
     """Composed resources, as they are written for the composite resources that compose them."""
 
-    def __init__(self, part: PartTools, seen: Seen) -> None:
+    def __init__(self, part: PartTools, seen: ObjectCache) -> None:
         self._cluster, self._tell = part.cluster, part.tell
         self._seen = seen
 

@@ -8,8 +8,6 @@ from typing import Final
 
 from kanister_py.controller.compositions.served_kinds import Served
 from kanister_py.controller.compositions.world import World, revision_facts
-from kanister_py.controller.machine.known_objects import Seen
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.writing import delete_as_seen
 from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.kube.parts import spec_of
@@ -22,6 +20,8 @@ from kanister_py.core.revisions.collection import (
 )
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS
 from kanister_py.core.revisions.policy import RevisionFacts, wishes_of
+from kanister_py.executor.object_cache import ObjectCache
+from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.cluster import Cluster
 
 _LOG: Final = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ def collect_revisions(
         users = _users_of(composition, facts, seen, served)
         revisions = [Revision(each.name, each.number, users.get(each.name, ())) for each in facts]
         for name in plan_collection(revisions, limit).removed:
-            found = seen.known(COMPOSITION_REVISIONS, ObjectKey("", name))
+            found = seen.get_cached(COMPOSITION_REVISIONS, ObjectKey("", name))
             if found is None or not delete_as_seen(cluster, COMPOSITION_REVISIONS, found):
                 continue
             _LOG.info("Removed CompositionRevision %s: nobody uses it", name)
@@ -58,7 +58,7 @@ def collect_revisions(
 
 
 def _users_of(
-    composition: str, revisions: Sequence[RevisionFacts], seen: Seen, kinds: Sequence[Served]
+    composition: str, revisions: Sequence[RevisionFacts], seen: ObjectCache, kinds: Sequence[Served]
 ) -> Mapping[str, tuple[str, ...]]:
     holders = [
         Holder(
@@ -73,13 +73,13 @@ def _users_of(
     return {name: words_for_uses(found) for name, found in users.items()}
 
 
-def _is_kind_served(composition: str, seen: Seen, kinds: Sequence[Served]) -> bool:
+def _is_kind_served(composition: str, seen: ObjectCache, kinds: Sequence[Served]) -> bool:
     """Say whether all resources that a composition is for are seen."""
-    found = seen.known(COMPOSITIONS, ObjectKey("", composition))
+    found = seen.get_cached(COMPOSITIONS, ObjectKey("", composition))
     if found is None:
         of_this = (
             each
-            for each in seen.all_of(COMPOSITION_REVISIONS)
+            for each in seen.list_cached(COMPOSITION_REVISIONS)
             if revision_facts(each).composition == composition
         )
         found = next(of_this, None)

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from threading import Lock
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.kube.resources import GroupVersionResource
+from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.clock import Clock
 
 Who = TypeVar("Who", bound=Hashable)

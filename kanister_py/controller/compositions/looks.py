@@ -13,9 +13,7 @@ from kanister_py.controller.compositions.resources import Outcome
 from kanister_py.controller.compositions.served_kinds import Served, ServedKinds
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.machine.breakers import Breakers
-from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import DONE, FAILED, Groups, Look, WorkQueue
 from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.compositions.messages import Data
@@ -26,7 +24,9 @@ from kanister_py.core.kube.parts import controller_of, labels_of, spec_of
 from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.core.revisions.kinds import COMPOSITIONS
 from kanister_py.core.revisions.policy import RevisionFacts, follows, wishes_of
+from kanister_py.executor.object_cache import ObjectCache
 from kanister_py.executor.response_cache import memory_of_data
+from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.weighted_cache import WeightedCache
 
@@ -42,7 +42,7 @@ class Looks:
     def __init__(
         self,
         part: PartTools,
-        seen: Seen,
+        seen: ObjectCache,
         kinds: ServedKinds,
         breakers: Breakers[Task],
         queue: WorkQueue[Task],
@@ -92,7 +92,7 @@ class Looks:
     def look(self, task: Task) -> Look:
         """Look at one composite resource."""
         served = self._kinds.of(task.resource)
-        xr = self._seen.known(task.resource, task.key)
+        xr = self._seen.get_cached(task.resource, task.key)
         if served is None or xr is None:
             self.forget(task)
             return DONE
@@ -176,7 +176,7 @@ class Looks:
 
     def _note_use(self, task: Task, served: Served) -> None:
         """Remember which composition a resource uses, to tell it of that one's changes."""
-        xr = self._seen.known(task.resource, task.key)
+        xr = self._seen.get_cached(task.resource, task.key)
         if xr is None:
             return
         used = wishes_of(machinery_of(xr, legacy=served.kind.is_legacy)).composition
@@ -188,7 +188,7 @@ class Looks:
             self._uses[task] = used
             self._users[used].add(task)
             self._stale.discard(task)
-            composition = self._seen.known(COMPOSITIONS, ObjectKey("", used))
+            composition = self._seen.get_cached(COMPOSITIONS, ObjectKey("", used))
             self._called[task] = tuple(called_functions(spec_of(composition or {})))
 
     def note_change(self) -> None:
@@ -208,7 +208,7 @@ class Looks:
         """Have those look again that a revision with a new number may be for."""
         for task in self._users_of(facts.composition):
             served = self._kinds.of(task.resource)
-            xr = self._seen.known(task.resource, task.key)
+            xr = self._seen.get_cached(task.resource, task.key)
             if served is None or xr is None:
                 continue
             wishes = wishes_of(machinery_of(xr, legacy=served.kind.is_legacy))
@@ -289,7 +289,7 @@ class Looks:
                 self.tell(task, source)
 
     def _uid_of(self, task: Task) -> str:
-        found = self._seen.known(task.resource, task.key)
+        found = self._seen.get_cached(task.resource, task.key)
         return str(found["metadata"].get("uid") or "") if found is not None else ""
 
     def tell(self, task: Task, source: str) -> None:

@@ -25,11 +25,9 @@ from kanister_py.controller.functions.runtime import FunctionRuntime
 from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
 from kanister_py.controller.machine.breakers import Breakers, GuardedRunner
 from kanister_py.controller.machine.certificates import CertificateKeeper
-from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.neighbours import CROSSPLANE, another_controller, find_neighbour
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.repeating import Repeating
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import DONE, FAILED, Look, WorkLoop, WorkQueue
 from kanister_py.core.actionsets.partitions import labelled_partition
 from kanister_py.core.kube.resources import (
@@ -45,6 +43,8 @@ from kanister_py.core.revisions.kinds import (
     FUNCTION_REVISIONS,
     FUNCTIONS,
 )
+from kanister_py.executor.object_cache import ObjectCache
+from kanister_py.executor.watch_cache import ObjectKey
 
 _COLLECT_SECONDS: Final = 60.0
 _RETRY_SECONDS: Final = 5.0
@@ -76,7 +76,7 @@ class Compositions:
             kind_of=lambda task: task.role,
             groups_of=lambda task: self._looks.groups_of(task),  # noqa: PLW0108 # made below
         )
-        self.seen = Seen(cluster, clock, self._on_change, part.metrics.count_api_error)
+        self.seen = ObjectCache(cluster, clock, self._on_change, part.metrics.count_api_error)
         breakers: Breakers[Task] = Breakers(clock, part.alarms, self.queue.add)
         part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_ones))
         guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers, clock))
@@ -207,7 +207,7 @@ class Compositions:
         """
         if task.role is not Role.COMPOSITE:
             return not self._partition
-        xr = self.seen.known(task.resource, task.key)
+        xr = self.seen.get_cached(task.resource, task.key)
         if xr is None:
             return True
         return (labelled_partition(xr) if task.key.namespace else "") == self._partition
@@ -242,7 +242,7 @@ class Compositions:
         if not self.seen.has_synced(FUNCTION_REVISIONS):
             # Before every function has been seen, a condition that holds would be taken back.
             return FAILED
-        revision = self.seen.known(COMPOSITION_REVISIONS, key)
+        revision = self.seen.get_cached(COMPOSITION_REVISIONS, key)
         if revision is not None:
             written = reconcile_composition_revision(
                 cluster=self._part.cluster,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from kanister_py.controller.compositions.served_kinds import ServedKinds
-from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.core.kube.parts import name_of
 from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.core.revisions.kinds import DEFINITIONS
+from kanister_py.executor.object_cache import ObjectCache
 
 
 class Readiness:
@@ -20,7 +20,7 @@ class Readiness:
     """
 
     def __init__(
-        self, seen: Seen, kinds: ServedKinds, needed: Collection[GroupVersionResource]
+        self, seen: ObjectCache, kinds: ServedKinds, needed: Collection[GroupVersionResource]
     ) -> None:
         """`needed` are the kinds without which nothing is composed at all."""
         self._seen = seen
@@ -48,7 +48,7 @@ class Readiness:
         for each in self._needed:
             if not seen.has_synced(each):
                 return f"has not seen all {each.group_resource} yet"
-        for name in map(name_of, seen.all_of(DEFINITIONS)):
+        for name in map(name_of, seen.list_cached(DEFINITIONS)):
             if name not in self._looked_at:
                 return f"has not looked at the definition {name} yet"
         for served in self._kinds:

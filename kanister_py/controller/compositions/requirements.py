@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kanister_py.controller.machine.known_objects import Seen
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.requirements import labels_wanted, text_of_selector
 from kanister_py.core.errors import NoMatch, UsageError
@@ -17,6 +15,8 @@ from kanister_py.core.kube.resources import (
     SECRETS,
     group_version_of,
 )
+from kanister_py.executor.object_cache import ObjectCache
+from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.cluster import Cluster, find
 from kanister_py.ports.requirement_source import RequirementSource
 
@@ -28,7 +28,9 @@ class ClusterSource:
     kinds are those of their definitions: the same, before the cluster publishes them.
     """
 
-    def __init__(self, cluster: Cluster, seen: Seen, *, gives_resources: bool = True) -> None:
+    def __init__(
+        self, cluster: Cluster, seen: ObjectCache, *, gives_resources: bool = True
+    ) -> None:
         self._cluster = cluster
         self._seen = seen
         self._gives_resources = gives_resources

@@ -16,10 +16,10 @@ from kanister_py.controller.compositions.resources import CompositeReconciler
 from kanister_py.controller.compositions.tasks import Kind, Role, Task
 from kanister_py.controller.compositions.world import World
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.errors import NoMatch
 from kanister_py.core.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, GroupVersionResource
 from kanister_py.core.revisions.kinds import DEFINITIONS
+from kanister_py.executor.watch_cache import ObjectKey, key_of
 
 
 class Served(NamedTuple):
@@ -64,7 +64,7 @@ class ServedKinds:
     def is_ending(self, resource: GroupVersionResource) -> bool:
         """Say whether the definition of a kind is being deleted."""
         key = ObjectKey("", f"{resource.resource}.{resource.group}")
-        definition = self._seen.known(DEFINITIONS, key)
+        definition = self._seen.get_cached(DEFINITIONS, key)
         return definition is None or bool(definition["metadata"].get("deletionTimestamp"))
 
     def reconcile(self, name: str) -> float | None:
@@ -78,7 +78,7 @@ class ServedKinds:
 
     def _follow(self, name: str, found: DefinitionOutcome) -> float | None:
         again = self._serve(name, found.kind) if found.kind is not None else None
-        if found.kind is None and self._seen.known(DEFINITIONS, ObjectKey("", name)) is None:
+        if found.kind is None and self._seen.get_cached(DEFINITIONS, ObjectKey("", name)) is None:
             self._stop_serving(name)
         return again or found.again_seconds
 
@@ -112,14 +112,14 @@ class ServedKinds:
                 del self._served[withdrawn]
                 self._seen.stop(withdrawn)
         for role, each in ((Role.COMPOSITE, resource), (Role.CLAIM, claim_resource)):
-            for obj in self._seen.all_of(each) if each is not None else ():
+            for obj in self._seen.list_cached(each) if each is not None else ():
                 assert each is not None
                 self._look_at(Task(role, each, key_of(obj)))
         return None
 
     def _stop_serving(self, name: str) -> None:
         """Let go of a kind whose definition is gone, once its resources are gone too."""
-        if self._seen.known(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name)) is not None:
+        if self._seen.get_cached(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name)) is not None:
             # The cluster takes the resources away first, and each needs us for its end.
             return
         with self._lock:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.core.revisions.policy import XrdRules
+from kanister_py.executor.watch_cache import ObjectKey
 
 
 class Role(StrEnum):

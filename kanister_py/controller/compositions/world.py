@@ -12,9 +12,7 @@ from kanister_py.controller.compositions.revisions import reconcile_composition
 from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.functions.pull_secrets import logins_of
 from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
-from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.watch_cache import ObjectKey, key_of
 from kanister_py.core.compositions.desired import Composed, ComposedRules
 from kanister_py.core.compositions.installed import built_in_revisions, run_by_package
 from kanister_py.core.compositions.messages import Data
@@ -44,9 +42,11 @@ from kanister_py.core.revisions.lifecycles import with_lifecycles
 from kanister_py.core.revisions.policy import CompositionFacts, RevisionFacts
 from kanister_py.core.revisions.runtime import GRPC_PORT, server_name
 from kanister_py.core.yaml.documents import Document
+from kanister_py.executor.object_cache import ObjectCache
 from kanister_py.executor.response_cache import ResponseCache
 from kanister_py.executor.run_pipeline import Engine, compose
 from kanister_py.executor.step_artifacts import StepArtifacts
+from kanister_py.executor.watch_cache import ObjectKey, key_of
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.requirement_source import RequirementSource
 
@@ -57,7 +57,11 @@ class World:
     """The cluster as a pass sees it, and the means to call functions."""
 
     def __init__(
-        self, part: PartTools, seen: Seen, tools: FunctionTools, settings: CompositionSettings
+        self,
+        part: PartTools,
+        seen: ObjectCache,
+        tools: FunctionTools,
+        settings: CompositionSettings,
     ) -> None:
         self.seen = seen
         self._part = part
@@ -115,7 +119,7 @@ class World:
         if key_of(slices).namespace != namespace or not name:
             return ""
         found: list[str] = []
-        for each in self.seen.all_of(ENDPOINT_SLICES):
+        for each in self.seen.list_cached(ENDPOINT_SLICES):
             labels = labels_of(each)
             if labels.get(_SERVICE_NAME) == name and key_of(each).namespace == namespace:
                 found += _ready_addresses(each)
@@ -139,7 +143,7 @@ class World:
     # What a pass sees of the cluster
 
     def compositions(self, api_version: str, kind: str) -> Sequence[CompositionFacts]:
-        found = [composition_facts(each) for each in self.seen.all_of(COMPOSITIONS)]
+        found = [composition_facts(each) for each in self.seen.list_cached(COMPOSITIONS)]
         return [each for each in found if (each.api_version, each.kind) == (api_version, kind)]
 
     def composition(self, name: str) -> CompositionFacts | None:
@@ -247,7 +251,7 @@ class World:
             if self._functions is not None:
                 return self._functions
             by_function: dict[str, list[FunctionRevision]] = defaultdict(list)
-            for obj in self.seen.all_of(FUNCTION_REVISIONS):
+            for obj in self.seen.list_cached(FUNCTION_REVISIONS):
                 revision = self._reached(obj)
                 if revision.function:
                     by_function[revision.function].append(revision)
@@ -287,7 +291,7 @@ class World:
             pipeline_of(obj)
             for resource in (COMPOSITIONS, COMPOSITION_REVISIONS)
             if self.seen.has_synced(resource)
-            for obj in self.seen.all_of(resource)
+            for obj in self.seen.list_cached(resource)
         ]
         users = users_of_function(function, revisions, pipelines)
         return {name: words_for_uses(found) for name, found in users.items()}

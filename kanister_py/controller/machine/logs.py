@@ -20,9 +20,9 @@ from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import Any, Final, NamedTuple, TextIO
 
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.actionsets.status import text_of_moment
 from kanister_py.core.kube.visible import visible
+from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.phase_lines import PrintedLine
 from kanister_py.ports.tracing import trace_id_of, traceparent

@@ -17,7 +17,6 @@ from kanister_py.controller.actionsets.projection import acts_of
 from kanister_py.controller.machine.metrics import ScheduleNumbers
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.repeating import Repeating
-from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.controller.machine.work_loop import Look, WorkLoop
 from kanister_py.controller.schedules.reconcile import ScheduleReconciler
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
@@ -36,6 +35,7 @@ from kanister_py.core.schedules.status import (
     situation_of,
     trouble_of,
 )
+from kanister_py.executor.watch_cache import ObjectKey, WatchCache
 from kanister_py.ports.cluster import KubeObject
 
 _LOG: Final = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class Schedules:
         self._logged = ""
         self._seen_runs = RunsSeen()
         self._seen_deletions = RunsSeen()
-        self.store: Store[Rest] = Store(
+        self.store: WatchCache[Rest] = WatchCache(
             cluster=cluster,
             clock=clock,
             resource=SCHEDULES,
@@ -108,7 +108,7 @@ class Schedules:
             on_error=tools.metrics.count_api_error,
         )
         self._runs, self._deletions = (
-            Store[Run](
+            WatchCache[Run](
                 cluster=cluster,
                 clock=clock,
                 resource=ACTION_SETS,
@@ -173,7 +173,7 @@ class Schedules:
         self._has_begun = True
 
     @property
-    def _stores(self) -> tuple[Store[Any], ...]:
+    def _stores(self) -> tuple[WatchCache[Any], ...]:
         return self._runs, self._deletions, self.store
 
     @property

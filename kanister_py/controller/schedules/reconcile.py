@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple
 from kanister_py.controller.machine.events import NORMAL, WARNING, subject_of
 from kanister_py.controller.machine.metrics import REFUSED, SKIPPED, STARTED
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import DONE, FAILED, Look
 from kanister_py.controller.machine.writing import condition, write_status
 from kanister_py.controller.schedules.retention import delete_backups
@@ -41,6 +40,7 @@ from kanister_py.core.schedules.status import (
     trouble_of,
     why_not_ready,
 )
+from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.cluster import KubeObject, find
 
 _LOG: Final = logging.getLogger(__name__)

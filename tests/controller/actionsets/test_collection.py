@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep
 from kanister_py.controller.actionsets.tidying import parents_in_need, surplus
-from kanister_py.controller.machine.watch_cache import ObjectKey
+from kanister_py.executor.watch_cache import ObjectKey
 from tests.controller.conftest import actionset
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kanister_py.controller.compositions.dependents import Gate, Tracker, Wanted
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.kube.resources import CONFIG_MAPS, PODS
+from kanister_py.executor.watch_cache import ObjectKey
 from tests.fake_clock import FakeClock
 
 SETTINGS = (CONFIG_MAPS, ObjectKey("shop", "settings"))

@@ -13,11 +13,11 @@ import pytest
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.compositions.requirements import ClusterSource, OwnNamespaceSource
 from kanister_py.controller.functions.settings import CompositionSettings
-from kanister_py.controller.machine.known_objects import Seen
 from kanister_py.core.errors import Invalid
 from kanister_py.core.kube.resources import CONFIG_MAPS
 from kanister_py.core.revisions.kinds import ENVIRONMENT_CONFIGS
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.object_cache import ObjectCache
 from tests.controller.compositions.test_kinds import (
     World,
     bucket,
@@ -75,14 +75,14 @@ def cluster() -> MemoryCluster:
 
 
 @pytest.fixture
-def seen(cluster: MemoryCluster) -> Iterator[Seen]:
-    made = Seen(cluster, SystemClock(), lambda *_change: None)
+def seen(cluster: MemoryCluster) -> Iterator[ObjectCache]:
+    made = ObjectCache(cluster, SystemClock(), lambda *_change: None)
     yield made
     made.close()
 
 
 @pytest.fixture
-def source(cluster: MemoryCluster, seen: Seen) -> ClusterSource:
+def source(cluster: MemoryCluster, seen: ObjectCache) -> ClusterSource:
     return ClusterSource(cluster, seen)
 
 
@@ -157,7 +157,7 @@ def test_kinds_without_a_definition_are_as_the_cluster_describes_them(
 ) -> None:
     cluster = Describing(clock=SystemClock())
     cluster.load([WIDGETS])
-    seen = Seen(cluster, SystemClock(), lambda *_change: None)
+    seen = ObjectCache(cluster, SystemClock(), lambda *_change: None)
     try:
         source = ClusterSource(cluster, seen)
         assert (source.fetch_schema(api_version, kind) or {})["description"] == want
@@ -167,7 +167,7 @@ def test_kinds_without_a_definition_are_as_the_cluster_describes_them(
 
 
 def test_nothing_is_given_out_where_that_is_switched_off(
-    cluster: MemoryCluster, seen: Seen
+    cluster: MemoryCluster, seen: ObjectCache
 ) -> None:
     source = ClusterSource(cluster, seen, gives_resources=False)
     with refused_as("ExtraResourcesDisabled") as refused:

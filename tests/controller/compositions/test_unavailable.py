@@ -10,8 +10,8 @@ import pytest
 
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.functions.settings import CompositionSettings
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.compositions.messages import FunctionResponse
+from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function_runner import FunctionCall, FunctionRunner, FunctionUnavailable
 from tests.controller.compositions.test_kinds import BUCKETS, World, bucket, composition, definition

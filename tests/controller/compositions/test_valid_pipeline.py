@@ -13,10 +13,10 @@ import pytest
 
 from kanister_py.controller.compositions.tasks import Role, Task
 from kanister_py.controller.functions.settings import CompositionSettings
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import FAILED
 from kanister_py.core.compositions.endpoints import builtin_endpoint
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS
+from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.cluster import KubeObject
 from tests.controller.compositions.test_kinds import (
     REVISIONS,

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from kanister_py.controller.machine.metrics import ControllerMetrics
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.controller.machine.work_loop import Look
 from kanister_py.controller.schedules.reconcile import ScheduleReconciler
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
@@ -18,6 +17,7 @@ from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
 from kanister_py.core.schedules.runs import RETENTION_LABEL, read_run
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.cluster import KubeObject
 from tests.controller.conftest import Mortal, definitions
 from tests.controller.part_tools import part_tools

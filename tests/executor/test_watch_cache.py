@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, Self, cast
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.controller.machine.watch_cache import ObjectKey, Store
 from kanister_py.core.errors import ClusterUnavailable, Forbidden
 from kanister_py.core.kube.resources import CONFIG_MAPS, GroupVersionResource
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.watch_cache import ObjectKey, WatchCache
 from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList, WatchEvent
 from tests.fake_clock import FakeClock
 
@@ -35,7 +35,7 @@ def until(is_so: Callable[[], bool]) -> None:
 class Seen:
     def __init__(self, cluster: MemoryCluster, *namespaces: str) -> None:
         self.changes: Queue[tuple[str, str | None, str | None]] = Queue()
-        self.store: Store[str] = Store(
+        self.store: WatchCache[str] = WatchCache(
             cluster=cluster,
             clock=SystemClock(),
             resource=CONFIG_MAPS,
@@ -218,9 +218,9 @@ class Ailing:
 
 
 @pytest.fixture
-def ailing() -> Iterator[tuple[Ailing, FakeClock, Store[KubeObject]]]:
+def ailing() -> Iterator[tuple[Ailing, FakeClock, WatchCache[KubeObject]]]:
     cluster, clock = Ailing(), FakeClock()
-    store: Store[KubeObject] = Store(
+    store: WatchCache[KubeObject] = WatchCache(
         cluster=cast("Cluster", cluster),
         clock=clock,
         resource=CONFIG_MAPS,
@@ -245,7 +245,7 @@ def _wait_out(clock: FakeClock, *pauses: float) -> None:
     ],
 )
 def test_after_an_outage_that_is_over_the_next_pause_is_the_first_again(
-    ailing: tuple[Ailing, FakeClock, Store[KubeObject]], had_listed: bool
+    ailing: tuple[Ailing, FakeClock, WatchCache[KubeObject]], had_listed: bool
 ) -> None:
     cluster, clock, store = ailing
     cluster.is_down = not had_listed
@@ -267,7 +267,7 @@ def test_after_an_outage_that_is_over_the_next_pause_is_the_first_again(
 
 
 def test_watches_that_break_at_once_are_opened_ever_more_seldom(
-    ailing: tuple[Ailing, FakeClock, Store[KubeObject]],
+    ailing: tuple[Ailing, FakeClock, WatchCache[KubeObject]],
 ) -> None:
     cluster, clock, store = ailing
     store.start()
@@ -289,7 +289,7 @@ class InOrder:
 
     def __init__(self, cluster: Any, *namespaces: str) -> None:
         self.keys: Queue[str] = Queue()
-        self.store: Store[Aged] = Store(
+        self.store: WatchCache[Aged] = WatchCache(
             cluster=cast("Cluster", cluster),
             clock=SystemClock(),
             resource=CONFIG_MAPS,
@@ -297,7 +297,7 @@ class InOrder:
             on_change=lambda key, _old, _new: self.keys.put(str(key)),
             namespaces=namespaces or ("",),
         )
-        self.store.tell_by_age(lambda aged: aged.created_at)
+        self.store.notify_by_age(lambda aged: aged.created_at)
 
     def next(self, count: int) -> list[str]:
         return [self.keys.get(timeout=180) for _ in range(count)]

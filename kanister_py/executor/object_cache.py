@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from threading import RLock
 from typing import Any, Final
 
-from kanister_py.controller.machine.watch_cache import ObjectKey, Store, key_of
 from kanister_py.core.errors import KanisterError, NoMatch
 from kanister_py.core.kube.parts import labels_of
 from kanister_py.core.kube.resources import SECRETS, GroupVersionResource
+from kanister_py.executor.watch_cache import ObjectKey, WatchCache, key_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, find
 
@@ -25,7 +25,7 @@ _MOST_REMEMBERED: Final = 20_000
 _MOST_GONE: Final = 20_000
 
 
-class Seen:
+class ObjectCache:
     """Objects of any kind, by name, as they were seen last."""
 
     def __init__(
@@ -40,7 +40,7 @@ class Seen:
         self._on_change = on_change
         self._on_error = on_error
         self._lock = RLock()
-        self._stores: dict[GroupVersionResource, Store[KubeObject]] = {}
+        self._stores: dict[GroupVersionResource, WatchCache[KubeObject]] = {}
         self._written: dict[tuple[GroupVersionResource, ObjectKey], KubeObject] = {}
         self._own_versions: dict[tuple[GroupVersionResource, ObjectKey, str], bool] = {}
         """What we wrote lately, and whether in a pass over the very object.
@@ -56,20 +56,20 @@ class Seen:
     def resource_of(self, api_version: str, kind: str) -> GroupVersionResource:
         return self._cluster.resource_for(api_version, kind).gvr
 
-    def watch(self, resource: GroupVersionResource, namespace: str = "") -> Store[KubeObject]:
+    def watch(self, resource: GroupVersionResource, namespace: str = "") -> WatchCache[KubeObject]:
         """Watch a kind from now on, everywhere or in one namespace, if it may be watched."""
         with self._lock:
             store = self._stores.get(resource)
             if store is not None:
                 return store
-            store = self._made(resource, namespace)
+            store = self._new_cache(resource, namespace)
             if self._is_closed or resource in _NEVER_WATCHED:
                 return store
             self._stores[resource] = store
         store.start()
         return store
 
-    def _made(self, resource: GroupVersionResource, namespace: str) -> Store[KubeObject]:
+    def _new_cache(self, resource: GroupVersionResource, namespace: str) -> WatchCache[KubeObject]:
         def change(key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
             if new is None and old is not None and _uid(old):
                 with self._lock:
@@ -90,7 +90,7 @@ class Seen:
             for key, written in self._missing_from_list(resource, version):
                 self._on_change(resource, key, written, None)
 
-        return Store(
+        return WatchCache(
             self._cluster,
             self._clock,
             resource,
@@ -179,7 +179,7 @@ class Seen:
         key = ObjectKey(str(reference.get("namespace") or ""), str(reference["name"]))
         return self.get(resource, key)
 
-    def known(self, resource: GroupVersionResource, key: ObjectKey) -> KubeObject | None:
+    def get_cached(self, resource: GroupVersionResource, key: ObjectKey) -> KubeObject | None:
         """Give an object of a kind that is watched; nobody is asked."""
         with self._lock:
             written = self._written.get((resource, key))
@@ -195,7 +195,7 @@ class Seen:
             selector = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
             return self._cluster.list(resource, namespace=namespace, label_selector=selector).items
         found = [
-            (key, self.known(resource, key) or obj)
+            (key, self.get_cached(resource, key) or obj)
             for key, obj in store.items()
             if not namespace or key.namespace == namespace
         ]
@@ -206,7 +206,7 @@ class Seen:
             if wanted <= labels_of(obj).items()
         ]
 
-    def all_of(self, resource: GroupVersionResource) -> Sequence[KubeObject]:
+    def list_cached(self, resource: GroupVersionResource) -> Sequence[KubeObject]:
         """Give every object of a kind that was seen; nobody is asked."""
         return [obj for _, obj in self.watch(resource).items()]
 

@@ -55,7 +55,7 @@ class _Change(NamedTuple, Generic[T]):
     new: T | None
 
 
-class Store(Generic[T]):
+class WatchCache(Generic[T]):
     """What is kept of each object of one kind. What is not worth keeping whole is kept slim.
 
     An object of which `keep` gives None is as good as not there.
@@ -98,7 +98,7 @@ class Store(Generic[T]):
             for each in namespaces
         ]
 
-    def tell_by_age(self, age_of: Callable[[T], datetime]) -> None:
+    def notify_by_age(self, age_of: Callable[[T], datetime]) -> None:
         """Tell what a list holds from the oldest on; a cluster lists by name. To be called first.
 
         At the start that goes over all namespaces together: nothing is passed on before each of

@@ -9,11 +9,11 @@ from typing import Any, Self
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.controller.machine.known_objects import Seen
-from kanister_py.controller.machine.watch_cache import ObjectKey
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.resources import CONFIG_MAPS, SECRETS, GroupVersionResource
 from kanister_py.embedded.cluster.cluster import MemoryCluster
+from kanister_py.executor.object_cache import ObjectCache
+from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.cluster import KubeObject
 
 KEY = ObjectKey("default", "settings")
@@ -31,7 +31,7 @@ class Watched:
         self.changes: list[tuple[str, str]] = []
         self.own: list[bool] = []
         self._changed = threading.Condition()
-        self.seen = Seen(self._holding(), SystemClock(), self._on_change)
+        self.seen = ObjectCache(self._holding(), SystemClock(), self._on_change)
 
     def _holding(self) -> Any:
         outer = self
@@ -56,7 +56,7 @@ class Watched:
         old: KubeObject | None,
         new: KubeObject | None,
     ) -> None:
-        known = self.seen.known(resource, key)
+        known = self.seen.get_cached(resource, key)
         is_own = new is not None and self.seen.is_own_write(resource, new)
         with self._changed:
             self.changes.append((key.name, colour_of(known)))
@@ -113,7 +113,7 @@ def there() -> Iterator[Watched]:
 
 
 def colour_seen(there: Watched) -> str:
-    return colour_of(there.seen.known(CONFIG_MAPS, KEY))
+    return colour_of(there.seen.get_cached(CONFIG_MAPS, KEY))
 
 
 def test_what_others_write_is_seen_by_the_watch(there: Watched) -> None:
@@ -165,7 +165,7 @@ def test_what_we_wrote_and_somebody_deleted_is_gone(there: Watched) -> None:
     there.cluster.delete(CONFIG_MAPS, "settings", namespace="default")
     there.is_open.set()
     there.until(lambda: ("settings", "") in there.changes)
-    assert there.seen.known(CONFIG_MAPS, KEY) is None
+    assert there.seen.get_cached(CONFIG_MAPS, KEY) is None
     assert there.seen.get(CONFIG_MAPS, KEY) is None
 
 
@@ -175,7 +175,7 @@ def test_news_of_an_end_that_overtake_our_own_answer_count(there: Watched) -> No
     there.cluster.delete(CONFIG_MAPS, "settings", namespace="default")
     there.until(lambda: len(there.changes) == 2)
     there.seen.remember(written)
-    assert there.seen.known(CONFIG_MAPS, KEY) is None
+    assert there.seen.get_cached(CONFIG_MAPS, KEY) is None
     # One that is made anew under the same name is another one.
     there.is_open.clear()
     there.seen.remember(there.write("green"))
@@ -190,7 +190,7 @@ def test_what_was_deleted_before_anybody_watched_is_gone(there: Watched) -> None
     there.cluster.apply(settings("x", "other"), field_manager="people", force=True)
     # Its dependents hear of that.
     there.until(lambda: {("settings", ""), ("other", "x")} <= set(there.changes))
-    assert there.seen.known(CONFIG_MAPS, KEY) is None
+    assert there.seen.get_cached(CONFIG_MAPS, KEY) is None
     assert there.seen.get(CONFIG_MAPS, KEY) is None
 
 
@@ -227,7 +227,7 @@ def test_secrets_are_read_and_never_watched(there: Watched) -> None:
     ]
     there.cluster.delete(SECRETS, "door", namespace="default")
     assert there.seen.get(SECRETS, key) is None
-    assert there.seen.known(SECRETS, key) is None
+    assert there.seen.get_cached(SECRETS, key) is None
     assert there.seen.watched == ()
     assert there.watched == []
 
@@ -236,7 +236,7 @@ def test_a_kind_that_is_watched_no_longer_is_forgotten(there: Watched) -> None:
     there.seen.watch(CONFIG_MAPS)
     there.seen.remember(there.write("red"))
     there.seen.stop(CONFIG_MAPS)
-    assert there.seen.known(CONFIG_MAPS, KEY) is None
+    assert there.seen.get_cached(CONFIG_MAPS, KEY) is None
     assert not there.seen.has_synced(CONFIG_MAPS)
 
 
