@@ -72,8 +72,10 @@ def _message_of(result: Rendered) -> str:
 
 def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, ManifestSource]:
     from kanister_py import wiring
+    from kanister_py.core.compositions.definitions import Definition
     from kanister_py.core.compositions.dry_run import check_definition
     from kanister_py.core.compositions.model import parse_composition
+    from kanister_py.core.models import read_model
     from kanister_py.core.yaml.documents import Document
     from kanister_py.executor.given_manifests import ManifestSource
     from kanister_py.executor.render_xr import RenderInput, render
@@ -86,8 +88,10 @@ def _rendered(request: Data, timeout_seconds: float) -> tuple[Rendered, Manifest
     for key in ("compositeResource", "composition"):
         if not given.get(key):
             raise refusal(STDIN_NAME, "Must be given", f"composite.{key}")
-    xr, xrd = given["compositeResource"], given.get("compositeResourceDefinition") or None
-    if xrd is not None:
+    xr, xrd = given["compositeResource"], None
+    if given.get("compositeResourceDefinition"):
+        document = Document.of(given["compositeResourceDefinition"], "definition")
+        xrd = read_model(Definition, document)
         check_definition(xr, xrd)
     composition = parse_composition(Document.of(given["composition"], "composition"))
     steps = tuple(

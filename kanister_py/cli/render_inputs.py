@@ -14,6 +14,7 @@ from kanister_py.core.errors import InvalidDocument
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kanister_py.core.compositions.definitions import Definition
     from kanister_py.core.compositions.messages import Data
     from kanister_py.core.compositions.model import Composition
     from kanister_py.core.yaml.documents import Document
@@ -31,7 +32,7 @@ class Inputs(NamedTuple):
     required: tuple[Data, ...] = ()
     schemas: tuple[Data, ...] = ()
     secrets: tuple[Data, ...] = ()
-    xrd: Data | None = None
+    xrd: Definition | None = None
     context: Data | None = None
     timeout_seconds: float = 60.0
     max_concurrency: int = 8
@@ -131,15 +132,17 @@ def _secrets(path: str) -> list[Data]:
     return [_object(each) for each in documents]
 
 
-def _definition(path: str) -> Data:
-    found = [_object(each) for each in documents_at(path)]
-    kind = "CompositeResourceDefinition"
-    if len(found) != 1 or found[0].get("kind") != kind:
-        raise refusal(path, f"Must hold one {kind}")
-    return found[0]
+def _definition(path: str) -> Definition:
+    from kanister_py.core.compositions.definitions import DEFINITION_KIND, Definition
+    from kanister_py.core.models import read_model
+
+    documents = documents_at(path)
+    if len(documents) != 1 or _object(documents[0]).get("kind") != DEFINITION_KIND:
+        raise refusal(path, f"Must contain one {DEFINITION_KIND}")
+    return read_model(Definition, documents[0])
 
 
-def _with_defaults(xr: Data, xrd: Data) -> Data:
+def _with_defaults(xr: Data, xrd: Definition) -> Data:
     from kanister_py.core.compositions.dry_run import check_definition
     from kanister_py.core.kube.openapi import with_defaults
 

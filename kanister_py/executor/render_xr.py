@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from kanister_py.core.compositions.definitions import is_legacy
+from kanister_py.core.compositions.definitions import Definition
 from kanister_py.core.compositions.desired import ComposedRules, connection_secret_of
 from kanister_py.core.compositions.dry_run import (
     Rendered,
@@ -29,13 +29,13 @@ class RenderInput(NamedTuple):
     xr: Data
     composition: Composition
     observed: Sequence[Data] = ()
-    xrd: Mapping[str, Any] | None = None
+    xrd: Definition | None = None
     context: Data | None = None
 
 
 def render(given: RenderInput, engine: Engine) -> Rendered:
     """Run one reconcile of an XR; nothing remains of it but what it gives back."""
-    legacy = given.xrd is not None and is_legacy(given.xrd)
+    legacy = given.xrd is not None and given.xrd.is_legacy
     check_composition(given.xr, given.composition, legacy=legacy)
     stopped = not_composed(given.xr)
     if stopped is not None:

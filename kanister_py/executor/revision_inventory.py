@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from kanister_py.core.compositions.definitions import is_legacy, machinery_of, target_version
+from kanister_py.core.compositions.definitions import machinery_of, read_definition
 from kanister_py.core.compositions.endpoints import BUILTIN, scheme_of
 from kanister_py.core.compositions.installed import run_by_package
 from kanister_py.core.errors import NoMatch, NotFound, UsageError
@@ -31,7 +31,7 @@ from kanister_py.core.revisions.kinds import (
     FUNCTIONS,
 )
 from kanister_py.core.revisions.lifecycles import with_lifecycles
-from kanister_py.core.revisions.policy import RevisionFacts, rules_of, wishes_of
+from kanister_py.core.revisions.policy import RevisionFacts, wishes_of
 from kanister_py.executor.find_uses import every
 from kanister_py.ports.cluster import Cluster, KubeObject
 
@@ -176,22 +176,22 @@ def _facts(obj: KubeObject) -> RevisionFacts:
 def _holders(cluster: Cluster) -> list[Holder]:
     """Read the holders of revisions: all resources of all kinds that definitions make."""
     holders: list[Holder] = []
-    for definition in _all(cluster, DEFINITIONS):
-        spec = spec_of(definition)
-        rules, legacy = rules_of(spec), is_legacy(definition)
-        kind = str((spec.get("names") or {}).get("kind") or "")
-        api_version = f"{spec.get('group')}/{target_version(definition)}"
+    for obj in _all(cluster, DEFINITIONS):
+        definition, _problems = read_definition(obj)
+        spec = definition.spec
+        kind = spec.names.kind
+        api_version = f"{spec.group}/{definition.target_version}"
         try:
             resource = cluster.resource_for(api_version, kind).gvr
         except NoMatch:
             # Not served: there can be none.
             continue
-        for obj in _all(cluster, resource):
-            metadata = obj["metadata"]
+        for xr in _all(cluster, resource):
+            metadata = xr["metadata"]
             place = metadata.get("namespace")
             name = f"{place}/{metadata['name']}" if place else metadata["name"]
-            wishes = wishes_of(machinery_of(obj, legacy=legacy))
-            holders.append(Holder(f"{kind}/{name}", wishes, rules))
+            wishes = wishes_of(machinery_of(xr, legacy=definition.is_legacy))
+            holders.append(Holder(f"{kind}/{name}", wishes, spec.rules))
     return holders
 
 

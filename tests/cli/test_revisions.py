@@ -14,7 +14,8 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.cli import revisions
 from kanister_py.cli.parser import CommandLineError, Parser
 from kanister_py.controller.compositions.revisions import reconcile_composition
-from kanister_py.core.compositions.definitions import crd_of
+from kanister_py.core.compositions.composite_crds import crd_of
+from kanister_py.core.compositions.definitions import read_definition
 from kanister_py.core.errors import UsageError
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, FUNCTION_REVISIONS
 from kanister_py.core.yaml.documents import parse_documents
@@ -70,7 +71,8 @@ def cluster() -> MemoryCluster:
     made.load([definition()])
     defined = definition()
     defined["metadata"]["uid"] = "defined"
-    made.load([crd_of(defined)])
+    model, _problems = read_definition(defined)
+    made.load([crd_of(model)])
     names = []
     for colour, channel in (("red", "stable"), ("green", "alpha"), ("blue", "alpha")):
         manifest = composition(colour, channel=channel)

@@ -16,18 +16,12 @@ from kanister_py.controller.machine.writing import (
     says,
     write_status,
 )
-from kanister_py.core.compositions.definitions import (
-    claim_crd_of,
-    crd_of,
-    is_legacy,
-    problems_of_definition,
-    target_version,
-)
+from kanister_py.core.compositions.composite_crds import claim_crd_of, crd_of
+from kanister_py.core.compositions.definitions import Definition, read_definition
 from kanister_py.core.errors import Invalid
 from kanister_py.core.kube.parts import controller_of, is_controlled_by, is_true
 from kanister_py.core.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
 from kanister_py.core.revisions.kinds import DEFINITIONS
-from kanister_py.core.revisions.policy import rules_of
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, find
 
@@ -61,13 +55,14 @@ def reconcile_definition(
         write_status(cluster, clock, definition, [refused])
         return DefinitionOutcome()
 
-    wrong = [f"{path}: {why}" for path, why in problems_of_definition(definition)]
-    if wrong:
-        return refuse("RenderCRD", "InvalidDefinition", "; ".join(wrong))
+    model, problems = read_definition(definition)
+    if problems:
+        message = "; ".join(f"{path}: {problem}" for path, problem in problems)
+        return refuse("RenderCRD", "InvalidDefinition", message)
     # Nobody else lets the resources of its kinds end.
     definition = hold(cluster, definition, FINALIZER)
-    claim = claim_crd_of(definition)
-    made = [crd_of(definition), *((claim,) if claim is not None else ())]
+    claim = claim_crd_of(model)
+    made = [crd_of(model), *((claim,) if claim is not None else ())]
     for crd in made:
         try:
             why = _apply(cluster, crd, definition)
@@ -82,25 +77,28 @@ def reconcile_definition(
     if claim is not None:
         conditions.append(condition("Offered", "True", "WatchingCompositeResourceClaim"))
     if write_status(cluster, clock, definition, conditions) is not definition:
-        message = f"Serves {definition['spec']['names']['kind']}"
+        message = f"Serves {model.spec.names.kind}"
         tell(subject_of(definition), NORMAL, "EstablishComposite", message)
-    return DefinitionOutcome(_kind_of(definition, claim))
+    return DefinitionOutcome(_kind_of(model, claim))
 
 
 def observe_definition(cluster: Cluster, name: str) -> DefinitionOutcome:
     """Say which kinds of a definition there are, as far as the replica that sees to it has come."""
     found = find(cluster, DEFINITIONS, name)
-    if found is None or any(problems_of_definition(found)):
+    if found is None:
         return DefinitionOutcome()
-    claim = claim_crd_of(found)
-    if not _is_established(cluster, crd_of(found)["metadata"]["name"]):
+    model, problems = read_definition(found)
+    if problems:
+        return DefinitionOutcome()
+    claim = claim_crd_of(model)
+    if not _is_established(cluster, crd_of(model)["metadata"]["name"]):
         # That it is made is heard of by the watch.
         return DefinitionOutcome()
     if claim is not None and not _is_established(cluster, claim["metadata"]["name"]):
         is_ending = bool(found["metadata"].get("deletionTimestamp"))
-        kind = _kind_of(found, None) if is_ending else None
+        kind = _kind_of(model, None) if is_ending else None
         return DefinitionOutcome(kind, _LOOK_AGAIN_SECONDS)
-    return DefinitionOutcome(_kind_of(found, claim))
+    return DefinitionOutcome(_kind_of(model, claim))
 
 
 def _end(cluster: Cluster, definition: KubeObject) -> DefinitionOutcome:
@@ -108,13 +106,14 @@ def _end(cluster: Cluster, definition: KubeObject) -> DefinitionOutcome:
     finalizers = definition["metadata"].get("finalizers") or []
     if not any(each in finalizers for each in _FINALIZERS):
         return DefinitionOutcome()
-    claim = claim_crd_of(definition)
+    model, _problems = read_definition(definition)
+    claim = claim_crd_of(model)
     # One after the other, and its resources are let go of one by one where the kind is
     # served: claims need the composite resources that they stand for.
     if claim is not None and _take_away(cluster, claim["metadata"]["name"], definition):
-        return DefinitionOutcome(_kind_of(definition, claim), _LOOK_AGAIN_SECONDS)
-    if _take_away(cluster, crd_of(definition)["metadata"]["name"], definition):
-        return DefinitionOutcome(_kind_of(definition, None), _LOOK_AGAIN_SECONDS)
+        return DefinitionOutcome(_kind_of(model, claim), _LOOK_AGAIN_SECONDS)
+    if _take_away(cluster, crd_of(model)["metadata"]["name"], definition):
+        return DefinitionOutcome(_kind_of(model, None), _LOOK_AGAIN_SECONDS)
     let_go(cluster, definition, *_FINALIZERS)
     return DefinitionOutcome()
 
@@ -129,14 +128,14 @@ def _take_away(cluster: Cluster, name: str, definition: KubeObject) -> bool:
     return True
 
 
-def _kind_of(definition: Mapping[str, Any], claim: Mapping[str, Any] | None) -> Kind:
-    spec = definition["spec"]
+def _kind_of(definition: Definition, claim: Mapping[str, Any] | None) -> Kind:
+    spec = definition.spec
     return Kind(
-        f"{spec['group']}/{target_version(definition)}",
-        spec["names"]["kind"],
-        is_legacy(definition),
-        rules_of(spec),
-        tuple(spec.get("connectionSecretKeys") or ()),
+        f"{spec.group}/{definition.target_version}",
+        spec.names.kind,
+        definition.is_legacy,
+        spec.rules,
+        spec.connection_secret_keys,
         claim["spec"]["names"]["kind"] if claim is not None else "",
     )
 

@@ -1,18 +1,21 @@
-"""CompositeResourceDefinitions (XRDs), and the CRDs of the kinds they define."""
+"""CompositeResourceDefinitions (XRDs): their model, and checks of their names and versions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from kanister_py.core.kube.copies import copy_json
+from pydantic import Field
+
 from kanister_py.core.kube.names import MAX_LABEL
 from kanister_py.core.kube.parts import mapping_of
-from kanister_py.core.revisions.policy import UpdatePolicy
+from kanister_py.core.models import ApiModel, Choice, Items, TextMap, read_partly
+from kanister_py.core.revisions.policy import XrdRules
+from kanister_py.core.yaml.documents import Document
 
 MACHINERY_KEY: Final = "crossplane"
-_GROUP: Final = "apiextensions.crossplane.io"
+DEFINITION_KIND: Final = "CompositeResourceDefinition"
 
 
 class Scope(StrEnum):
@@ -23,309 +26,155 @@ class Scope(StrEnum):
     LEGACY_CLUSTER = "LegacyCluster"
 
 
-def scope_of(definition: Mapping[str, Any]) -> Scope:
-    """Give the scope of a definition's resources; without one its version decides."""
-    scope = mapping_of(definition.get("spec")).get("scope")
-    if scope in tuple(Scope):
-        return Scope(scope)
-    is_second = str(definition.get("apiVersion", "")).endswith("/v2")
-    return Scope.NAMESPACED if is_second else Scope.LEGACY_CLUSTER
+class DefinitionMetadata(ApiModel):
+    """Metadata of a definition, as far as it is read."""
+
+    name: str = ""
+    uid: str = ""
+
+    other_keys: ClassVar = (
+        *("labels", "annotations", "generateName", "generation", "resourceVersion"),
+        *("creationTimestamp", "deletionTimestamp", "finalizers", "ownerReferences"),
+        *("managedFields", "selfLink", "deletionGracePeriodSeconds"),
+    )
 
 
-def is_legacy(definition: Mapping[str, Any]) -> bool:
-    return scope_of(definition) is Scope.LEGACY_CLUSTER
+class ResourceNames(ApiModel):
+    """Names of a kind of resource."""
+
+    kind: str = ""
+    plural: str = ""
+    singular: str = ""
+    list_kind: str = ""
+    short_names: Items[str] = ()
+    categories: Items[str] = ()
 
 
-def machinery_of(resource: Mapping[str, Any], *, legacy: bool) -> Mapping[str, Any]:
-    """Give what a composite resource says about its composition, in either layout."""
-    spec = mapping_of(resource.get("spec"))
-    return spec if legacy else mapping_of(spec.get(MACHINERY_KEY))
+class VersionSchema(ApiModel):
+    """Schema of a version, as its author wrote it."""
+
+    open_api_v3_schema: dict[str, Any] | None = Field(None, alias="openAPIV3Schema")
 
 
-def target_version(definition: Mapping[str, Any]) -> str:
-    """Give the version in which resources are stored and which Compositions name."""
-    for version in _versions(definition):
-        if version.get("referenceable"):
-            return str(version.get("name"))
-    return ""
+class VersionSubresources(ApiModel):
+    """Subresources of a version. Every version has a status."""
+
+    scale: dict[str, Any] | None = None
+
+    other_keys: ClassVar = ("status",)
 
 
-def problems_of_definition(definition: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Find why no kind can be made of a definition, each with its path."""
-    spec = mapping_of(definition.get("spec"))
-    names = mapping_of(spec.get("names"))
-    name = mapping_of(definition.get("metadata")).get("name")
-    wanted = f"{names.get('plural')}.{spec.get('group')}"
-    if name != wanted:
-        yield "metadata.name", f"Must be {wanted}, the plural and the group, not {name}"
-    elif len(wanted) > MAX_LABEL:
+class DefinitionVersion(ApiModel):
+    """One version of a kind of composite resource."""
+
+    name: str = ""
+    served: bool = False
+    referenceable: bool = False
+    deprecated: bool = False
+    deprecation_warning: str = ""
+    schema_: VersionSchema = Field(VersionSchema(), alias="schema")
+    subresources: VersionSubresources = VersionSubresources()
+    additional_printer_columns: Items[dict[str, Any]] = ()
+
+
+class NamedReference(ApiModel):
+    """Reference to a Composition."""
+
+    name: str = ""
+
+
+class ResourceMetadata(ApiModel):
+    """Metadata for the CRDs of a definition."""
+
+    labels: TextMap = Field(default_factory=dict)
+    annotations: TextMap = Field(default_factory=dict)
+
+
+class DefinitionSpec(ApiModel):
+    """The kinds that a definition describes, and rules for their Compositions."""
+
+    group: str = ""
+    scope: Choice[Scope] | None = None
+    names: ResourceNames = ResourceNames()
+    claim_names: ResourceNames | None = None
+    versions: Items[DefinitionVersion] = ()
+    metadata: ResourceMetadata = ResourceMetadata()
+    conversion: dict[str, Any] | None = None
+    connection_secret_keys: Items[str] = ()
+    default_composition_ref: NamedReference = NamedReference()
+    enforced_composition_ref: NamedReference = NamedReference()
+    default_composition_revision_selector: dict[str, Any] | None = None
+    default_composition_update_policy: str = ""
+    enforce_composition_update_policy: str = ""
+    default_composite_delete_policy: str = ""
+
+    @property
+    def rules(self) -> XrdRules:
+        """Rules for the Compositions of the definition's resources."""
+        return XrdRules(
+            self.default_composition_ref.name,
+            self.enforced_composition_ref.name,
+            self.default_composition_revision_selector,
+            self.default_composition_update_policy,
+            self.enforce_composition_update_policy,
+        )
+
+
+class Definition(ApiModel):
+    """A CompositeResourceDefinition."""
+
+    api_version: str = ""
+    kind: str = ""
+    metadata: DefinitionMetadata = DefinitionMetadata()
+    spec: DefinitionSpec = DefinitionSpec()
+
+    other_keys: ClassVar = ("status",)
+
+    @property
+    def scope(self) -> Scope:
+        """Scope of the definition's resources. Its API version decides if it names none."""
+        if self.spec.scope is not None:
+            return self.spec.scope
+        is_second = self.api_version.endswith("/v2")
+        return Scope.NAMESPACED if is_second else Scope.LEGACY_CLUSTER
+
+    @property
+    def is_legacy(self) -> bool:
+        return self.scope is Scope.LEGACY_CLUSTER
+
+    @property
+    def target_version(self) -> str:
+        """Version in which resources are stored, and which Compositions name."""
+        names = (version.name for version in self.spec.versions if version.referenceable)
+        return next(names, "")
+
+
+def read_definition(obj: Mapping[str, Any]) -> tuple[Definition, list[tuple[str, str]]]:
+    """Read a definition from a cluster, with the reasons why it defines no kind.
+
+    A reason is a path and a message. Fields with a wrong type are left out.
+    """
+    partial = read_partly(Definition, Document.of(obj))
+    problems = [(problem.path, problem.message) for problem in partial.problems.values()]
+    return partial.value, [*problems, *_problems_of(partial.value)]
+
+
+def _problems_of(definition: Definition) -> Iterator[tuple[str, str]]:
+    spec = definition.spec
+    name = definition.metadata.name
+    required_name = f"{spec.names.plural}.{spec.group}"
+    if name != required_name:
+        yield "metadata.name", f"Must be {required_name}, the plural and the group, not {name}"
+    elif len(name) > MAX_LABEL:
         yield "metadata.name", f"Must have no more than {MAX_LABEL} characters"
-    stored = [each for each in _versions(definition) if each.get("referenceable")]
+    stored = [version for version in spec.versions if version.referenceable]
     if len(stored) != 1:
         yield "spec.versions", f"Exactly one must be referenceable, not {len(stored)}"
-    if spec.get("claimNames") and scope_of(definition) is not Scope.LEGACY_CLUSTER:
+    if spec.claim_names is not None and not definition.is_legacy:
         yield "spec.claimNames", f"Claims are only for the scope {Scope.LEGACY_CLUSTER}"
 
 
-def crd_of(definition: Mapping[str, Any]) -> dict[str, Any]:
-    """Make the kind of composite resource that a definition describes."""
-    spec = mapping_of(definition.get("spec"))
-    scope = scope_of(definition)
-    names = copy_json(dict(mapping_of(spec.get("names"))))
-    names["categories"] = [*(names.get("categories") or ()), "composite"]
-    return _crd(
-        definition,
-        names,
-        "Namespaced" if scope is Scope.NAMESPACED else "Cluster",
-        _composite_spec(spec, scope),
-        _composite_status(scope),
-        _composite_columns(scope),
-    )
-
-
-def claim_crd_of(definition: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Make the kind of claim that a definition offers, if it offers one."""
-    spec = mapping_of(definition.get("spec"))
-    names = copy_json(dict(mapping_of(spec.get("claimNames"))))
-    if not names:
-        return None
-    names["categories"] = [*(names.get("categories") or ()), "claim"]
-    columns = _columns(_column("CONNECTION-SECRET", ".spec.writeConnectionSecretToRef.name"))
-    return _crd(
-        definition, names, "Namespaced", _claim_spec(spec), _composite_status(None), columns
-    )
-
-
-def _crd(
-    definition: Mapping[str, Any],
-    names: dict[str, Any],
-    scope: str,
-    machinery: Mapping[str, Any],
-    status: Mapping[str, Any],
-    columns: list[dict[str, Any]],
-) -> dict[str, Any]:
-    spec = mapping_of(definition.get("spec"))
-    metadata = mapping_of(definition.get("metadata"))
-    owner = {
-        "apiVersion": definition.get("apiVersion") or f"{_GROUP}/v1",
-        "kind": "CompositeResourceDefinition",
-        "name": metadata.get("name"),
-        "uid": metadata.get("uid"),
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
-    made: dict[str, Any] = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{names.get('plural')}.{spec.get('group')}",
-            "ownerReferences": [owner],
-        },
-        "spec": {
-            "group": spec.get("group"),
-            "scope": scope,
-            "names": names,
-            "versions": [
-                _version(each, machinery, status, columns) for each in _versions(definition)
-            ],
-        },
-    }
-    extra = mapping_of(spec.get("metadata"))
-    for key in ("labels", "annotations"):
-        if extra.get(key):
-            made["metadata"][key] = dict(extra[key])
-    if spec.get("conversion"):
-        made["spec"]["conversion"] = copy_json(spec["conversion"])
-    return made
-
-
-def _version(
-    version: Mapping[str, Any],
-    machinery: Mapping[str, Any],
-    status: Mapping[str, Any],
-    columns: list[dict[str, Any]],
-) -> dict[str, Any]:
-    theirs = copy_json(dict(mapping_of(mapping_of(version.get("schema")).get("openAPIV3Schema"))))
-    properties = dict(mapping_of(theirs.get("properties")))
-    schema = {
-        **theirs,
-        "type": "object",
-        "properties": {
-            **properties,
-            "apiVersion": _TEXT,
-            "kind": _TEXT,
-            # The name is the value of a label on everything that is composed.
-            "metadata": _object(name={**_TEXT, "maxLength": MAX_LABEL}),
-            "spec": _with_properties(properties.get("spec"), machinery),
-            "status": _with_properties(properties.get("status"), status),
-        },
-    }
-    subresources: dict[str, Any] = {"status": {}}
-    scale = mapping_of(version.get("subresources")).get("scale")
-    if scale:
-        subresources["scale"] = copy_json(scale)
-    made: dict[str, Any] = {
-        "name": version.get("name"),
-        "served": bool(version.get("served")),
-        "storage": bool(version.get("referenceable")),
-        "subresources": subresources,
-        "additionalPrinterColumns": [
-            *copy_json(list(version.get("additionalPrinterColumns") or ())),
-            *columns,
-        ],
-        "schema": {"openAPIV3Schema": schema},
-    }
-    for key in ("deprecated", "deprecationWarning"):
-        if version.get(key):
-            made[key] = version[key]
-    return made
-
-
-def _with_properties(theirs: Any, ours: Mapping[str, Any]) -> dict[str, Any]:
-    """Add our fields to a schema; where both have one, ours counts."""
-    schema = dict(mapping_of(theirs))
-    return {
-        **schema,
-        "type": "object",
-        "properties": {**mapping_of(schema.get("properties")), **copy_json(dict(ours))},
-    }
-
-
-# The fields of ours
-
-
-_TEXT: Final[Mapping[str, Any]] = {"type": "string"}
-_TEXTS: Final[Mapping[str, Any]] = {"type": "object", "additionalProperties": _TEXT}
-_MOMENT: Final[Mapping[str, Any]] = {"type": "string", "format": "date-time"}
-
-
-def _object(required: tuple[str, ...] = (), /, **properties: Any) -> dict[str, Any]:
-    """Describe an object; a field that is required, and not described, is a text."""
-    described = {**dict.fromkeys(required, _TEXT), **properties}
-    made: dict[str, Any] = {"type": "object", "properties": described}
-    return {**made, "required": list(required)} if required else made
-
-
-def _list(items: Mapping[str, Any], kind: str = "", *keys: str) -> dict[str, Any]:
-    made: dict[str, Any] = {"type": "array", "items": items}
-    if kind:
-        made["x-kubernetes-list-type"] = kind
-    return {**made, "x-kubernetes-list-map-keys": [*keys]} if keys else made
-
-
-def _choice(*words: str) -> dict[str, Any]:
-    return {"type": "string", "enum": [*words]}
-
-
-_SELECTOR: Final[Mapping[str, Any]] = {
-    **_object(
-        matchLabels=_TEXTS,
-        matchExpressions=_list(
-            _object(
-                ("key", "operator"),
-                operator=_choice("In", "NotIn", "Exists", "DoesNotExist"),
-                values=_list(_TEXT),
-            )
-        ),
-    ),
-    # Unknown keys are pruned: a selector must not come to mean all by that.
-    "x-kubernetes-validations": [
-        {
-            "rule": "has(self.matchLabels) || has(self.matchExpressions)",
-            "message": "matchLabels or matchExpressions is required",
-        }
-    ],
-}
-
-
-def _selection(default_policy: str) -> dict[str, Any]:
-    policies = _choice(*map(str, UpdatePolicy))
-    return {
-        "compositionRef": _object(("name",)),
-        "compositionSelector": _SELECTOR,
-        "compositionRevisionRef": _object(("name",)),
-        "compositionRevisionSelector": _SELECTOR,
-        "compositionUpdatePolicy": {
-            **policies,
-            "default": default_policy or str(UpdatePolicy.AUTOMATIC),
-        },
-    }
-
-
-def _default_policy(spec: Mapping[str, Any]) -> str:
-    enforced = spec.get("enforceCompositionUpdatePolicy")
-    return str(enforced or spec.get("defaultCompositionUpdatePolicy") or "")
-
-
-def _composite_spec(spec: Mapping[str, Any], scope: Scope) -> dict[str, Any]:
-    reference = _object(("apiVersion", "kind"), name=_TEXT)
-    if scope is not Scope.NAMESPACED:
-        reference["properties"]["namespace"] = _TEXT
-    machinery = _selection(_default_policy(spec))
-    machinery["resourceRefs"] = _list(reference, "atomic")
-    if scope is not Scope.LEGACY_CLUSTER:
-        described = "How this resource is composed."
-        return {MACHINERY_KEY: {**_object(**machinery), "description": described}}
-    machinery["claimRef"] = _object(("apiVersion", "kind", "namespace", "name"))
-    machinery["writeConnectionSecretToRef"] = _object(("name", "namespace"))
-    return machinery
-
-
-def _claim_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        **_selection(_default_policy(spec)),
-        "compositeDeletePolicy": {
-            **_choice("Background", "Foreground"),
-            "default": str(spec.get("defaultCompositeDeletePolicy") or "Background"),
-        },
-        "resourceRef": _object(("apiVersion", "kind", "name")),
-        "writeConnectionSecretToRef": _object(("name",)),
-    }
-
-
-def _composite_status(scope: Scope | None) -> dict[str, Any]:
-    """Describe our fields of the status; a claim, which has no scope, has those of legacy."""
-    condition = _object(
-        ("type", "status", "reason", "lastTransitionTime"),
-        message=_TEXT,
-        lastTransitionTime=_MOMENT,
-        observedGeneration={"type": "integer", "format": "int64"},
-    )
-    status: dict[str, Any] = {"conditions": _list(condition, "map", "type")}
-    if scope is not None:
-        status["lastHandledReconcileAt"] = _TEXT
-        status[MACHINERY_KEY] = {
-            "type": "object",
-            "x-kubernetes-preserve-unknown-fields": True,
-            "description": "How the pipeline went, step by step.",
-        }
-    if scope in (None, Scope.LEGACY_CLUSTER):
-        status["connectionDetails"] = _object(lastPublishedTime=_MOMENT)
-        status["claimConditionTypes"] = _list(_TEXT, "set")
-    return status
-
-
-def _columns(*own: dict[str, Any]) -> list[dict[str, Any]]:
-    conditions = (
-        _column(name.upper(), f".status.conditions[?(@.type=='{name}')].status")
-        for name in ("Synced", "Ready")
-    )
-    age = {"name": "AGE", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
-    return [*conditions, *own, age]
-
-
-def _column(name: str, path: str, **more: Any) -> dict[str, Any]:
-    return {"name": name, "type": "string", "jsonPath": path, **more}
-
-
-def _composite_columns(scope: Scope) -> list[dict[str, Any]]:
-    root = ".spec" if scope is Scope.LEGACY_CLUSTER else f".spec.{MACHINERY_KEY}"
-    return _columns(
-        _column("COMPOSITION", f"{root}.compositionRef.name"),
-        _column("COMPOSITIONREVISION", f"{root}.compositionRevisionRef.name", priority=1),
-    )
-
-
-def _versions(definition: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    found = mapping_of(definition.get("spec")).get("versions")
-    return [each for each in found or () if isinstance(each, Mapping)]
+def machinery_of(resource: Mapping[str, Any], *, legacy: bool) -> Mapping[str, Any]:
+    """Return the fields of a composite resource that select its Composition, in either layout."""
+    spec = mapping_of(resource.get("spec"))
+    return spec if legacy else mapping_of(spec.get(MACHINERY_KEY))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kanister_py.core.compositions.definitions import machinery_of
+from kanister_py.core.compositions.definitions import Definition, machinery_of
 from kanister_py.core.compositions.desired import (
     Composed,
     ComposedResource,
@@ -59,22 +59,23 @@ class Rendered(NamedTuple):
         return isinstance(self.error, PipelineFatal)
 
 
-def check_definition(xr: Mapping[str, Any], xrd: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Refuse a definition of another kind, and give the schema of the XR's version."""
-    spec = spec_of(xrd)
+def check_definition(xr: Mapping[str, Any], xrd: Definition) -> Mapping[str, Any] | None:
+    """Return the schema of the XR's version, or refuse a definition of another kind."""
+    spec = xrd.spec
     group, version = group_version_of(str(xr.get("apiVersion")))
-    kind = (spec.get("names") or {}).get("kind")
-    if (group, xr.get("kind")) != (spec.get("group"), kind):
+    kind = spec.names.kind
+    if (group, xr.get("kind")) != (spec.group, kind):
         raise CompositionMismatch(
-            f"the definition is of {kind} in {spec.get('group')}, "
+            f"the definition is of {kind} in {spec.group}, "
             f"not of the XR's {xr.get('kind')} in {group}"
         )
-    for each in spec.get("versions") or ():
-        if each.get("name") == version:
-            schema: Mapping[str, Any] | None = (each.get("schema") or {}).get("openAPIV3Schema")
-            return schema
-    known = ", ".join(str(each.get("name")) for each in spec.get("versions") or ())
-    raise CompositionMismatch(f"the definition has no version {version} of {kind}; it has {known}")
+    for defined in spec.versions:
+        if defined.name == version:
+            return defined.schema_.open_api_v3_schema
+    versions = ", ".join(defined.name for defined in spec.versions)
+    raise CompositionMismatch(
+        f"the definition has no version {version} of {kind}; it has {versions}"
+    )
 
 
 def check_composition(xr: Mapping[str, Any], composition: Composition, *, legacy: bool) -> None:

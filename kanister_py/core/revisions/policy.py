@@ -84,17 +84,6 @@ def wishes_of(machinery: Mapping[str, Any]) -> Wishes:
     )
 
 
-def rules_of(definition_spec: Mapping[str, Any]) -> XrdRules:
-    """Read what a CompositeResourceDefinition's spec says."""
-    return XrdRules(
-        _name(definition_spec.get("defaultCompositionRef")),
-        _name(definition_spec.get("enforcedCompositionRef")),
-        _selector(definition_spec.get("defaultCompositionRevisionSelector")),
-        str(definition_spec.get("defaultCompositionUpdatePolicy") or ""),
-        str(definition_spec.get("enforceCompositionUpdatePolicy") or ""),
-    )
-
-
 def _name(reference: Any) -> str:
     return str(reference.get("name") or "") if isinstance(reference, Mapping) else ""
 

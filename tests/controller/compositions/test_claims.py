@@ -12,7 +12,8 @@ from kanister_py.controller.compositions.claims import FINALIZER, ClaimReconcile
 from kanister_py.controller.compositions.tasks import Kind
 from kanister_py.controller.functions.settings import CompositionSettings
 from kanister_py.controller.machine.events import Subject
-from kanister_py.core.compositions.definitions import claim_crd_of, crd_of
+from kanister_py.core.compositions.composite_crds import claim_crd_of, crd_of
+from kanister_py.core.compositions.definitions import read_definition
 from kanister_py.core.compositions.naming import COMPOSITE_MANAGER
 from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.copies import copy_json
@@ -81,11 +82,12 @@ class Office:
         self.events: list[str] = []
         defined = definition()
         defined["metadata"]["uid"] = "defined"
-        offered = claim_crd_of(defined)
+        model, _problems = read_definition(defined)
+        offered = claim_crd_of(model)
         assert offered is not None
         self.cluster.load(
             [
-                crd_of(defined),
+                crd_of(model),
                 offered,
                 {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
             ]

@@ -8,17 +8,15 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
+from kanister_py.core.compositions.composite_crds import claim_crd_of, crd_of
 from kanister_py.core.compositions.definitions import (
+    Definition,
     Scope,
-    claim_crd_of,
-    crd_of,
-    is_legacy,
     machinery_of,
-    problems_of_definition,
-    scope_of,
-    target_version,
+    read_definition,
 )
 from kanister_py.core.errors import Invalid
+from kanister_py.core.revisions.policy import XrdRules
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 
 MODERN: dict[str, Any] = {
@@ -67,21 +65,31 @@ LEGACY: dict[str, Any] = {
 }
 
 
+def _model(definition: dict[str, Any]) -> Definition:
+    model, problems = read_definition(definition)
+    assert not problems
+    return model
+
+
+def _crd(definition: dict[str, Any]) -> dict[str, Any]:
+    return crd_of(_model(definition))
+
+
 def _schema(crd: dict[str, Any]) -> Any:
     return crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
 
 
 def test_a_definition_says_where_its_resources_live() -> None:
-    assert scope_of(MODERN) is Scope.NAMESPACED
-    assert scope_of(LEGACY) is Scope.LEGACY_CLUSTER
-    assert is_legacy(LEGACY)
+    assert _model(MODERN).scope is Scope.NAMESPACED
+    assert _model(LEGACY).scope is Scope.LEGACY_CLUSTER
+    assert _model(LEGACY).is_legacy
     cluster = {**MODERN, "spec": {**MODERN["spec"], "scope": "Cluster"}}
-    assert crd_of(cluster)["spec"]["scope"] == "Cluster"
-    assert crd_of(MODERN)["spec"]["scope"] == "Namespaced"
+    assert _crd(cluster)["spec"]["scope"] == "Cluster"
+    assert _crd(MODERN)["spec"]["scope"] == "Namespaced"
 
 
 def test_what_people_wrote_stays_and_the_machinery_stands_apart() -> None:
-    schema = _schema(crd_of(MODERN))
+    schema = _schema(_crd(MODERN))
     spec = schema["spec"]
     assert spec["required"] == ["region"]
     assert set(spec["properties"]) == {"region", "size", "crossplane"}
@@ -93,7 +101,7 @@ def test_what_people_wrote_stays_and_the_machinery_stands_apart() -> None:
 
 
 def test_a_legacy_resource_has_the_machinery_in_its_spec() -> None:
-    spec = _schema(crd_of(LEGACY))["spec"]["properties"]
+    spec = _schema(_crd(LEGACY))["spec"]["properties"]
     assert {"compositionRef", "claimRef", "writeConnectionSecretToRef", "region"} <= set(spec)
     assert "crossplane" not in spec
 
@@ -101,19 +109,19 @@ def test_a_legacy_resource_has_the_machinery_in_its_spec() -> None:
 def test_an_enforced_policy_is_the_default_that_people_see() -> None:
     enforced = deepcopy(MODERN)
     enforced["spec"]["enforceCompositionUpdatePolicy"] = "Automatic"
-    machinery = _schema(crd_of(enforced))["spec"]["properties"]["crossplane"]["properties"]
+    machinery = _schema(_crd(enforced))["spec"]["properties"]["crossplane"]["properties"]
     assert machinery["compositionUpdatePolicy"]["default"] == "Automatic"
 
 
 def test_their_columns_come_before_ours() -> None:
-    columns = crd_of(MODERN)["spec"]["versions"][0]["additionalPrinterColumns"]
+    columns = _crd(MODERN)["spec"]["versions"][0]["additionalPrinterColumns"]
     names = [each["name"] for each in columns]
     assert names == ["Region", "SYNCED", "READY", "COMPOSITION", "COMPOSITIONREVISION", "AGE"]
 
 
 def test_only_legacy_definitions_offer_claims() -> None:
-    assert claim_crd_of(MODERN) is None
-    claim = claim_crd_of(LEGACY)
+    assert claim_crd_of(_model(MODERN)) is None
+    claim = claim_crd_of(_model(LEGACY))
     assert claim is not None
     assert claim["metadata"]["name"] == "buckets.example.org"
     assert claim["spec"]["scope"] == "Namespaced"
@@ -123,24 +131,24 @@ def test_only_legacy_definitions_offer_claims() -> None:
 @pytest.mark.parametrize("definition", [MODERN, LEGACY], ids=["modern", "legacy"])
 def test_a_cluster_takes_resources_of_the_kinds(definition: dict[str, Any]) -> None:
     cluster = MemoryCluster(clock=SystemClock())
-    cluster.create(crd_of(definition))
+    cluster.create(_crd(definition))
     resource: dict[str, Any] = {
         "apiVersion": "example.org/v1alpha1",
         "kind": "XBucket",
         "metadata": {"name": "mine"},
         "spec": {"size": 3},
     }
-    if not is_legacy(definition):
+    if not _model(definition).is_legacy:
         resource["metadata"]["namespace"] = "default"
     made = cluster.create(resource)
     assert made["spec"]["size"] == 3
-    assert machinery_of(made, legacy=is_legacy(definition)) is not None
+    assert machinery_of(made, legacy=_model(definition).is_legacy) is not None
 
 
 @pytest.mark.parametrize("key", ["compositionSelector", "compositionRevisionSelector"])
 def test_a_selector_of_which_nothing_is_left_is_refused(key: str) -> None:
     cluster = MemoryCluster(clock=SystemClock())
-    cluster.create(crd_of(LEGACY))
+    cluster.create(_crd(LEGACY))
     # A key that nobody knows is pruned, and an empty selector would mean all.
     resource = {
         "apiVersion": "example.org/v1alpha1",
@@ -155,10 +163,10 @@ def test_a_selector_of_which_nothing_is_left_is_refused(key: str) -> None:
 def test_a_definition_is_owned_and_its_metadata_is_handed_on() -> None:
     labelled = deepcopy(MODERN)
     labelled["spec"]["metadata"] = {"labels": {"team": "data"}}
-    metadata = crd_of(labelled)["metadata"]
+    metadata = _crd(labelled)["metadata"]
     assert metadata["labels"] == {"team": "data"}
     assert metadata["ownerReferences"][0]["uid"] == "u-1"
-    assert target_version(MODERN) == "v1alpha1"
+    assert _model(MODERN).target_version == "v1alpha1"
 
 
 @pytest.mark.parametrize(
@@ -171,5 +179,28 @@ def test_a_definition_is_owned_and_its_metadata_is_handed_on() -> None:
 )
 def test_what_makes_no_kind_is_named(change: dict[str, Any], path: str) -> None:
     wrong = {**MODERN, "spec": {**MODERN["spec"], **change}}
-    assert [where for where, _message in problems_of_definition(wrong)] == [path]
-    assert not list(problems_of_definition(MODERN))
+    _definition, problems = read_definition(wrong)
+    assert [where for where, _message in problems] == [path]
+
+
+def test_a_field_of_a_wrong_type_is_reported_and_left_out() -> None:
+    wrong = deepcopy(MODERN)
+    wrong["spec"]["versions"][0]["served"] = "yes"
+    definition, problems = read_definition(wrong)
+    assert [where for where, _message in problems] == ["spec.versions[0].served"]
+    assert not definition.spec.versions[0].served
+    assert definition.target_version == "v1alpha1"
+
+
+def test_rules_have_the_defaults_and_what_is_enforced() -> None:
+    selector = {"matchLabels": {"channel": "stable"}}
+    definition = deepcopy(MODERN)
+    definition["spec"] |= {
+        "defaultCompositionRef": {"name": "a"},
+        "enforcedCompositionRef": {"name": "b"},
+        "defaultCompositionRevisionSelector": selector,
+        "defaultCompositionUpdatePolicy": "Manual",
+        "enforceCompositionUpdatePolicy": "Automatic",
+    }
+    rules = XrdRules("a", "b", selector, "Manual", "Automatic")
+    assert _model(definition).spec.rules == rules

@@ -17,7 +17,6 @@ from kanister_py.core.revisions.policy import (
     choose_composition,
     choose_composition_revision,
     follows,
-    rules_of,
     wishes_of,
 )
 
@@ -221,15 +220,3 @@ def test_both_layouts_say_the_same() -> None:
         "blue", {"matchLabels": {"colour": "blue"}}, "blue-1", STABLE, "Manual"
     )
     assert wishes_of({}) == Wishes()
-
-
-def test_a_definition_says_what_is_default_and_what_is_enforced() -> None:
-    assert rules_of(
-        {
-            "defaultCompositionRef": {"name": "a"},
-            "enforcedCompositionRef": {"name": "b"},
-            "defaultCompositionRevisionSelector": STABLE,
-            "defaultCompositionUpdatePolicy": "Manual",
-            "enforceCompositionUpdatePolicy": "Automatic",
-        }
-    ) == XrdRules("a", "b", STABLE, "Manual", "Automatic")
