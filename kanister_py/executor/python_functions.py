@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.authoring import InvalidResponse, Request, Response
 from kanister_py.core.compositions.endpoints import PYTHON, scheme_of, target_of
-from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse
+from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.versions.semver import parse_version
@@ -50,8 +50,8 @@ class PythonFunction(NamedTuple):
         """Take what an instance answered as a response."""
         if isinstance(answer, Response):
             message = answer.as_message()
-            if not self.is_ours:
-                _checked({"desired": message.desired.data} if answer.is_changed else {})
+            if answer.is_changed and not self.is_ours:
+                _checked({"desired": _decoded(message.desired.data)})
             return message
         if not isinstance(answer, Mapping):
             raise InvalidResponse(
@@ -84,6 +84,17 @@ def _class_at(target: str) -> type[CompositionFunction]:
     except (Exception, SystemExit) as error:  # whatever the import of foreign code may raise
         raise PluginBroken(target, f"{type(error).__name__}: {error}") from error
     return found
+
+
+def _decoded(state: Data) -> Data:
+    """Return a state without the resources that are sent as they were received."""
+    from kanister_py.executor.wire_messages import UnreadResource
+
+    resources = state.get("resources")
+    if not isinstance(resources, dict):
+        return state
+    decoded = {k: each for k, each in resources.items() if type(each) is not UnreadResource}
+    return {**state, "resources": decoded}
 
 
 def _checked(answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,11 +49,17 @@ class Work(CompositionFunction):
         spec = request.composite["spec"]
         data = {node["name"]: spec["region"] for node in spec["nodes"]}
         made = {"apiVersion": "v1", "kind": "ConfigMap", "data": data}
-        response.desired.setdefault("resources", {})["made"] = {"resource": made}
+        response.desire("made", made)
         return response
+
+class AsyncWork(Work):
+    async def run(self, request):
+        return super().run(request)
 
 if sys.argv[1] in ("echo", "work"):
     answer = PythonFunction(Echo if sys.argv[1] == "echo" else Work).begin
+elif sys.argv[1] == "async work":
+    answer = PythonFunction(AsyncWork).answer
 else:
     runner = function_runner(read_functions().registry)
     revision = target_of(sys.argv[1], ()).revision
@@ -224,6 +230,9 @@ def _serving() -> list[Row]:
             for function in ("echo", "work")
             for whose, code in (("ours", OURS), ("sdk", THEIRS))
         }
+        on_loop = stack.enter_context(_server(OURS, "async work"))
+        servers["ours", "async work"] = on_loop
+        servers["sdk", "async work"] = servers["sdk", "work"]
         patching = stack.enter_context(_server(OURS, "function-patch-and-transform"))
         best: dict[tuple[str, str, int], float] = {}
         for round_ in range(ROUNDS + 1):
@@ -238,7 +247,7 @@ def _serving() -> list[Row]:
                 best.get(("ours", "patches", CALLERS), 0.0), rate
             )
     rows = []
-    for function, limit in (("echo", 0.0), ("work", 1.0)):
+    for function, limit in (("echo", 0.0), ("work", 0.0), ("async work", 1.0)):
         for callers in (1, CALLERS):
             ours, sdk = best["ours", function, callers], best["sdk", function, callers]
             name = f"{function}, ours / SDK, callers: {callers} ({ours:.0f} / {sdk:.0f} per s)"

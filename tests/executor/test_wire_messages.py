@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
+from kanister_py.core.compositions.authoring import Request, Response
 from kanister_py.core.compositions.messages import FunctionRequest, FunctionResponse, Part
+from kanister_py.executor.python_functions import PythonFunction
 from kanister_py.executor.wire_messages import (
     REQUEST,
     RESPONSE,
@@ -15,6 +18,7 @@ from kanister_py.executor.wire_messages import (
     write_request,
     write_response,
 )
+from kanister_py.ports.composition_function import CompositionFunction
 from kanister_py.proto.encoding import NotEncodable, encode_struct
 from kanister_py.proto.errors import NotDecodable
 from kanister_py.proto.messages import message_class
@@ -90,6 +94,64 @@ def test_resources_that_nobody_asks_for_are_handed_on_unread() -> None:
     assert desired.resources["c"].resource.fields["kind"].string_value == "c"
     with pytest.raises(NotDecodable, match="not one that JSON has"):
         found["b"]["resource"]
+
+
+class AddsOne(CompositionFunction):
+    """Adds a resource with a field of the composite resource."""
+
+    name = "function-adds-one"
+
+    def run(self, request: Any) -> Response:
+        response = Response(request)
+        response.desire("new", {"kind": request.composite["kind"]})
+        return response
+
+
+def test_a_function_that_adds_a_resource_decodes_no_other_resource() -> None:
+    message = message_class(REQUEST)()
+    message.observed.composite.resource.fields["kind"].string_value = "XR"
+    for state in (message.observed, message.desired):
+        # Decoding it fails.
+        state.resources["old"].resource.fields["n"].number_value = math.nan
+    answer = PythonFunction(AddsOne).begin(read_request(message.SerializeToString()))
+    assert isinstance(answer, FunctionResponse)
+    desired = message_class(RESPONSE).FromString(write_response(answer)).desired
+    assert desired.resources["old"] == message.desired.resources["old"]
+    assert desired.resources["new"].resource.fields["kind"].string_value == "XR"
+
+
+def test_changes_of_a_decoded_resource_are_sent_and_the_request_stays_equal() -> None:
+    resource = {"resource": {"kind": "A", "spec": {"n": 1}}}
+    state = {"composite": {"resource": {"kind": "XR"}}, "resources": {"a": resource, "b": resource}}
+    data = write_request(FunctionRequest(Part(state), Part(state)))
+    request = Request(read_request(data), is_own=True)
+    response = Response(request)
+    response.merge("a", {"spec": {"m": 2}})
+    response.set_ready("a", True)
+    response.undesire("b")
+    changed = {"resource": {"kind": "A", "spec": {"n": 1, "m": 2}}, "ready": "READY_TRUE"}
+    assert read_response(write_response(response.as_message())).desired.data == {
+        "composite": {"resource": {"kind": "XR"}},
+        "resources": {"a": changed},
+    }
+    assert request["desired"] == state
+
+
+def test_the_composite_resource_read_alone_is_the_one_in_the_observed_state() -> None:
+    state = {"composite": {"resource": {"kind": "XR"}}, "resources": {"a": {"resource": {}}}}
+    request = Request(read_request(write_request(FunctionRequest(Part(state)))), is_own=True)
+    composite = request.composite
+    assert request["observed"] == state
+    assert request["observed"]["composite"]["resource"] is composite
+
+
+def test_all_desired_resources_are_plain_dicts() -> None:
+    state = {"resources": {"a": {"resource": {"kind": "A"}}}}
+    data = write_request(FunctionRequest(Part({}), Part(state)))
+    response = Response(Request(read_request(data), is_own=True))
+    response.desire("b", {"kind": "B"})
+    resources = response.desired["resources"]
+    assert {name: type(resource) for name, resource in resources.items()} == {"a": dict, "b": dict}
 
 
 def test_an_input_that_comes_again_is_read_once() -> None:

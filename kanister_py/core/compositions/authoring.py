@@ -59,7 +59,7 @@ class Request(Mapping[str, Any]):
     `lazy` reads the resources of a state one by one.
     """
 
-    __slots__ = ("_data", "_is_lazy", "_is_own", "message")
+    __slots__ = ("_composite", "_data", "_is_lazy", "_is_own", "message")
 
     def __init__(
         self,
@@ -76,6 +76,7 @@ class Request(Mapping[str, Any]):
         self._is_own = is_own
         self._is_lazy = is_lazy
         self._data: Data = {}
+        self._composite: Data | None = None
 
     def __getitem__(self, key: str) -> Any:
         if key not in self._data:
@@ -83,6 +84,8 @@ class Request(Mapping[str, Any]):
             if value is None:
                 raise KeyError(key)
             self._data[key] = copy_json(value) if self._is_own else value
+            if key == "observed" and self._is_own and self._composite:
+                self._data[key]["composite"] = self._composite
         return self._data[key]
 
     def __iter__(self) -> Iterator[str]:
@@ -144,8 +147,13 @@ class Request(Mapping[str, Any]):
         return _plain(self._observed())
 
     def _observed(self) -> Data:
-        found: Data = self["observed"].get("composite") or {}
-        return found
+        if "observed" in self._data:
+            return self._data["observed"].get("composite") or {}
+        if self._composite is None:
+            # Only this resource is decoded, not the composed ones.
+            composite = self.message.observed.lazy.get("composite") or {}
+            self._composite = copy_json(composite) if self._is_own else composite
+        return self._composite
 
     @property
     def resources(self) -> dict[str, Data]:
@@ -207,6 +215,7 @@ class _Answer(Mapping[str, Any]):
         "_conditions",
         "_context",
         "_desired",
+        "_has_undecoded",
         "_output",
         "_request",
         "_requirements",
@@ -220,6 +229,7 @@ class _Answer(Mapping[str, Any]):
         self._request = request if isinstance(request, Request) else Request(request)
         self.ttl_seconds = ttl_seconds
         self._desired: Data | None = None
+        self._has_undecoded = False
         self._context: Data | None = None
         self._results: list[Data] = []
         self._conditions: list[Data] = []
@@ -228,10 +238,34 @@ class _Answer(Mapping[str, Any]):
 
     @property
     def desired(self) -> Data:
-        """The desired state, yours to change: `composite` and `resources`."""
+        """The desired state, which the function may change: `composite` and `resources`.
+
+        All resources of it are decoded. The methods for one resource decode only that one.
+        """
+        state = self._state()
+        if self._has_undecoded:
+            self._has_undecoded = False
+            for name in list(self._resources()):
+                self._resource(name)
+        return state
+
+    def _state(self) -> Data:
+        """Return the desired state, in which resources that are not decoded are no dicts."""
         if self._desired is None:
-            self._desired = copy_json(self._request.message.desired.data)
+            self._desired = _copy_state(self._request.message.desired.lazy)
+            self._has_undecoded = True
         return self._desired
+
+    def _resources(self) -> Data:
+        found: Data = self._state().get("resources") or {}
+        return found
+
+    def _resource(self, name: str) -> Data | None:
+        resources = self._resources()
+        found = resources.get(name)
+        if found is not None and type(found) is not dict:
+            found = resources[name] = copy_json(found)
+        return found
 
     @property
     def context(self) -> Data:
@@ -305,7 +339,7 @@ class Response(_Answer):
         return found
 
     def _composite(self) -> Data:
-        found: Data = self.desired.setdefault("composite", {})
+        found: Data = self._state().setdefault("composite", {})
         return found
 
     def set_status(self, status: Mapping[str, Any] | BaseModel) -> None:
@@ -324,13 +358,13 @@ class Response(_Answer):
 
     def resource(self, name: str) -> Data | None:
         """Give a composed resource as it is desired so far, yours to change, or None."""
-        found = (self.desired.get("resources") or {}).get(name)
+        found = self._resource(name)
         return None if found is None else found.setdefault("resource", {})
 
     @property
     def resources(self) -> Iterator[str]:
         """The names of the composed resources that are desired so far."""
-        return iter(sorted(self.desired.get("resources") or {}))
+        return iter(sorted(self._resources()))
 
     def desire(
         self,
@@ -345,20 +379,22 @@ class Response(_Answer):
         _set_ready(wanted, ready)
         if connection_details:
             wanted["connectionDetails"] = _base64(connection_details)
-        self.desired.setdefault("resources", {})[name] = wanted
+        self._state().setdefault("resources", {})[name] = wanted
 
     def merge(self, name: str, resource: Mapping[str, Any] | BaseModel) -> None:
         """Add to a composed resource, objects key by key; desire it if it is not yet."""
-        found = self.desired.setdefault("resources", {}).setdefault(name, {})
+        found = self._resource(name)
+        if found is None:
+            found = self._state().setdefault("resources", {})[name] = {}
         _merge(found.setdefault("resource", {}), _as_data(resource))
 
     def undesire(self, name: str) -> None:
         """Desire a composed resource no longer: it will be deleted."""
-        (self.desired.get("resources") or {}).pop(name, None)
+        self._resources().pop(name, None)
 
     def set_ready(self, name: str, ready: bool | None) -> None:
         """Say whether a desired composed resource is ready."""
-        found = (self.desired.get("resources") or {}).get(name)
+        found = self._resource(name)
         if found is None:
             raise InvalidResponse(f"Resource {name} is not desired, and cannot be ready")
         _set_ready(found, ready)
@@ -433,6 +469,20 @@ class Response(_Answer):
     def set_output(self, output: Mapping[str, Any]) -> None:
         """Give an output, which only operations read."""
         self._output = copy_json(output)
+
+
+def _copy_state(state: Data) -> Data:
+    """Copy a state, except for resources that are not decoded yet."""
+    copied: Data = {}
+    for key, value in state.items():
+        if key == "resources" and isinstance(value, Mapping):
+            copied[key] = {
+                name: copy_json(resource) if type(resource) is dict else resource
+                for name, resource in value.items()
+            }
+        else:
+            copied[key] = copy_json(value)
+    return copied
 
 
 def _as_data(value: Mapping[str, Any] | BaseModel) -> Data:
