@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from kanister_py.core.actionsets.model import ActionSet
 from kanister_py.core.blueprints.model import Blueprint
 from kanister_py.core.blueprints.profiles import ProfileObject
+from kanister_py.core.compositions.definitions import Definition
 from kanister_py.core.compositions.manifest import CompositionObject
 from kanister_py.core.revisions.manifest import FunctionObject, FunctionRevisionObject
 from kanister_py.core.schedules.model import ScheduleObject
@@ -26,6 +27,7 @@ FOLDER: Final = Path(__file__).parents[2] / "kanister_py" / "crds"
 MODELS: Final[Mapping[str, type[BaseModel]]] = {
     "actionsets": ActionSet,
     "blueprints": Blueprint,
+    "compositeresourcedefinitions": Definition,
     "compositionrevisions": CompositionObject,
     "compositions": CompositionObject,
     "functionrevisions": FunctionRevisionObject,

@@ -116,8 +116,8 @@ def _version(
         },
     }
     subresources: dict[str, Any] = {"status": {}}
-    if version.subresources.scale:
-        subresources["scale"] = copy_json(version.subresources.scale)
+    if version.subresources.get("scale"):
+        subresources["scale"] = copy_json(version.subresources["scale"])
     crd_version: dict[str, Any] = {
         "name": version.name,
         "served": version.served,

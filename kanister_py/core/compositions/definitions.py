@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import Field
+from pydantic import Field, WithJsonSchema
 
 from kanister_py.core.kube.names import MAX_LABEL
 from kanister_py.core.kube.parts import mapping_of
@@ -56,14 +56,6 @@ class VersionSchema(ApiModel):
     open_api_v3_schema: dict[str, Any] | None = Field(None, alias="openAPIV3Schema")
 
 
-class VersionSubresources(ApiModel):
-    """Subresources of a version. Every version has a status."""
-
-    scale: dict[str, Any] | None = None
-
-    other_keys: ClassVar = ("status",)
-
-
 class DefinitionVersion(ApiModel):
     """One version of a kind of composite resource."""
 
@@ -72,8 +64,10 @@ class DefinitionVersion(ApiModel):
     referenceable: bool = False
     deprecated: bool = False
     deprecation_warning: str = ""
-    schema_: VersionSchema = Field(VersionSchema(), alias="schema")
-    subresources: VersionSubresources = VersionSubresources()
+    schema_: VersionSchema = Field(
+        VersionSchema(), alias="schema", description="Schema of the version."
+    )
+    subresources: dict[str, Any] = Field(default_factory=dict)
     additional_printer_columns: Items[dict[str, Any]] = ()
 
 
@@ -91,18 +85,29 @@ class ResourceMetadata(ApiModel):
 
 
 class DefinitionSpec(ApiModel):
-    """The kinds that a definition describes, and rules for their Compositions."""
+    """Kinds that a definition describes, and rules for their Compositions."""
 
     group: str = ""
-    scope: Choice[Scope] | None = None
-    names: ResourceNames = ResourceNames()
-    claim_names: ResourceNames | None = None
+    # The CRD lists the values of each API version: v2 has no legacy resources.
+    scope: Annotated[Choice[Scope], WithJsonSchema({"type": "string"})] | None = None
+    names: ResourceNames = Field(ResourceNames(), description="Names of the composite resources.")
+    claim_names: ResourceNames | None = Field(
+        None, description="Names of the claims. Only for the scope LegacyCluster."
+    )
     versions: Items[DefinitionVersion] = ()
-    metadata: ResourceMetadata = ResourceMetadata()
+    metadata: ResourceMetadata = Field(
+        ResourceMetadata(), description="Labels and annotations of the CRDs that are created."
+    )
     conversion: dict[str, Any] | None = None
     connection_secret_keys: Items[str] = ()
-    default_composition_ref: NamedReference = NamedReference()
-    enforced_composition_ref: NamedReference = NamedReference()
+    default_composition_ref: NamedReference = Field(
+        NamedReference(),
+        description="Composition of composite resources that do not choose one.",
+    )
+    enforced_composition_ref: NamedReference = Field(
+        NamedReference(),
+        description="Composition of all composite resources. Overrides their own choice.",
+    )
     default_composition_revision_selector: dict[str, Any] | None = None
     default_composition_update_policy: str = ""
     enforce_composition_update_policy: str = ""
@@ -121,7 +126,7 @@ class DefinitionSpec(ApiModel):
 
 
 class Definition(ApiModel):
-    """A CompositeResourceDefinition."""
+    """A kind of composite resource."""
 
     api_version: str = ""
     kind: str = ""
