@@ -94,17 +94,22 @@ class FunctionSpec(PackageSpec):
     )
 
 
-class FunctionObject(ApiModel):
-    """A function of compositions, as a package that is kept installed."""
+class PackageObject(ApiModel):
+    """Fields that a Function and a FunctionRevision have in common."""
 
     api_version: str = ""
     kind: str = ""
     metadata: PackageMetadata
+
+    other_keys: ClassVar = ("status",)
+
+
+class FunctionObject(PackageObject):
+    """A function of compositions, as a package that is kept installed."""
+
     spec: FunctionSpec = Field(
         default_factory=FunctionSpec, description="The package, and how its revisions are kept."
     )
-
-    other_keys: ClassVar = ("status",)
 
 
 def _inactive_if_empty(value: Any) -> Any:
@@ -129,14 +134,9 @@ class FunctionRevisionSpec(PackageSpec):
     )
 
 
-class FunctionRevisionObject(ApiModel):
+class FunctionRevisionObject(PackageObject):
     """One revision of a function."""
 
-    api_version: str = ""
-    kind: str = ""
-    metadata: PackageMetadata
     spec: FunctionRevisionSpec = Field(
         default_factory=FunctionRevisionSpec, description="The package of the revision."
     )
-
-    other_keys: ClassVar = ("status",)
