@@ -158,12 +158,12 @@ class FunctionVersionRemoved(UsageError, reason="FunctionVersionRemoved"):
         replacement: str,
         setting: str = "funcVersion",
     ) -> None:
-        way_out = (
+        hint = (
             f"set {setting} to {replacement}, as `kanister-py upgrade` does"
             if replacement
             else "no version replaces it"
         )
-        super().__init__(f"{function} {version} was removed in release {removed_in}; {way_out}")
+        super().__init__(f"{function} {version} was removed in release {removed_in}; {hint}")
         self.function = function
         self.version = version
         self.removed_in = removed_in

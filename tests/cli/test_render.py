@@ -723,8 +723,8 @@ class TestWhatRunsAFunction:
         code, documents, err = render("functions.yaml", "--timeout", "200ms")
         assert (code, documents) == (1, [])
         assert f"note: {name} v0.1.0 is built in" in err
-        way_out = re.findall(r"render.crossplane.io/runtime=\w+", err)
-        code, documents, err = render("functions.yaml", "-a", *way_out)
+        hint = re.findall(r"render.crossplane.io/runtime=\w+", err)
+        code, documents, err = render("functions.yaml", "-a", *hint)
         assert (code, documents[1]["data"]) == (0, {"r": "eu"})
         assert "is built in; " not in err
 
@@ -744,8 +744,8 @@ class TestWhatRunsAFunction:
         assert (code, documents) == (1, [])
         assert "functions.yaml:" in err
         assert "Needs a container of " in err
-        for way_out in ("Development", "runtime-command", "runtime-entry-point", "InProcess"):
-            assert way_out in err
+        for hint in ("Development", "runtime-command", "runtime-entry-point", "InProcess"):
+            assert hint in err
 
     def test_a_container_that_no_step_needs_keeps_nobody_from_rendering(
         self, write: Write, render: Render

@@ -41,12 +41,12 @@ class FunctionRevisionNotFound(UsageError, reason="FunctionRevisionNotFound"):
         function: str,
         asked: str,
         passed_over: Sequence[str],
-        way_out: str = "",
+        hint: str = "",
         *,
         may_come: bool = False,
     ) -> None:
         found = f": {'; '.join(passed_over)}" if passed_over else ": it has no revisions"
-        super().__init__(f"No revision of function {function} answers {asked}{found}{way_out}")
+        super().__init__(f"No revision of function {function} answers {asked}{found}{hint}")
         self.function = function
         self.asked = asked
         self.passed_over = tuple(passed_over)
@@ -360,14 +360,14 @@ def _chosen_revision(
             account.insert(0, f"{wanted.name} is no revision of {family.function}")
         allowed = list(_passing(family, served))
         may_come = any(each.desired_state is DesiredState.ACTIVE for each in allowed)
-        way_out = ""
+        hint = ""
         if allowed and not may_come:
             # All that the step allows was taken out of service.
             serving = next((each.name for each in family if each.is_routable), "")
             other = f", or have the step ask for {serving}, which serves" if serving else ""
-            way_out = f"; set spec.desiredState of {allowed[0].name} to Active{other}"
+            hint = f"; set spec.desiredState of {allowed[0].name} to Active{other}"
         raise FunctionRevisionNotFound(
-            family.function, str(wanted), account, way_out, may_come=may_come
+            family.function, str(wanted), account, hint, may_come=may_come
         )
     if wanted.name:
         why = "named by functionRevisionRef"

@@ -76,6 +76,6 @@ def problems_of_limits(
     elif not is_function and active != 1:
         yield "activeRevisionLimit", f"Must be 1 for anything but a Function, not {active}"
     elif 0 < history < active:
-        way_out = f"set revisionHistoryLimit to {active} or more, or leave it out"
+        hint = f"set revisionHistoryLimit to {active} or more, or leave it out"
         problem = f"Must be no more than revisionHistoryLimit, which is {history}, not {active}"
-        yield "activeRevisionLimit", f"{problem}; {way_out}"
+        yield "activeRevisionLimit", f"{problem}; {hint}"

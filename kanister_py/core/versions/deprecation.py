@@ -122,10 +122,10 @@ def _wrong_window(
     if window < WINDOW_IN_RELEASES:
         count = f"{window} release{'s' if window != 1 else ''}"
         due = releases[releases.index(listing.deprecated_in) + WINDOW_IN_RELEASES :]
-        way_out = f", so {due[0].bare} at the earliest" if due else _NOT_PLANNED
+        hint = f", so {due[0].bare} at the earliest" if due else _NOT_PLANNED
         message = (
             f"Removed {count} after {listing.deprecated_in.bare}, where it was "
-            f"deprecated; at least {WINDOW_IN_RELEASES} are due{way_out}"
+            f"deprecated; at least {WINDOW_IN_RELEASES} are due{hint}"
         )
         yield (version, "removedIn"), message
 

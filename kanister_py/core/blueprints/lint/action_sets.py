@@ -299,12 +299,10 @@ def _outlived(
             except FunctionVersionRemoved as error:
                 if error.removed_in not in [each.bare for each in upcoming.values()]:
                     continue
-                way_out = (
-                    f"move to {error.replacement}" if error.replacement else "none replaces it"
-                )
+                hint = f"move to {error.replacement}" if error.replacement else "none replaces it"
                 message = (
                     f"{error.function} {error.version} is removed in {error.removed_in}, the "
-                    f"next release, and each run fails from then on; {way_out}"
+                    f"next release, and each run fails from then on; {hint}"
                 )
                 facts = {"replacement": error.replacement, "removed_in": error.removed_in}
                 yield where.finding(OUTLIVED, message, version=error.version, **facts)

@@ -127,8 +127,8 @@ def _noticed(
             yield found
         else:
             window = _window_of(entry, context)
-            way_out = "" if window["replacement"] else "; no version replaces it"
-            message = f"{notice.message}{way_out}"
+            hint = "" if window["replacement"] else "; no version replaces it"
+            message = f"{notice.message}{hint}"
             yield where.finding(DEPRECATED, message, version=str(entry.version), **window)
 
 
