@@ -36,7 +36,7 @@ LAST_RELEASE = REPOSITORY / "e2e/released/kanister-py-0.1.0.tgz"
 HOME, SHOP, OTHER = "kanister", "shop", "other"
 CONFIGURATION = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/kanister-py"
 EVERYTHING = {
-    "endpoint": {"expose": True},
+    "endpoint": {"expose": True, "tls": True},
     "monitoring": {"rules": {"enabled": True}, "serviceMonitor": {"enabled": True}},
     "webhook": {"compositions": True, "hostNetwork": True},
     "compositions": {"enabled": True, "revisions": True},
@@ -182,8 +182,8 @@ def test_nothing_in_the_chart_reads_secrets_but_its_own(
                 continue
             assert (each["kind"], each["metadata"]["namespace"]) == ("Role", HOME)
             named = set(rule.get("resourceNames", ()))
-            certificates = {"kanister-py-webhook", "kanister-py-webhook-authority"}
-            own = [certificates, {"kanister-py-session"}]
+            certificates = ("kanister-py-webhook", "kanister-py-compositions-tls")
+            own = [{"kanister-py-session"}, *({name, f"{name}-authority"} for name in certificates)]
             assert rule["verbs"] == ["create"] or named in own
 
 
@@ -199,6 +199,27 @@ def test_the_pod_can_do_nothing_to_its_machine(chart: Helm) -> None:
         }
         assert container["resources"]["limits"]["memory"]
         assert {"startupProbe", "livenessProbe", "readinessProbe"} <= set(container)
+
+
+@pytest.mark.parametrize("uses_tls", [False, True])
+def test_probes_and_scrapes_use_tls_if_the_endpoint_does(chart: Helm, uses_tls: bool) -> None:
+    values = {**EVERYTHING, "endpoint": {"tls": uses_tls}}
+    objects = chart.objects(values)
+    deployments = of_kind(objects, "Deployment")
+    monitors = of_kind(objects, "ServiceMonitor")
+    assert monitors.keys() == deployments.keys() == {"kanister-py", "kanister-py-compositions"}
+    for name, deployment in deployments.items():
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+            assert container[probe]["httpGet"].get("scheme") == ("HTTPS" if uses_tls else None)
+        args = container["args"]
+        assert ("--tls" in args, f"--tls-service={name}" in args) == (uses_tls, uses_tls)
+        (endpoint,) = monitors[name]["spec"]["endpoints"]
+        assert endpoint.get("scheme") == ("https" if uses_tls else None)
+        if uses_tls:
+            secret = endpoint["tlsConfig"]["ca"]["secret"]["name"]
+            assert f"--tls-secret={secret}" in args
+            assert endpoint["tlsConfig"]["serverName"] == f"{name}.{HOME}.svc"
 
 
 def test_actionsets_and_compositions_are_two_deployments_with_rights_of_their_own(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import ssl
 import subprocess
 import sys
+from base64 import b64decode
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,9 +27,11 @@ class Served(Place):
     """A controller that publishes on every address of this machine."""
 
     port = 0
+    health_port = 0
 
-    def serve(self) -> None:
+    def serve(self, *flags: str) -> None:
         self.port = free_port()
+        self.health_port = free_port()
         environment = {key: each for key, each in os.environ.items() if "KANISTER_PY" not in key}
         self._processes.append(
             subprocess.Popen(
@@ -41,7 +45,7 @@ class Served(Place):
                     "--port",
                     str(self.port),
                     "--health-port",
-                    "0",
+                    str(self.health_port),
                     "--kubeconfig",
                     str(self.kubeconfig),
                     "--namespace",
@@ -50,17 +54,28 @@ class Served(Place):
                     self.namespace,
                     "--identity",
                     "one-pod",
+                    *flags,
                 ],
                 env=environment,
             )
         )
-        until(self._answers, 60)
+        if "--tls" not in flags:
+            until(self._answers, 60)
 
     def _answers(self) -> bool:
         try:
             return bool(self.ask("/healthz").status == 200)
         except urllib3.exceptions.HTTPError:
             return False
+
+    def secret(self, name: str) -> dict[str, str]:
+        """Return the content of a Secret; empty if it does not exist."""
+        path = f"/api/v1/namespaces/{self.namespace}/secrets/{name}"
+        try:
+            data = self.client.get(path)["data"]
+        except ApiFailed:
+            return {}
+        return {key: b64decode(text).decode() for key, text in data.items()}
 
     def ask(self, path: str, token: str = "") -> Any:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -170,6 +185,48 @@ def test_everybody_sees_what_the_cluster_lets_them_see(
     use = until(counted, 60)
     assert (use["blueprints"], use["actionSets"]) == (1, 0)
     assert use["lastRun"]
+
+
+def test_the_endpoint_and_health_use_tls_and_renew_their_certificate(
+    place: Served, kanister: CommandLine, tmp_path: Path
+) -> None:
+    flags = ("--tls", "--tls-service", "endpoint", "--tls-secret", "endpoint-tls")
+    # The certificate is checked every second, and renewed after eight.
+    place.serve(*flags, "--certificate-life", "12s")
+    first = until(lambda: place.secret("endpoint-tls"), 60)
+    authority = tmp_path / "ca.crt"
+    authority.write_text(first["ca.crt"])
+    service = f"endpoint.{place.namespace}.svc"
+    client = urllib3.PoolManager(
+        retries=False, ca_certs=str(authority), server_hostname=service, assert_hostname=service
+    )
+
+    def status_of(port: int, path: str) -> int:
+        try:
+            return int(client.request("GET", f"https://127.0.0.1:{port}{path}").status)
+        except urllib3.exceptions.HTTPError:
+            return 0
+
+    until(lambda: status_of(place.port, "/healthz") == 200, 60)
+    for path in ("/healthz", "/metrics"):
+        assert status_of(place.health_port, path) == 200
+    assert status_of(place.port, "/v1/functions") == 401
+
+    def shown(port: int) -> str:
+        return ssl.get_server_certificate(("127.0.0.1", port), timeout=60)
+
+    before = {port: shown(port) for port in (place.port, place.health_port)}
+    until(lambda: all(shown(port) != before[port] for port in before), 60)
+    assert place.secret("endpoint-tls")["ca.crt"] == first["ca.crt"]
+
+    place.blueprint("echoes", echo("hello"))
+    place.actionset("first", "echoes")
+    words = ["actionset", "logs", "first", "-n", place.namespace]
+    words += ["--kubeconfig", str(place.kubeconfig), "--server", f"https://localhost:{place.port}"]
+    done = kanister(*words)
+    assert "certificate verify failed" in done.err
+    done = kanister(*words, "--server-ca", str(authority))
+    assert "answered 401" in done.err
 
 
 @pytest.fixture

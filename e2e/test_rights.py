@@ -12,7 +12,7 @@ from tests.conftest import REPOSITORY
 
 VALUES: dict[str, Any] = {
     "crds": {"install": True},
-    "endpoint": {"expose": True},
+    "endpoint": {"expose": True, "tls": True},
     "webhook": {"compositions": True},
     "compositions": {"enabled": True, "revisions": True, "functions": True},
     "watch": {"namespaces": [SHOP]},

@@ -288,11 +288,11 @@ def certificates(clock: Clock) -> Certificates:
     return X509Certificates(clock)
 
 
-def lines_of_controller(server: str, token: str) -> LinesOverHttp:
+def lines_of_controller(server: str, token: str, ca_file: str = "") -> LinesOverHttp:
     """Read the log lines of phases from the endpoint of a controller."""
     from kanister_py.adapters.controller_http import LinesOverHttp
 
-    return LinesOverHttp(server, token)
+    return LinesOverHttp(server, token, ca_file)
 
 
 def start_run(header: Header | None, settings: RunSettings, name: str = "") -> Run:

@@ -16,11 +16,15 @@ _SECONDS: Final = 30.0
 
 
 class LinesOverHttp:
-    """Log lines of phases, from the address where a controller publishes functions."""
+    """Log lines of phases, from the endpoint of a controller.
 
-    def __init__(self, server: str, token: str = "") -> None:
+    `ca_file` contains the authorities of its certificate. Without it, those of the system apply.
+    """
+
+    def __init__(self, server: str, token: str = "", ca_file: str = "") -> None:
         self._server = server.rstrip("/")
         self._token = token
+        self._ca_file = ca_file or None
         self._after = 0
 
     def new_lines(self, actionset: Mapping[str, Any]) -> Iterator[PrintedLine]:
@@ -46,7 +50,7 @@ class LinesOverHttp:
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
         try:
-            with urllib3.PoolManager(retries=2) as pools:
+            with urllib3.PoolManager(retries=2, ca_certs=self._ca_file) as pools:
                 answer = pools.request("GET", url, headers=headers, timeout=_SECONDS)
         except urllib3.exceptions.HTTPError as error:
             raise UsageError(

@@ -34,9 +34,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--phase", default="", help="only what this phase printed")
     switch(parser, "--follow", help="go on until it has ended")
     parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
-    parser.add_argument("--server", default="", metavar="URL", help="where the controller listens")
     parser.add_argument(
-        "--token-file", default="", metavar="FILE", help="who you are, for --server"
+        "--server", default="", metavar="URL", help="URL of the controller's endpoint"
+    )
+    parser.add_argument(
+        "--server-ca",
+        default="",
+        metavar="FILE",
+        help="authorities (PEM) of the endpoint's certificate; default: those of the system",
+    )
+    parser.add_argument(
+        "--token-file", default="", metavar="FILE", help="token to send to --server"
     )
     parser.add_argument(
         "--controller-namespace", default="", metavar="NAMESPACE", help="where its pods are"
@@ -90,7 +98,7 @@ def _source(args: argparse.Namespace, cluster: Cluster) -> LineSource:
         from kanister_py.wiring import lines_of_controller
 
         token = Path(args.token_file).read_text(encoding="utf-8") if args.token_file else ""
-        return lines_of_controller(args.server, token.strip())
+        return lines_of_controller(args.server, token.strip(), args.server_ca)
     return LinesOfPods(cluster, args.controller_namespace)
 
 

@@ -42,18 +42,24 @@ import gc
 import os
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.controller_compositions import (
     add_composition_arguments,
     composition_parts,
 )
-from kanister_py.cli.controller_webhook import add_webhook_arguments, webhook_served
-from kanister_py.cli.listening import is_loopback, listening, served
+from kanister_py.cli.controller_endpoint import apps_of, followed, serve_apps, sources_of
+from kanister_py.cli.controller_webhook import (
+    add_tls_arguments,
+    add_webhook_arguments,
+    certificate_renewal,
+    webhook_server,
+)
+from kanister_py.cli.listening import is_loopback, listening
 from kanister_py.cli.parser import (
     add_tracing_argument,
     namespace,
@@ -69,21 +75,11 @@ from kanister_py.cli.stop_signals import StopSignals
 from kanister_py.core.errors import LeadershipLost, UsageError
 
 if TYPE_CHECKING:
-    from starlette.routing import BaseRoute
-    from starlette.types import ASGIApp
-
     from kanister_py.controller.actionsets.concurrency import Limit
     from kanister_py.controller.controller import Controller, ControllerSettings
-    from kanister_py.controller.machine.logs import PhaseLines
-    from kanister_py.controller.overview import ClusterOverview
-    from kanister_py.core.actionsets.uses import Uses
-    from kanister_py.http_api.app import Check
-    from kanister_py.http_api.discovery import Revisions
-    from kanister_py.http_api.guard import Review
-    from kanister_py.http_api.phase_lines import LinesOf
+    from kanister_py.http_api.server import TlsServer
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
-    from kanister_py.ports.overview import Overview
     from kanister_py.wiring import Functions
 
 _HEALTH_PORT: Final = 8641
@@ -99,6 +95,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_composition_arguments(parser.add_argument_group("compositions"))
     _add_replicas(parser.add_argument_group("replicas"))
     _add_reports(parser.add_argument_group("what it tells"))
+    add_tls_arguments(parser.add_argument_group("TLS"))
     add_webhook_arguments(parser.add_argument_group("admission webhook"))
 
 
@@ -305,10 +302,14 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
     cluster = _cluster(args, stack)
     controller = _controller(args, functions, cluster, clock, stack)
     checks = dict(controller.checks())
+    tls_servers: list[TlsServer] = []
+    renewal = None
+    if args.webhook_port or args.tls:
+        renewal = certificate_renewal(args, cluster, clock, controller.settings.home, tls_servers)
+        checks["webhook" if args.webhook_port else "tls"] = renewal.check
     if webhook_at is not None:
-        checks["webhook"] = stack.enter_context(
-            webhook_served(args, functions, cluster, clock, controller.settings.home, webhook_at)
-        )
+        server = webhook_server(args, functions, cluster, webhook_at)
+        tls_servers.append(stack.enter_context(server))
     if taken:
         from kanister_py.executor.session_key import keep_session_key
 
@@ -333,8 +334,10 @@ def _run(args: argparse.Namespace, signals: StopSignals, stack: ExitStack) -> in
             if controller.settings.runs_actionsets
             else None,
         )
-        for socket_, app in zip(taken, apps, strict=True):
-            stack.enter_context(served(app, socket_))
+        tls_servers += serve_apps(apps, taken, clock, stack, uses_tls=args.tls)
+    if renewal is not None:
+        stack.callback(renewal.close)
+        renewal.start()
     _tune_garbage_collection()
     return ending_of(controller, signals)
 
@@ -450,139 +453,3 @@ def _api_server_addresses(environment: Mapping[str, str]) -> frozenset[str]:
     except OSError:
         places = []
     return frozenset({host, *(str(place[4][0]) for place in places)})
-
-
-# What it serves
-
-
-class Apps(NamedTuple):
-    """Apps that are served beside the controller, in the order of their addresses."""
-
-    functions: ASGIApp
-    health: ASGIApp
-
-
-class EndpointSources(NamedTuple):
-    """Sources of the endpoint about a cluster: what it uses and has, and whose a token is."""
-
-    uses: Callable[[], Uses | None]
-    review: Review
-    revisions: Callable[[], Revisions | None] = lambda: None
-
-
-def sources_of(
-    cluster: Cluster,
-    clock: Clock,
-    functions: Functions,
-    namespaces: Sequence[str],
-    stack: ExitStack,
-    *,
-    has_actionsets: bool = True,
-    has_revisions: bool = False,
-) -> EndpointSources:
-    """Count what a cluster uses every now and then, on a thread of its own.
-
-    Each is read only where the controller may: revisions of functions if it composes.
-    """
-    from kanister_py.controller.censuses import RevisionCensus, UsageCensus
-    from kanister_py.executor.refused_reads import RefusedReads
-    from kanister_py.executor.review_access import AccessReviewer
-
-    where = (namespaces or ("",)) if has_actionsets else ()
-    usage = UsageCensus(cluster, functions.registry, where, RefusedReads(clock))
-    revisions = RevisionCensus(cluster, functions.registry)
-    for census in (usage, revisions) if has_revisions else (usage,):
-        repeating = census.every_now_and_then(clock)
-        stack.callback(repeating.close)
-        repeating.start()
-    review = AccessReviewer(cluster, clock).review
-    return EndpointSources(lambda: usage.uses, review, lambda: revisions.revisions)
-
-
-def apps_of(
-    controller: Controller,
-    functions: Functions,
-    checks: Mapping[str, Check] | None = None,
-    sources: EndpointSources | None = None,
-    *,
-    asks_for_tokens: bool = False,
-    is_local: bool = False,
-    overview: Overview | None = None,
-    session_key: Callable[[Callable[[], bytes]], bytes] | None = None,
-) -> Apps:
-    """Build what is served: functions and runs for those who may see them, health apart."""
-    from kanister_py.cli.installed import publication_of
-    from kanister_py.executor.review_access import Access
-    from kanister_py.http_api.app import build_app, build_health_app
-    from kanister_py.http_api.live.routes import Pages, live_routes
-    from kanister_py.http_api.metrics import Metrics
-    from kanister_py.wiring import system_clock
-
-    metrics = Metrics(controller.metrics.registry)
-    checks = checks or controller.checks()
-    # Where nothing can check tokens, no request gets through.
-    review = sources.review if sources is not None else lambda _token, _asked: Access.UNKNOWN
-
-    def live(metrics: Metrics) -> Sequence[BaseRoute]:
-        if overview is None:
-            return ()
-        pages = Pages(overview, system_clock().now, review if asks_for_tokens else None)
-        return live_routes(pages, overview, metrics)
-
-    routes = build_app(
-        publication_of(functions),
-        checks=checks,
-        metrics=metrics,
-        uses=sources.uses if sources is not None else None,
-        revisions=sources.revisions if sources is not None else None,
-        lines=lines_of(controller.lines),
-        live=live,
-    )
-    app: ASGIApp = routes
-    if asks_for_tokens:
-        from kanister_py.http_api.guard import Guard
-        from kanister_py.http_api.live.session import Seal
-
-        app = Guard(routes, review, Seal(session_key(Seal.new_key) if session_key else None))
-    if is_local:
-        from kanister_py.http_api.guard import OwnHosts
-
-        app = OwnHosts(app)
-    return Apps(app, build_health_app(checks, metrics))
-
-
-def lines_of(lines: PhaseLines) -> LinesOf:
-    """Give the log lines of an ActionSet's phases as the endpoint asks for them."""
-    from kanister_py.executor.watch_cache import ObjectKey
-
-    def give(namespace: str, name: str, after: int) -> list[dict[str, Any]]:
-        found = lines.lines(ObjectKey(namespace, name), after=after)
-        return [each.as_dict() for each in found]
-
-    return give
-
-
-# Pages
-
-
-def followed(
-    controller: Controller, cluster: Cluster, clock: Clock, stack: ExitStack
-) -> ClusterOverview | None:
-    """Follow all runs for the page, on the active replica and on standby replicas.
-
-    Returns None for a controller that only composes: it has no right to see runs.
-    """
-    if not controller.settings.runs_actionsets:
-        return None
-    from kanister_py.controller.overview import ClusterOverview
-
-    settings = controller.settings
-    overview = ClusterOverview(
-        cluster,
-        clock,
-        controller.lines,
-        home=settings.home,
-        namespaces=settings.namespaces,
-    )
-    stack.callback(overview.close)
-    return overview

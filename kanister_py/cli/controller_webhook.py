@@ -1,30 +1,27 @@
-"""Admission webhook of the controller: its flags, and its server over TLS."""
+"""Admission webhook of the controller, and the certificate of all its HTTPS servers."""
 
 from __future__ import annotations
 
 import argparse
-import socket
-import ssl
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import cache, partial
-from pathlib import Path
-from threading import Lock, Thread
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
-from kanister_py.cli.parser import port, repeated
+from kanister_py.cli.parser import port, repeated, switch
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp
+    import socket
 
+    from kanister_py.controller.machine.webhook_trust import WebhookTrust
     from kanister_py.core.kube.certificates import KeyPair
+    from kanister_py.http_api.server import TlsServer
     from kanister_py.ports.clock import Clock
     from kanister_py.ports.cluster import Cluster
     from kanister_py.wiring import Functions
 
-_SERVICE: Final = "kanister-py-webhook"
+_SERVICE: Final = "kanister-py"
+_WEBHOOK_SERVICE: Final = "kanister-py-webhook"
 
 
 def add_webhook_arguments(group: Any) -> None:
@@ -33,60 +30,81 @@ def add_webhook_arguments(group: Any) -> None:
         type=port,
         default=0,
         metavar="PORT",
-        help="judge Blueprints and ActionSets before they are stored; 0, the default, for not",
+        help="validate Blueprints and ActionSets before they are stored; default: 0, for not",
     )
     group.add_argument("--webhook-host", default="0.0.0.0", help="default: %(default)s")  # noqa: S104 - the API server calls from another machine; it is served over TLS
     group.add_argument(
         "--webhook-service",
-        default=_SERVICE,
+        default=_WEBHOOK_SERVICE,
         metavar="NAME",
-        help="the Service by which it is called; default: %(default)s",
+        help="name of its Service, for its certificate; default: %(default)s",
     )
     repeated(
         group,
         "--webhook-name",
         dest="webhook_names",
         metavar="HOST",
-        help="another name or address by which it is called; may be given several times",
+        help="additional name or address for its certificate; may be given several times",
     )
     group.add_argument(
         "--webhook-client-ca",
         default="",
         metavar="FILE",
-        help="certificates (PEM) of whom a client must have its own; without it, nobody is asked",
+        help="authorities (PEM) of which every client must have a certificate; default: clients "
+        "need none",
     )
     group.add_argument(
         "--revisions-user",
         default="",
         metavar="USER",
-        help="who alone changes the numbers of revisions, where another process composes; "
-        "default: as whom this one acts",
+        help="the only user who may change the numbers of revisions, if another process "
+        "reconciles compositions; default: the user of this process",
     )
     group.add_argument(
         "--webhook-configuration",
         default="kanister-py",
         metavar="NAME",
-        help="the ValidatingWebhookConfiguration that is told whom to trust; default: %(default)s",
+        help="ValidatingWebhookConfiguration whose caBundle is updated; default: %(default)s",
     )
 
 
-@contextmanager
-def webhook_served(
-    args: argparse.Namespace,
-    functions: Functions,
-    cluster: Cluster,
-    clock: Clock,
-    home: str,
-    listening: socket.socket,
-) -> Iterator[Callable[[], str]]:
-    """Serve the webhook for as long as the block lasts, and say whether it is in trouble."""
-    from kanister_py.controller.machine.certificates import CertificateKeeper
-    from kanister_py.controller.machine.webhook_trust import WebhookSettings, WebhookTrust
+def add_tls_arguments(group: Any) -> None:
+    switch(
+        group,
+        "--tls",
+        help="serve the endpoint, the pages, health and metrics over TLS; the certificate is "
+        "renewed without a restart",
+    )
+    group.add_argument(
+        "--tls-service",
+        default=_SERVICE,
+        metavar="NAME",
+        help="name of the endpoint's Service, for its certificate; default: %(default)s",
+    )
+    repeated(
+        group,
+        "--tls-name",
+        dest="tls_names",
+        metavar="HOST",
+        help="additional name or address for the certificate; may be given several times",
+    )
+    group.add_argument(
+        "--tls-secret",
+        default=_WEBHOOK_SERVICE,
+        metavar="NAME",
+        help="Secret of the certificate of the webhook and of --tls; the Secret of its authority "
+        "is NAME-authority; default: %(default)s",
+    )
+
+
+def webhook_server(
+    args: argparse.Namespace, functions: Functions, cluster: Cluster, listening: socket.socket
+) -> TlsServer:
     from kanister_py.core.blueprints.lint.context import Context
     from kanister_py.executor.check_access import own_user
     from kanister_py.executor.loading import load_function
     from kanister_py.http_api.admission import Judge, admission_app
-    from kanister_py.wiring import certificates
+    from kanister_py.http_api.server import TlsServer
 
     context = Context(functions.registry, is_strict=args.strict_versions, load=load_function)
     judge = Judge(
@@ -95,87 +113,63 @@ def webhook_served(
         (lambda: args.revisions_user) if args.revisions_user else cache(partial(own_user, cluster)),
         allows_other_namespaces=args.allow_cross_namespace_blueprints,
     )
+    return TlsServer(admission_app(judge), listening, args.webhook_client_ca)
+
+
+def certificate_renewal(
+    args: argparse.Namespace,
+    cluster: Cluster,
+    clock: Clock,
+    home: str,
+    servers: Sequence[TlsServer],
+) -> WebhookTrust:
+    """Build the renewal of the certificate that all servers use; start it when they are ready."""
+    from kanister_py.controller.machine.certificates import CertificateKeeper
+    from kanister_py.controller.machine.webhook_trust import WebhookSettings, WebhookTrust
+    from kanister_py.wiring import certificates
+
+    def use(pair: KeyPair) -> None:
+        for server in servers:
+            server.use(pair)
+
     life = timedelta(seconds=args.certificate_life)
-    names = (
-        f"{args.webhook_service}.{home}.svc",
-        f"{args.webhook_service}.{home}.svc.cluster.local",
-        *args.webhook_names,
+    return WebhookTrust(
+        cluster,
+        CertificateKeeper(cluster, certificates(clock), clock, life=life),
+        clock,
+        WebhookSettings(
+            home,
+            _names(args, home),
+            args.webhook_configuration if args.webhook_port else "",
+            args.tls_secret,
+            min(600.0, life.total_seconds() / 12),
+        ),
+        use,
     )
-    keeper = CertificateKeeper(cluster, certificates(clock), clock, life=life)
-    with ExitStack() as stack:
-        app = admission_app(judge)
-        server = stack.enter_context(TlsServer(app, listening, args.webhook_client_ca))
-        trust = WebhookTrust(
-            cluster,
-            keeper,
-            clock,
-            WebhookSettings(
-                home,
-                names,
-                args.webhook_configuration,
-                min(600.0, life.total_seconds() / 12),
-            ),
-            server.use,
-        )
-        stack.callback(trust.close)
-        trust.start()
-        yield lambda: trust.trouble
 
 
-class TlsServer:
-    """Server of an app over TLS once it has a certificate, which may change while it serves.
+def _names(args: argparse.Namespace, home: str) -> tuple[str, ...]:
+    names: list[str] = []
+    if args.webhook_port:
+        names += [*_names_of_service(args.webhook_service, home), *args.webhook_names]
+    if args.tls:
+        # localhost: for `kubectl port-forward`.
+        names += [*_names_of_service(args.tls_service, home), *args.tls_names, "localhost"]
+    return tuple(dict.fromkeys(names))
 
-    Connections that stand keep the certificate they began with; each new one gets the
-    newest.
+
+def _names_of_service(service: str, namespace: str) -> tuple[str, str]:
+    return (f"{service}.{namespace}.svc", f"{service}.{namespace}.svc.cluster.local")
+
+
+def temporary_certificate(clock: Clock) -> KeyPair:
+    """Issue a certificate that no client trusts.
+
+    The health server starts with it, because probes do not verify certificates and must not
+    depend on the API server, which stores the real certificate.
     """
+    from kanister_py.wiring import certificates
 
-    def __init__(self, app: ASGIApp, listening: socket.socket, client_ca: str = "") -> None:
-        self._app = app
-        self._listening = listening
-        self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self._context.minimum_version = ssl.TLSVersion.TLSv1_2
-        if client_ca:
-            self._context.load_verify_locations(client_ca)
-            self._context.verify_mode = ssl.CERT_REQUIRED
-        self._lock = Lock()
-        self._server: Any = None
-        self._thread: Thread | None = None
-        self._is_closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        with self._lock:
-            self._is_closed = True
-            server, thread = self._server, self._thread
-        if server is not None and thread is not None:
-            server.should_exit = True
-            thread.join(5)
-
-    def use(self, pair: KeyPair) -> None:
-        """Show this certificate from the next connection on."""
-        # The library reads keys from files alone; they are gone before a client is served.
-        with tempfile.TemporaryDirectory(prefix="kanister-py-") as folder:
-            certificate, key = Path(folder, "tls.crt"), Path(folder, "tls.key")
-            key.touch(mode=0o600)
-            key.write_text(pair.key, encoding="ascii")
-            certificate.write_text(pair.certificate, encoding="ascii")
-            self._context.load_cert_chain(certificate, key)
-        with self._lock:
-            if self._server is None and not self._is_closed:
-                self._start()
-
-    def _start(self) -> None:
-        import uvicorn
-
-        from kanister_py.http_api.server import server_config
-
-        config = server_config(self._app)
-        config.load()
-        config.ssl = self._context
-        self._server = uvicorn.Server(config)
-        self._thread = Thread(
-            target=self._server.run, args=([self._listening],), name="webhook", daemon=True
-        )
-        self._thread.start()
+    issuer = certificates(clock)
+    life = timedelta(days=1)
+    return issuer.issue(issuer.new_authority("temporary", life), ["localhost"], life)

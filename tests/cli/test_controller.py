@@ -19,7 +19,8 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.cli.controller import add_arguments, apps_of, ending_of, settings_of
+from kanister_py.cli.controller import add_arguments, ending_of, settings_of
+from kanister_py.cli.controller_endpoint import apps_of
 from kanister_py.cli.main import main
 from kanister_py.cli.parser import CommandLineError, Parser
 from kanister_py.cli.stop_signals import StopSignals

@@ -10,7 +10,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from kanister_py.cli.controller import lines_of
+from kanister_py.cli.controller_endpoint import lines_of
 from kanister_py.controller.machine.logs import PhaseLines, PhasePlace
 from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.http_api.app import build_app

@@ -62,6 +62,7 @@ a failure of one does not affect the other. The first one serves the webhook.
 {{- range $index, $each := $found -}}
 {{- $_ := set $each "namespace" $.Release.Namespace -}}
 {{- $_ := set $each "webhook" (and $.Values.webhook.enabled (not $.Values.partition) (eq $index 0)) -}}
+{{- $_ := set $each "certificate" (ternary "kanister-py-webhook" (printf "%s-tls" $each.name) $each.webhook) -}}
 {{- $_ := set $each "selector" (dict
       "app.kubernetes.io/name" "kanister-py"
       "app.kubernetes.io/instance" $.Release.Name

@@ -25,8 +25,7 @@ _LOG: Final = logging.getLogger(__name__)
 CONFIGURATIONS: Final = GroupVersionResource(
     "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations"
 )
-_AUTHORITY: Final = "kanister-py-webhook-authority"
-_CERTIFICATE: Final = "kanister-py-webhook"
+_SECRET: Final = "kanister-py-webhook"  # noqa: S105 - the name of a Secret, not its content
 _LOOK_SECONDS: Final = 600.0
 _AGAIN_SECONDS: Final = 5.0
 
@@ -37,6 +36,9 @@ class WebhookSettings(NamedTuple):
     namespace: str
     names: tuple[str, ...]
     configuration: str = "kanister-py"
+    """Empty if this process serves no webhook."""
+    secret: str = _SECRET
+    """Secret of the certificate. That of its authority is called `<secret>-authority`."""
     look_seconds: float = _LOOK_SECONDS
 
 
@@ -74,18 +76,18 @@ class WebhookTrust:
     def close(self) -> None:
         self._looking.close()
 
-    @property
-    def trouble(self) -> str:
-        """Say why nobody is served, or nothing."""
+    def check(self) -> str:
+        """Return why there is no certificate, or nothing."""
         return self._trouble if self._used is None else ""
 
     def look(self) -> None:
         """Renew what must be renewed, have it trusted, then use it."""
         settings = self._settings
-        authority = self._keeper.keep_authority(settings.namespace, _AUTHORITY)
-        self._have_trusted(authority.bundle)
+        authority = self._keeper.keep_authority(settings.namespace, f"{settings.secret}-authority")
+        if settings.configuration:
+            self._have_trusted(authority.bundle)
         pair = self._keeper.keep_certificate(
-            settings.namespace, _CERTIFICATE, settings.names, authority
+            settings.namespace, settings.secret, settings.names, authority
         )
         if pair != self._used:
             self._use(pair)

@@ -7,7 +7,7 @@ import time
 from contextlib import ExitStack
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.cli.controller import sources_of
+from kanister_py.cli.controller_endpoint import sources_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
 from kanister_py.executor.install_definitions import read_definitions
 from kanister_py.wiring import read_functions

@@ -3,19 +3,11 @@
 from __future__ import annotations
 
 import base64
-import socket
-import ssl
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
-from starlette.applications import Starlette
-from starlette.responses import PlainTextResponse
-from starlette.routing import Route
 
 from kanister_py.adapters.certificates_x509 import X509Certificates
-from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.cli.controller_webhook import TlsServer
 from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.controller.machine.webhook_trust import (
     CONFIGURATIONS,
@@ -29,6 +21,7 @@ from tests.fake_clock import FakeClock
 
 LIFE = timedelta(days=90)
 SETTINGS = WebhookSettings("kanister", ("localhost",))
+WITHOUT_WEBHOOK = SETTINGS._replace(configuration="", secret="endpoint-tls")
 
 
 def configuration(cluster: MemoryCluster) -> None:
@@ -57,13 +50,15 @@ def bundles(cluster: MemoryCluster) -> set[str]:
 class Replica:
     """One process of the controller, as far as its webhook goes."""
 
-    def __init__(self, cluster: MemoryCluster, clock: FakeClock) -> None:
+    def __init__(
+        self, cluster: MemoryCluster, clock: FakeClock, settings: WebhookSettings = SETTINGS
+    ) -> None:
         self.used: list[KeyPair] = []
         self.bundles: list[set[str]] = []
         self._cluster = cluster
         self._certificates = X509Certificates(clock)
         keeper = CertificateKeeper(cluster, self._certificates, clock, life=LIFE)
-        self.trust = WebhookTrust(cluster, keeper, clock, SETTINGS, self._use)
+        self.trust = WebhookTrust(cluster, keeper, clock, settings, self._use)
 
     def _use(self, pair: KeyPair) -> None:
         self.used.append(pair)
@@ -85,11 +80,11 @@ def cluster(clock: FakeClock) -> MemoryCluster:
 def test_every_entry_is_told_whom_to_trust(cluster: MemoryCluster, clock: FakeClock) -> None:
     configuration(cluster)
     replica = Replica(cluster, clock)
-    assert replica.trust.trouble
+    assert replica.trust.check()
     replica.trust.look()
     (bundle,) = bundles(cluster)
     assert "BEGIN CERTIFICATE" in bundle
-    assert replica.trust.trouble == ""
+    assert replica.trust.check() == ""
 
 
 def test_a_second_look_changes_nothing(cluster: MemoryCluster, clock: FakeClock) -> None:
@@ -151,40 +146,11 @@ def test_through_twelve_years_no_certificate_is_used_that_is_not_trusted_yet(
     assert len(authorities) == 2
 
 
-# Over a socket
-
-
-@pytest.fixture
-def listening() -> Any:
-    with socket.create_server(("127.0.0.1", 0)) as made:
-        yield made
-
-
-def shown(address: tuple[str, int]) -> str:
-    """Say which certificate a server shows to a new client."""
-    return ssl.get_server_certificate(address, timeout=60)
-
-
-def test_a_renewed_certificate_is_shown_to_the_next_and_nobody_is_cut_off(listening: Any) -> None:
-    async def hello(_request: Any) -> PlainTextResponse:
-        return PlainTextResponse("hello")
-
-    certificates = X509Certificates(SystemClock())
-    authority = certificates.new_authority("test", timedelta(days=1))
-    first, second = (
-        certificates.issue(authority, ["localhost"], timedelta(hours=1)) for _ in range(2)
-    )
-    address = listening.getsockname()
-    trusting = ssl.create_default_context(cadata=authority.certificate)
-    with TlsServer(Starlette(routes=[Route("/", hello)]), listening) as server:
-        server.use(first)
-        with (
-            socket.create_connection(address, 60) as plain,
-            trusting.wrap_socket(plain, server_hostname="localhost") as stands,
-        ):
-            assert certificates.read(shown(address)) == certificates.read(first.certificate)
-            server.use(second)
-            assert certificates.read(shown(address)) == certificates.read(second.certificate)
-            stands.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            answer = b"".join(iter(lambda: stands.recv(4096), b""))
-            assert answer.endswith(b"hello")
+def test_a_process_without_webhook_keeps_a_certificate_of_its_own(
+    cluster: MemoryCluster, clock: FakeClock
+) -> None:
+    configuration(cluster)
+    Replica(cluster, clock, WITHOUT_WEBHOOK).trust.look()
+    assert bundles(cluster) == {""}
+    names = {secret["metadata"]["name"] for secret in cluster.list(SECRETS).items}
+    assert names == {"endpoint-tls", "endpoint-tls-authority"}
