@@ -112,13 +112,10 @@ def notice_receivers(origins: Sequence[str]) -> NoticeReceivers:
 
 
 def object_stores(locations: Path | None = None) -> ObjectStores:
-    """Give what opens the object stores that Profiles name; loaded when the first is opened.
+    """Return the object stores of Profiles; with `locations`, a folder below it replaces each."""
+    from kanister_py.adapters.object_store_obstore import ObstoreStores
 
-    With `locations`, a folder below it stands in for each.
-    """
-    from kanister_py.adapters.object_store_lazy import LazyStores
-
-    return LazyStores(locations)
+    return ObstoreStores(locations)
 
 
 @lru_cache(maxsize=1)

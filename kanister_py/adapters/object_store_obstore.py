@@ -13,6 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.object_store_errors import refusal_of, unreachable
 from kanister_py.adapters.object_store_gcs_upload import GOOGLE, GcsUploads, service_account_of
 from kanister_py.adapters.object_store_http import Now
@@ -53,6 +54,22 @@ class _Client(Protocol):
     """What writes objects where the library cannot write a terabyte."""
 
     def put(self, key: str, chunks: Iterable[bytes]) -> int: ...
+
+
+class ObstoreStores:
+    """Object stores of Profiles. With `locations`, a folder below it replaces every bucket."""
+
+    def __init__(self, locations: Path | None = None) -> None:
+        self._folder = "" if locations is None else str(locations.absolute())
+
+    def open(self, location: Location) -> ObjectStore:
+        return open_store(self.place_of(location), SystemClock.now)
+
+    def with_keys(self, location: Location) -> Location:
+        return with_keys(self.place_of(location), SystemClock.now)
+
+    def place_of(self, location: Location) -> Location:
+        return location.in_folder(self._folder) if self._folder else location
 
 
 def with_keys(location: Location, now: Now) -> Location:

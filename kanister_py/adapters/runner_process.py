@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from kanister_py.core.compositions.endpoints import command_of
 from kanister_py.core.compositions.messages import FunctionResponse
+from kanister_py.core.yaml.documents import why_no_json
 from kanister_py.executor.wire_messages import RESPONSE
 from kanister_py.ports.function_runner import (
     ANSWER_LIMIT_BYTES,
@@ -91,8 +92,6 @@ class ProcessRunner:
         try:
             answer = json.loads(ended.out, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
-            from kanister_py.core.yaml.documents import why_no_json
-
             words = " ".join(why_no_json(error).split())
             found = f"no JSON ({words})" if ended.out.strip() else "nothing"
             why = f"{program} wrote {found} on stdout{_stderr_of(ended.err)}"

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
 # Not by way of the wiring: every phase that moves data waits for what is loaded here.
-from kanister_py.adapters.object_store_lazy import LazyStores
+from kanister_py.adapters.object_store_obstore import ObstoreStores
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.kube.durations import parse_seconds
 from kanister_py.core.kube.locations import Location, StoreKind, read_printed_profile
@@ -89,7 +89,7 @@ def _place_in(location: Location, path: str, snapshot: str = "") -> Place:
         raise KandoError("location.bucket is empty")
     if folder:
         location = location.in_folder(folder)
-    return Place(LazyStores().open(location), location.key_of(path), is_kopia, snapshot)
+    return Place(ObstoreStores().open(location), location.key_of(path), is_kopia, snapshot)
 
 
 def _snapshot_id(printed: str) -> str:

@@ -15,8 +15,9 @@ class InvalidQuantity(Unusable, reason="InvalidQuantity"):
     wording = "{what!r} is not a quantity: {why}"
 
 
-_BINARY: Final = {f"{each}i": 1 << 10 * power for power, each in enumerate("KMGTPE", 1)}
-_DECIMAL: Final = {
+BINARY_SUFFIXES: Final = {f"{each}i": 1 << 10 * power for power, each in enumerate("KMGTPE", 1)}
+"""Factors of the suffixes `Ki` to `Ei`."""
+DECIMAL_SUFFIXES: Final = {
     "n": -9,
     "u": -6,
     "m": -3,
@@ -28,6 +29,7 @@ _DECIMAL: Final = {
     "P": 15,
     "E": 18,
 }
+"""Powers of ten of the suffixes `n` to `E`."""
 _TEXT: Final = re.compile(
     r"([+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+))([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+|)"
 )
@@ -75,14 +77,14 @@ def parse_quantity(text: str) -> Quantity:
     with localcontext(_EXACT):
         value = Decimal(number)
         family = "decimal"
-        if suffix in _BINARY:
+        if suffix in BINARY_SUFFIXES:
             family = "binary"
-            value *= _BINARY[suffix]
+            value *= BINARY_SUFFIXES[suffix]
             # Less than one byte of something in powers of two is decimal.
             if value != 0 and value.copy_abs() < 1:
                 family = "decimal"
-        elif suffix in _DECIMAL:
-            value = value.scaleb(_DECIMAL[suffix])
+        elif suffix in DECIMAL_SUFFIXES:
+            value = value.scaleb(DECIMAL_SUFFIXES[suffix])
         else:
             family = "exponent"
             exponent = int(suffix[1:])
@@ -112,7 +114,7 @@ def format_quantity(quantity: Quantity) -> str:
     left = value.copy_abs()
     if quantity.family == "binary" and left == left.to_integral_value() and left >= 1:
         whole = int(left)
-        for suffix, size in reversed(_BINARY.items()):
+        for suffix, size in reversed(BINARY_SUFFIXES.items()):
             if whole % size == 0:
                 return f"{sign}{whole // size}{suffix}"
         return f"{sign}{whole}"
@@ -125,7 +127,7 @@ def format_quantity(quantity: Quantity) -> str:
         exponent += 3
     if quantity.family == "exponent":
         return f"{sign}{digits}e{exponent}" if exponent else f"{sign}{digits}"
-    suffix = next(name for name, power in _DECIMAL.items() if power == exponent)
+    suffix = next(name for name, power in DECIMAL_SUFFIXES.items() if power == exponent)
     return f"{sign}{digits}{suffix}"
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
+from kanister_py.core.kube.quantities import BINARY_SUFFIXES, DECIMAL_SUFFIXES
 from kanister_py.functions.composition.patch_and_transform.fields import MENDED
 from kanister_py.functions.composition.patch_and_transform.problems import (
     Problem,
@@ -349,19 +350,6 @@ _TEXT: Final = re.compile(
     r"(?P<suffix>[eEinumkKMGTP]*[-+]?[0-9]*)"
 )
 _EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)")
-_POWERS_OF_TEN: Final = {
-    "n": -9,
-    "u": -6,
-    "m": -3,
-    "": 0,
-    "k": 3,
-    "M": 6,
-    "G": 9,
-    "T": 12,
-    "P": 15,
-    "E": 18,
-}
-_POWERS_OF_TWO: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 # The number of decimal places of the smallest amount, a billionth.
 _NANO: Final = 9
 _MAX_DIGITS: Final = 18
@@ -380,7 +368,7 @@ def approximate_amount(text: str) -> float:
         )
     suffix = found["suffix"]
     exponent = _power_of_ten(suffix)
-    if exponent is None and suffix not in _POWERS_OF_TWO:
+    if exponent is None and suffix not in BINARY_SUFFIXES:
         raise Unresolved("unable to parse quantity's suffix")
     part = found["part"] or ""
     if not found["whole"] and not part:
@@ -389,10 +377,10 @@ def approximate_amount(text: str) -> float:
     whole = found["whole"].lstrip("0") or "0"
     digits, scale = int(whole + part), len(part)
     if exponent is None:
-        power = _POWERS_OF_TWO[suffix]
-        digits <<= power
+        factor = BINARY_SUFFIXES[suffix]
+        digits *= factor
         # Amounts on this exact, fast path are not rounded up to billionths.
-        is_plain = not part and len(whole) + power * 3 // 10 + 1 <= 15
+        is_plain = not part and len(whole) + (factor.bit_length() - 1) * 3 // 10 + 1 <= 15
         if not is_plain:
             digits, scale = _in_billionths(digits, scale)
             digits = min(digits, MAX_INT64 * 10**scale)
@@ -405,8 +393,8 @@ def approximate_amount(text: str) -> float:
 
 
 def _power_of_ten(suffix: str) -> int | None:
-    if suffix in _POWERS_OF_TEN:
-        return _POWERS_OF_TEN[suffix]
+    if suffix in DECIMAL_SUFFIXES:
+        return DECIMAL_SUFFIXES[suffix]
     found = _EXPONENT.fullmatch(suffix)
     if found is None or len(found[1]) > _MAX_DIGITS:
         return None
