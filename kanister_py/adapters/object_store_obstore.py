@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -12,6 +13,7 @@ from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import urlsplit
 
 from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.object_store_errors import refusal_of, unreachable
@@ -71,6 +73,19 @@ class ObstoreStores:
     def place_of(self, location: Location) -> Location:
         return location.in_folder(self._folder) if self._folder else location
 
+    def addresses_of(self, location: Location) -> frozenset[str]:
+        location = self.place_of(location)
+        if location.kind in {StoreKind.FILE, StoreKind.KOPIA}:
+            return frozenset()
+        try:
+            server = urlsplit(_endpoint_of(location))
+            resolved = socket.getaddrinfo(server.hostname, server.port, type=socket.SOCK_STREAM)
+        except ValueError as error:
+            raise InvalidProfile(f"The {location}: the endpoint is invalid: {error}") from None
+        except OSError:
+            raise unreachable(location, "dns error") from None
+        return frozenset(str(address[0]) for *_, address in resolved)
+
 
 def with_keys(location: Location, now: Now) -> Location:
     """Give a location with keys that open it by themselves."""
@@ -125,10 +140,30 @@ def _with_scheme(endpoint: str) -> str:
     return trimmed if "://" in trimmed or not trimmed else f"https://{trimmed}"
 
 
+def _endpoint_of(location: Location) -> str:
+    """Return the URL of a location's server."""
+    if location.endpoint:
+        return _with_scheme(location.endpoint)
+    match location.kind:
+        case StoreKind.S3:
+            return f"https://s3.{location.region or DEFAULT_REGION}.amazonaws.com"
+        case StoreKind.AZURE:
+            credential = location.credential
+            suffix = _AZURE_SUFFIXES.get(credential.environment.lower())
+            if suffix is None:
+                known = "AzureCloud, AzureChinaCloud, AzureUSGovernmentCloud"
+                raise InvalidProfile(
+                    f"Azure environment {credential.environment!r} is not known; known: {known}"
+                )
+            return f"https://{credential.id}.blob.{suffix}"
+        case _:
+            return GOOGLE
+
+
 def _open_s3(location: Location, now: Now) -> ObjectStore:
     _check_credential(location)
     region = location.region or DEFAULT_REGION
-    endpoint = _with_scheme(location.endpoint) or f"https://s3.{region}.amazonaws.com"
+    endpoint = _endpoint_of(location)
     location = with_keys(location, now)
     credential = location.credential
     signer = Signer(credential.id, credential.secret, region, credential.token)
@@ -153,7 +188,7 @@ def _open_gcs(location: Location, now: Now) -> ObjectStore:
     from obstore.store import GCSStore
 
     service_account_of(location)
-    endpoint = _with_scheme(location.endpoint) or GOOGLE
+    endpoint = _endpoint_of(location)
     with _in_our_words(location):
         store = GCSStore(
             location.bucket,
@@ -167,15 +202,9 @@ def _open_azure(location: Location) -> ObjectStore:
     from obstore.store import AzureStore
 
     credential = location.credential
-    suffix = _AZURE_SUFFIXES.get(credential.environment.lower())
-    if suffix is None:
-        known = "AzureCloud, AzureChinaCloud, AzureUSGovernmentCloud"
-        raise InvalidProfile(
-            f"Azure environment {credential.environment!r} is not known; known: {known}"
-        )
     if not credential.id:
         raise InvalidProfile("The storage account is not set in the Secret of the Profile")
-    endpoint = _with_scheme(location.endpoint) or f"https://{credential.id}.blob.{suffix}"
+    endpoint = _endpoint_of(location)
     key = (
         {"token": credential.federated_token}
         if credential.federated_token and not credential.secret

@@ -129,8 +129,9 @@ def _add_where(where: Any) -> None:
         dest="allowed_networks",
         type=network,
         metavar="CIDR",
-        help="let HTTPRequest of other namespaces' ActionSets reach these addresses of the "
-        "controller's surroundings; loopback, link-local and the API server are closed to them",
+        help="let HTTPRequests and Profiles of other namespaces' ActionSets reach these "
+        "addresses of the controller's surroundings; loopback, link-local and the API server are "
+        "closed to them",
     )
     switch(
         where,

@@ -256,7 +256,7 @@ def confined(
 
 
 class ConfinedStores:
-    """Object stores without the folders and the cloud credentials of the controller's pod."""
+    """Object stores without the controller's folders, cloud credentials and local servers."""
 
     def __init__(self, stores: ObjectStores, confinement: Confinement) -> None:
         self._stores = stores
@@ -273,9 +273,14 @@ class ConfinedStores:
         self._check(location)
         return self._stores.with_keys(location)
 
+    def addresses_of(self, location: Location) -> frozenset[str]:
+        return self._stores.addresses_of(location)
+
     def _check(self, location: Location) -> None:
         # A folder that stands in for a bucket was chosen by the operator.
         if location.kind is StoreKind.FILE:
             self._confinement.check_file_location()
         elif location.credential == Credential(role=location.credential.role):
             self._confinement.check_ambient_credentials(f"The {location}, without a credential,")
+        for address in self._stores.addresses_of(location):
+            self._confinement.check_address(address)

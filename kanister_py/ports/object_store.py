@@ -86,3 +86,6 @@ class ObjectStores(Protocol):
 
     def with_keys(self, location: Location) -> Location:
         """Give the location with keys that open it by themselves: a role is taken on."""
+
+    def addresses_of(self, location: Location) -> frozenset[str]:
+        """Resolve the IP addresses of the location's server; a folder has none."""

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from kanister_py.functions.blueprint.http_request.exchange import Exchange, Secu
 from kanister_py.functions.blueprint.http_request.request import Address, Request
 from kanister_py.ports.confinement import Confinement, NotLent
 from kanister_py.ports.object_store import ObjectStore, ObjectStores
+from kanister_py.wiring import object_stores
 
 TENANT = Confinement("mallory", refused_addresses=frozenset({"10.96.0.1"}))
 
@@ -118,6 +120,9 @@ def test_a_proxy_of_the_controller_is_refused(
 class Stores:
     """Object stores that open everything."""
 
+    def addresses_of(self, _location: Location) -> frozenset[str]:
+        return frozenset()
+
     def open(self, location: Location) -> ObjectStore:
         return cast("ObjectStore", location)
 
@@ -147,6 +152,37 @@ def test_folders_and_cloud_credentials_of_the_controller_are_refused(location: L
 
 def test_a_store_with_a_credential_of_its_own_is_opened() -> None:
     assert confined().open(WITH_KEYS) == cast("Any", WITH_KEYS)
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        WITH_KEYS._replace(endpoint="http://169.254.169.254"),
+        WITH_KEYS._replace(endpoint="127.0.0.1:9000"),
+        WITH_KEYS._replace(endpoint="https://10.96.0.1"),
+        WITH_KEYS._replace(region="x@[::1]:6443/"),
+        Location(StoreKind.AZURE, "backups", credential=Credential("127.0.0.1/", "secret")),
+        Location(StoreKind.GCS, "backups", "localhost:9000", credential=Credential("p", "{}")),
+    ],
+    ids=["metadata", "loopback", "API server", "region", "storage account", "host name"],
+)
+def test_a_profile_cannot_name_a_server_of_the_controllers_surroundings(location: Location) -> None:
+    stores = ConfinedStores(object_stores(), TENANT)
+    with pytest.raises(NotLent):
+        stores.open(location)
+    with pytest.raises(NotLent):
+        stores.with_keys(location)
+
+
+def test_the_operator_opens_the_address_of_a_store() -> None:
+    opened = TENANT._replace(allowed_networks=("127.0.0.0/30",))
+    location = WITH_KEYS._replace(endpoint="http://127.0.0.1:9000")
+    assert ConfinedStores(object_stores(), opened).with_keys(location) == location
+
+
+def test_a_folder_that_replaces_buckets_has_no_address(tmp_path: Path) -> None:
+    location = WITH_KEYS._replace(endpoint="http://127.0.0.1:9000")
+    ConfinedStores(object_stores(tmp_path), TENANT).open(location)
 
 
 def test_the_operator_opens_folders_and_cloud_credentials() -> None:
