@@ -222,6 +222,26 @@ def test_probes_and_scrapes_use_tls_if_the_endpoint_does(chart: Helm, uses_tls: 
             assert endpoint["tlsConfig"]["serverName"] == f"{name}.{HOME}.svc"
 
 
+def test_packages_of_functions_get_permissions_only_in_their_namespace(chart: Helm) -> None:
+    composing = {"enabled": True, "functions": True, "functionsNamespace": "packages"}
+    objects = chart.objects({"compositions": composing})
+    for kind in ("Role", "RoleBinding", "NetworkPolicy"):
+        (found,) = (
+            obj
+            for obj in objects
+            if obj["metadata"]["name"] == "kanister-py-functions" and obj["kind"] == kind
+        )
+        assert found["metadata"]["namespace"] == "packages"
+    for role in of_kind(objects, "Role").values():
+        for rule in role["rules"]:
+            if role["metadata"]["namespace"] == HOME and "secrets" in rule["resources"]:
+                assert rule["verbs"] == ["create"] or rule["resourceNames"]
+    container = of_kind(objects, "Deployment")["kanister-py-compositions"]["spec"]["template"][
+        "spec"
+    ]["containers"][0]
+    assert "--functions-namespace=packages" in container["args"]
+
+
 def test_actionsets_and_compositions_are_two_deployments_with_rights_of_their_own(
     chart: Helm,
 ) -> None:

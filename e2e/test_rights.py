@@ -14,13 +14,24 @@ VALUES: dict[str, Any] = {
     "crds": {"install": True},
     "endpoint": {"expose": True, "tls": True},
     "webhook": {"compositions": True},
-    "compositions": {"enabled": True, "revisions": True, "functions": True},
+    "compositions": {
+        "enabled": True,
+        "revisions": True,
+        "functions": True,
+        "functionsNamespace": "functions",
+    },
     "watch": {"namespaces": [SHOP]},
     "notify": {"origins": ["https://notices.example.org"], "secrets": ["notices"]},
     "applications": [{"namespace": "application", "rules": [], "serviceAccounts": ["backup"]}],
 }
 ACCOUNTS = {"kanister-py": "ActionSets", "kanister-py-compositions": "compositions"}
-PLACES = {"": "cluster", HOME: "release", SHOP: "watched", "application": "application"}
+PLACES = {
+    "": "cluster",
+    HOME: "release",
+    SHOP: "watched",
+    "application": "application",
+    "functions": "functions",
+}
 NAMES = {
     "notices": "those of `notify.secrets`",
     "backup": "those of `applications[].serviceAccounts`",

@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kanister_py.cli.parser import CommandLineError, seconds_from, size, switch, whole
+from kanister_py.cli.parser import CommandLineError, namespace, seconds_from, size, switch, whole
 
 if TYPE_CHECKING:
     from kanister_py.controller.machine.part import PartMaker
@@ -85,6 +85,13 @@ def add_composition_arguments(group: Any) -> None:
         help="who runs a Function whose annotation kanister-py.io/runtime says nothing",
     )
     group.add_argument(
+        "--functions-namespace",
+        type=namespace,
+        metavar="NAMESPACE",
+        help="namespace for the pods, certificates and pull secrets of packages; default: that of "
+        "--home",
+    )
+    group.add_argument(
         "--package-cache", default="", metavar="DIR", help="where packages are kept once read"
     )
     group.add_argument(
@@ -108,7 +115,7 @@ def add_composition_arguments(group: Any) -> None:
 
 
 def composition_parts(
-    args: argparse.Namespace, functions: Functions, namespace: str, stack: ExitStack
+    args: argparse.Namespace, functions: Functions, home: str, stack: ExitStack
 ) -> list[PartMaker]:
     """Make the part of the controller that composes, if it is switched on."""
     needs = ("enable_composition_revisions", "enable_function_revisions", "replace_crossplane")
@@ -125,7 +132,7 @@ def composition_parts(
     from kanister_py.wiring import FunctionAccess, composing_part
 
     settings = CompositionSettings(
-        namespace,
+        args.functions_namespace or home,
         uses_revisions=args.enable_composition_revisions,
         runs_functions=args.enable_function_revisions,
         gives_resources=not args.disable_extra_resources,

@@ -90,6 +90,11 @@ a failure of one does not affect the other. The first one serves the webhook.
 {{- end -}}
 {{- end -}}
 
+{{- /* Namespace in which packages of functions run. */ -}}
+{{- define "kanister-py.functionsNamespace" -}}
+{{- .Values.compositions.functionsNamespace | default .Release.Namespace -}}
+{{- end -}}
+
 {{- /* The watched namespaces as JSON. Defaults to the release namespace. */ -}}
 {{- define "kanister-py.watched" -}}
 {{- .Values.watch.namespaces | default (list .Release.Namespace) | uniq | toJson -}}

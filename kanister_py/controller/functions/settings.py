@@ -25,6 +25,7 @@ class CompositionSettings(NamedTuple):
     """
 
     namespace: str
+    """Namespace of the pods, certificates and pull secrets of functions."""
     uses_revisions: bool = False
     runs_functions: bool = False
     gives_resources: bool = True
