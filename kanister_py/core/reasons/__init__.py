@@ -1,0 +1,1 @@
+"""The table of reasons in errors, conditions and events, with their meaning and fix."""

@@ -1,0 +1,554 @@
+"""Reasons of documents, runs, phases, stores and schedules."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kanister_py.core.reasons.reason import Reason, ReasonGroup
+
+DOCUMENTS: Final = ReasonGroup(
+    "Documents and versions",
+    "Errors of `lint`, `plan`, `run` and admission. The message names file, line and path.",
+    (
+        Reason(
+            "InvalidDocument",
+            "A file or object does not have the form of its kind.",
+            "Correct the named fields. `kanister-py schema show KIND` prints the schema.",
+        ),
+        Reason("FileUnreadable", "A file cannot be read.", "Check its path and permissions."),
+        Reason(
+            "UsageError",
+            "The input is wrong in a way that has no reason of its own.",
+            "Follow the message.",
+        ),
+        Reason("Unusable", "A given value cannot be used.", "Follow the message."),
+        Reason(
+            "InvalidVersion",
+            "A version is not of the form `vMAJOR.MINOR.PATCH`, or a range cannot be parsed.",
+            "Write versions such as `v0.1.0` and ranges such as `>=0.1.0 <0.3.0`.",
+        ),
+        Reason(
+            "InvalidDuration",
+            "A duration cannot be parsed.",
+            "Write durations as in Go: `90s`, `5m`, `1h30m`.",
+        ),
+        Reason(
+            "InvalidQuantity",
+            "A quantity cannot be parsed.",
+            "Write quantities as in Kubernetes: `500m`, `64Mi`, `2Gi`.",
+        ),
+        Reason(
+            "InvalidSelector",
+            "A label or field selector cannot be parsed.",
+            "Write selectors as for `kubectl -l`: `app=db,tier!=test`.",
+        ),
+        Reason(
+            "InvalidJSONPath",
+            "A JSONPath expression cannot be parsed or applied.",
+            "Try the expression with `kubectl get -o jsonpath=`.",
+        ),
+        Reason(
+            "InvalidArgs",
+            "The arguments of a phase do not fit its function version.",
+            "`kanister-py functions describe NAME` lists arguments and types.",
+        ),
+        Reason(
+            "InvalidArguments",
+            "Arguments have the right types, and their values cannot be used together.",
+            "Follow the message; `kanister-py functions describe NAME` explains each argument.",
+        ),
+        Reason(
+            "InvalidReference",
+            "A name, namespace or API version in a reference breaks the rules of Kubernetes.",
+            "Correct the reference.",
+        ),
+        Reason(
+            "InvalidObjectReference",
+            "A reference to an object lacks its kind, name or namespace.",
+            "Add the missing fields.",
+        ),
+        Reason(
+            "InvalidProfile",
+            "A Profile, or the Secret it refers to, does not describe a usable location.",
+            "`kanister-py profile validate` tests a Profile.",
+        ),
+        Reason(
+            "FunctionNotRegistered",
+            "No function of this name is registered.",
+            "Correct the name, or install the plug-in that brings it. "
+            "`kanister-py functions list` shows all.",
+        ),
+        Reason(
+            "FunctionVersionNotFound",
+            "No registered version satisfies the requested version or range.",
+            "Choose one of the versions in the message.",
+        ),
+        Reason(
+            "FunctionVersionRemoved",
+            "The requested version was removed after its deprecation window.",
+            "`kanister-py upgrade` rewrites the blueprint to the replacement.",
+        ),
+        Reason(
+            "FunctionVersionDeprecated",
+            "The version works and will be removed in the named release.",
+            "`kanister-py upgrade` rewrites the blueprint to the replacement.",
+        ),
+        Reason(
+            "FunctionVersionFallback",
+            "The preferred version does not exist, so the stable version runs, as in Kanister.",
+            "Choose an existing version, or leave `preferredVersion` out.",
+        ),
+        Reason(
+            "FunctionOfAnotherKind",
+            "A blueprint calls a composition function, or a composition a blueprint function.",
+            "`kanister-py functions list` shows which kind a function has.",
+        ),
+        Reason(
+            "OptionUnused",
+            "An option was given that no template of the action reads.",
+            "Correct the name of the option, or leave it out.",
+        ),
+        Reason(
+            "RegistrationRefused",
+            "A plug-in registers a function twice, or in a form that cannot work.",
+            "Fix or remove the plug-in.",
+        ),
+        Reason(
+            "CatalogueMismatch",
+            "`versions.yaml` and the registered code disagree about a function.",
+            "Authors of functions: add the version to `versions.yaml`, or the code for it.",
+        ),
+        Reason(
+            "PluginBroken",
+            "A plug-in package cannot be imported.",
+            "Fix or uninstall the named package.",
+        ),
+        Reason(
+            "UnknownTemplateEngine",
+            "A blueprint selects a template language that does not exist.",
+            "Use `go` or `jinja2`.",
+        ),
+        Reason(
+            "RenderFailed",
+            "A template cannot be rendered.",
+            "The message names the template, the line and the missing or wrong value.",
+        ),
+        Reason(
+            "TemplateUndefined",
+            "A template reads a value that does not exist.",
+            "Correct the name; the template reference lists all values.",
+        ),
+    ),
+)
+
+RUNS: Final = ReasonGroup(
+    "Runs and ActionSets",
+    "Errors of a run as a whole, in `status.error`, events and the summary of `kanister-py run`.",
+    (
+        Reason(
+            "ActionNotFound",
+            "The Blueprint has no such action.",
+            "Correct `spec.actions[].name`; `kanister-py plan` lists the actions.",
+        ),
+        Reason(
+            "BlueprintNotFound",
+            "The Blueprint does not exist in the namespace where it is looked up.",
+            "Create it, or name the right namespace.",
+        ),
+        Reason(
+            "BlueprintChanged",
+            "The Blueprint has other phases than when the run began, so the run cannot resume.",
+            "Restore the Blueprint, or create a new ActionSet.",
+        ),
+        Reason(
+            "ActionSetIncomplete",
+            "Only a complete ActionSet has artifacts for a following action.",
+            "Wait for its end, or choose another one.",
+        ),
+        Reason("ActionSetGone", "The ActionSet was deleted while it was watched."),
+        Reason(
+            "ActionSetNotFit",
+            "The request does not fit the state of the ActionSet.",
+            "`kanister-py actionset get` shows the state.",
+        ),
+        Reason(
+            "ActionSetState",
+            "The request does not fit the state of the ActionSet.",
+            "`kanister-py actionset get` shows the state.",
+        ),
+        Reason(
+            "ActionSetUnclear",
+            "The flags do not say which action to run on which object.",
+            "Add the flag that the message names.",
+        ),
+        Reason(
+            "StatusUnreadable",
+            "The status of an ActionSet was written by something else.",
+            "Create the ActionSet again, without a status.",
+        ),
+        Reason(
+            "ObjectNotFetched",
+            "The object that the action works on cannot be read.",
+            "Check its name, and whether it still exists.",
+        ),
+        Reason(
+            "ObjectMissing",
+            "A named object, or an object in a store, does not exist.",
+            "Check its name and namespace or path.",
+        ),
+        Reason(
+            "Forbidden",
+            "The API server denies the request.",
+            "Grant the named verb; `kanister-py rbac` prints the needed Roles.",
+        ),
+        Reason("PhaseNameTwice", "Two phases of an action have the same name.", "Rename one."),
+        Reason(
+            "ArtifactUnreadable",
+            "The artifact was written by a version that the chosen version cannot read.",
+            "Restore with one of the versions in the message.",
+        ),
+        Reason(
+            "NoArtifacts",
+            "The run has no artifacts because it did not complete.",
+            "Choose a completed run.",
+        ),
+        Reason(
+            "ArtifactsTooLarge",
+            "All artifacts together exceed the size limit of a status.",
+            "Store the data elsewhere and make its location the artifact.",
+        ),
+        Reason(
+            "OutputTooLarge",
+            "The outputs of a phase or of all phases exceed the size limit.",
+            "Store the data elsewhere and make its location the output.",
+        ),
+        Reason(
+            "OutputUnreadable",
+            "A line of output marked as a key-value pair cannot be parsed.",
+            "Write outputs with `kando output KEY VALUE`.",
+        ),
+        Reason(
+            "FunctionFailed",
+            "The function raised an error or returned something other than outputs.",
+            "The message has the error of the function.",
+        ),
+        Reason(
+            "PhaseTimedOut",
+            "The phase exceeded its `timeout`.",
+            "Raise the timeout, or find out why the phase takes longer.",
+        ),
+        Reason(
+            "RunTimedOut",
+            "The run exceeded its timeout.",
+            "Raise the timeout, or find out which phase takes longer.",
+        ),
+        Reason(
+            "WaitTimedOut",
+            "A condition that the phase waits for did not become true in time.",
+            "Check the object in the message.",
+        ),
+        Reason("Cancelled", "The run was cancelled on request."),
+        Reason("Cancelling", "The run was asked to stop; its phases are being stopped."),
+        Reason(
+            "CancelNotKept",
+            "The ActionSet definition of this cluster has no field `spec.cancel`.",
+            "Delete the ActionSet, or run `kanister-py crds upgrade`.",
+        ),
+        Reason(
+            "Interrupted",
+            "The process that ran the phase died, and the phase may be half done.",
+            "Check the effect; add `retry: {on: [Interrupted]}` to phases that may run twice.",
+        ),
+        Reason(
+            "RunSuspended",
+            "`spec.suspend` is set, and nothing can clear it during a local run.",
+            "Set it to false, or create the ActionSet on a cluster.",
+        ),
+        Reason("NothingToRun", "The ActionSet has no action that would run.", "Add an action."),
+        Reason(
+            "NothingToRetry",
+            "The run did not fail, or cannot start again at that phase.",
+            "Choose another phase, or start a new run.",
+        ),
+        Reason(
+            "ImpersonationDisabled",
+            "The ActionSet names a ServiceAccount, and impersonation is off.",
+            "Start the controller with `--impersonate-service-accounts`.",
+        ),
+        Reason(
+            "ReferenceNotGranted",
+            "The run names an object of another namespace without a ReferenceGrant there.",
+            "Ask the owner of that namespace for a ReferenceGrant.",
+        ),
+        Reason(
+            "ControllerPositionNotLent",
+            "The run needs network access or credentials of the controller itself.",
+            "Ask the operator to allow the address, or use a pod and a Secret of the namespace.",
+        ),
+        Reason(
+            "PrivilegesRaised",
+            "`podOverride` of the ActionSet asks for more privileges than the phase has.",
+            "Set them in the Blueprint, or leave them out.",
+        ),
+        Reason(
+            "AccessUnknown",
+            "The API server did not answer whether the access is allowed.",
+            "Try again.",
+        ),
+        Reason(
+            "InvalidLimit",
+            "A concurrency limit is not of the form `[NAMESPACE/]BLUEPRINT[:ACTION]=N`.",
+            "Correct the flag.",
+        ),
+        Reason("Added", "The controller has read a new Blueprint."),
+        Reason("Paused", "A run waits because `spec.suspend` is set.", "Clear it to continue."),
+        Reason(
+            "CommandFailed",
+            "A command in a container ended with a non-zero exit code.",
+            "The log of the phase has the output of the command.",
+        ),
+        Reason(
+            "PodFailed",
+            "The pod of a phase failed before its command ended.",
+            "The message has the reason of the container or of the kubelet.",
+        ),
+        Reason("PodGone", "The pod of a phase was deleted while it ran.", "Run the phase again."),
+        Reason(
+            "PodNotReady",
+            "The pod of a phase did not start in time.",
+            "Check image, resources and volumes with `kubectl describe pod`.",
+        ),
+        Reason(
+            "StreamLost",
+            "The connection for logs or for a command broke.",
+            "Add `retry: {on: [StreamLost]}` to phases that may run twice.",
+        ),
+        Reason(
+            "NotOnVolume",
+            "The restore would write to a folder that is on no mounted volume.",
+            "Mount the volume at the path in the message, or change `restorePath`.",
+        ),
+        Reason(
+            "VolumesNotFound",
+            "The pod or folder has no volume that the function can use.",
+            "Name the volumes in the arguments of the phase.",
+        ),
+        Reason(
+            "WorkloadNotKnown",
+            "The function needs a workload, and neither arguments nor the object name one.",
+            "Add `namespace`, `kind` and `name`.",
+        ),
+        Reason(
+            "WorkloadNotSupported",
+            "The function does not support workloads of this kind.",
+            "The message lists the supported kinds.",
+        ),
+        Reason(
+            "IncompleteOperation",
+            "`KubeOps` lacks an argument that its operation needs.",
+            "Add the argument.",
+        ),
+        Reason("InvalidOperation", "`KubeOps` has no such operation.", "Choose a listed one."),
+        Reason(
+            "InvalidManifest",
+            "The manifest in `KubeOps` is not a valid object.",
+            "Correct the field in the message.",
+        ),
+        Reason(
+            "InvalidRequest",
+            "The HTTP request cannot be sent, or its destination is not allowed.",
+            "Correct URL, headers or body.",
+        ),
+        Reason(
+            "RequestFailed",
+            "The HTTP request got no complete response.",
+            "Check the address and the network; the phase may be retried.",
+        ),
+        Reason(
+            "RequestInDoubt",
+            "A POST or PATCH may have been carried out, and is not sent again.",
+            "Check its effect, or send a header `Idempotency-Key`.",
+        ),
+        Reason(
+            "UnexpectedStatus",
+            "The response has a status that the phase does not accept.",
+            "Check the service, or set the accepted statuses.",
+        ),
+        Reason(
+            "OutputNotInResponse",
+            "The response lacks a field that an output reads.",
+            "Correct the path of the output.",
+        ),
+        Reason("ResponseTooLarge", "The response exceeds the size limit.", "Ask for less data."),
+        Reason(
+            "NoticeRefused",
+            "A failure notice cannot be sent.",
+            "The message has the cause; see the reasons that begin with `NoticeReceiver`.",
+        ),
+        Reason(
+            "NoticeReceiverMissing",
+            "The Secret of the receiver of failure notices cannot be read.",
+            "Create it, or grant the controller access.",
+        ),
+        Reason(
+            "NoticeReceiverInvalid",
+            "The Secret of the receiver lacks `url` or `key`.",
+            "Add both.",
+        ),
+        Reason(
+            "NoticeReceiverRefused",
+            "The controller may not send notices to this origin.",
+            "Start the controller with `--notify ORIGIN`.",
+        ),
+        Reason(
+            "NoticeNotDelivered",
+            "The receiver did not accept the notice; it is retried.",
+            "Check the receiver.",
+        ),
+    ),
+)
+
+STORES: Final = ReasonGroup(
+    "Backups, stores and snapshots",
+    "Errors of data functions, of `kando`, `location` and `restore`.",
+    (
+        Reason(
+            "StoreUnavailable",
+            "The object store did not answer, or not completely; the request is retried.",
+            "Check the endpoint and the network.",
+        ),
+        Reason(
+            "StoreRefused",
+            "The object store denies the request.",
+            "The message has its answer: credentials, bucket policy or region.",
+        ),
+        Reason(
+            "StoreNotUsable",
+            "The Profile of a local run leads to no usable store.",
+            "`--locations DIR` uses a folder instead.",
+        ),
+        Reason(
+            "BucketNotFound", "The bucket does not exist.", "Create it, or correct the Profile."
+        ),
+        Reason(
+            "CredentialRefused",
+            "The store does not accept the credentials.",
+            "Renew the Secret of the Profile.",
+        ),
+        Reason(
+            "ObjectDamaged",
+            "The data of an object does not match its checksum.",
+            "Upload it again, or restore from another backup.",
+        ),
+        Reason("TooLarge", "The upload exceeds a limit of the store.", "Split the data."),
+        Reason(
+            "NoBackup",
+            "There is no backup to restore.",
+            "`kanister-py schedule describe` lists the backups.",
+        ),
+        Reason(
+            "RestoreUnclear",
+            "Several backups match, or none.",
+            "Name the ActionSet or Schedule and the backup exactly.",
+        ),
+        Reason(
+            "RestoreIncomplete",
+            "restic restored and verified fewer files than the backup holds.",
+            "Do not use the restored data; look at the log of the phase.",
+        ),
+        Reason(
+            "SnapshotNotFound",
+            "The repository has no snapshot with this ID or tag.",
+            "Check the ID; the snapshot may have been pruned.",
+        ),
+        Reason(
+            "SnapshotFailed",
+            "The CSI driver reports an error for a VolumeSnapshot.",
+            "The message has the error of the driver.",
+        ),
+        Reason(
+            "AmbiguousBackup",
+            "The prefix of a backup ID matches several backups.",
+            "Give more digits.",
+        ),
+        Reason(
+            "BackupUnreadable",
+            "restic did not name the snapshot that it made.",
+            "Look at the log of the phase.",
+        ),
+        Reason(
+            "BackupInfoUnreadable",
+            "`backupInfo` is not the output of `BackupDataAll`.",
+            "Pass the output unchanged.",
+        ),
+        Reason(
+            "StatsUnreadable",
+            "restic printed statistics that cannot be parsed.",
+            "Check the version of restic in the image.",
+        ),
+        Reason("NoDatabase", "The RDS instance or cluster does not exist.", "Correct its name."),
+        Reason("NoSnapshot", "The RDS snapshot does not exist.", "Correct its name."),
+        Reason("RdsFailed", "RDS reports a failed state.", "Look at the events of RDS."),
+        Reason("AwsUnreachable", "AWS did not answer.", "Check the network; the phase is retried."),
+        Reason(
+            "AwsRefused",
+            "AWS denies the request.",
+            "The message has the answer: credentials, permissions or parameters.",
+        ),
+        Reason(
+            "ExtraMissing",
+            "The function needs an optional package.",
+            "Install the extra that the message names.",
+        ),
+        Reason(
+            "SecretNotFound",
+            "The Secret with credentials is neither an object of the phase nor of the action.",
+            "Add it to `objects` of the phase.",
+        ),
+    ),
+)
+
+SCHEDULES: Final = ReasonGroup(
+    "Schedules",
+    "Conditions `Ready`, `Suspended` and `Retention` of a Schedule, and its events.",
+    (
+        Reason("Scheduled", "The Schedule is valid and will run."),
+        Reason("AsSaid", "The condition follows the spec."),
+        Reason(
+            "InvalidTimetable",
+            "The cron line, interval or time zone is invalid or never matches.",
+            "`kanister-py schedule next --cron LINE` tries it.",
+        ),
+        Reason(
+            "LastRunFailed",
+            "The last run failed.",
+            "`kanister-py schedule describe` names the run and its reason.",
+        ),
+        Reason("Suspended", "The Schedule or run is suspended.", "Clear `spec.suspend`."),
+        Reason(
+            "Missed",
+            "A run was not started because it was late by more than `startingDeadline`.",
+            "Check whether the controller was running at that time.",
+        ),
+        Reason(
+            "StillRunning",
+            "A run was skipped because the last one had not ended (`concurrencyPolicy: Forbid`).",
+            "Lengthen the interval, or choose `Queue` or `Replace`.",
+        ),
+        Reason(
+            "Replaced", "The previous run was cancelled because `concurrencyPolicy` is `Replace`."
+        ),
+        Reason("Started", "The Schedule has created an ActionSet."),
+        Reason("Deleted", "Retention has deleted an old backup."),
+        Reason(
+            "DeleteFailed",
+            "Retention cannot delete an old backup.",
+            "The message has the ActionSet that failed.",
+        ),
+        Reason(
+            "RunUnderWay",
+            "A run is in progress, and the Schedule forbids a second one.",
+            "Wait, cancel it, or use `--force`.",
+        ),
+    ),
+)
