@@ -6,8 +6,8 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from kanister_py.controller.compositions.composition_index import CompositionIndex, revision_facts
 from kanister_py.controller.compositions.served_kinds import Served
-from kanister_py.controller.compositions.world import World, revision_facts
 from kanister_py.controller.machine.writing import delete_as_seen
 from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.kube.parts import spec_of
@@ -29,27 +29,27 @@ _LOG: Final = logging.getLogger(__name__)
 
 def collect_revisions(
     cluster: Cluster,
-    world: World,
+    cache: ObjectCache,
+    compositions: CompositionIndex,
     kinds: Iterable[Served],
     limit: int,
 ) -> list[str]:
     """Delete revisions of Compositions beyond `limit` that nobody uses; name them."""
-    seen = world.seen
     # Of a kind that is served from now on, not all resources are seen.
     served = tuple(kinds)
-    needed = {*seen.watched, *(each.resource for each in served)}
-    if not limit or not all(map(seen.has_synced, needed)):
+    needed = {*cache.watched, *(each.resource for each in served)}
+    if not limit or not all(map(cache.has_synced, needed)):
         # Who has not seen everybody cannot say that nobody uses it.
         return []
     removed: list[str] = []
-    for composition in world.known_compositions:
-        if not _is_kind_served(composition, seen, served):
+    for composition in compositions.names_with_revisions:
+        if not _is_kind_served(composition, cache, served):
             continue
-        facts = world.revisions(composition)
-        users = _users_of(composition, facts, seen, served)
+        facts = compositions.revisions(composition)
+        users = _users_of(composition, facts, cache, served)
         revisions = [Revision(each.name, each.number, users.get(each.name, ())) for each in facts]
         for name in plan_collection(revisions, limit).removed:
-            found = seen.get_cached(COMPOSITION_REVISIONS, ObjectKey("", name))
+            found = cache.get_cached(COMPOSITION_REVISIONS, ObjectKey("", name))
             if found is None or not delete_as_seen(cluster, COMPOSITION_REVISIONS, found):
                 continue
             _LOG.info("Removed CompositionRevision %s: nobody uses it", name)
@@ -58,7 +58,10 @@ def collect_revisions(
 
 
 def _users_of(
-    composition: str, revisions: Sequence[RevisionFacts], seen: ObjectCache, kinds: Sequence[Served]
+    composition: str,
+    revisions: Sequence[RevisionFacts],
+    cache: ObjectCache,
+    kinds: Sequence[Served],
 ) -> Mapping[str, tuple[str, ...]]:
     holders = [
         Holder(
@@ -67,19 +70,19 @@ def _users_of(
             each.kind.rules,
         )
         for each in kinds
-        for key, obj in seen.watch(each.resource).items()
+        for key, obj in cache.watch(each.resource).items()
     ]
     users = users_of_composition(composition, revisions, holders)
     return {name: words_for_uses(found) for name, found in users.items()}
 
 
-def _is_kind_served(composition: str, seen: ObjectCache, kinds: Sequence[Served]) -> bool:
+def _is_kind_served(composition: str, cache: ObjectCache, kinds: Sequence[Served]) -> bool:
     """Say whether all resources that a composition is for are seen."""
-    found = seen.get_cached(COMPOSITIONS, ObjectKey("", composition))
+    found = cache.get_cached(COMPOSITIONS, ObjectKey("", composition))
     if found is None:
         of_this = (
             each
-            for each in seen.list_cached(COMPOSITION_REVISIONS)
+            for each in cache.list_cached(COMPOSITION_REVISIONS)
             if revision_facts(each).composition == composition
         )
         found = next(of_this, None)

@@ -10,17 +10,29 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kanister_py.controller.compositions.changes import Changes
+from kanister_py.controller.compositions.changes import (
+    ChangeDispatcher,
+    CompositionChanges,
+    FunctionChanges,
+    KindChanges,
+)
 from kanister_py.controller.compositions.collection import collect_revisions
-from kanister_py.controller.compositions.looks import Looks
+from kanister_py.controller.compositions.composite_worker import CompositeWorker, Outages
+from kanister_py.controller.compositions.composition_index import CompositionIndex
+from kanister_py.controller.compositions.composition_users import CompositionUsers
+from kanister_py.controller.compositions.dependency_tracker import DependencyTracker
+from kanister_py.controller.compositions.pipelines import ComposedWithStatus, PipelineRunner
 from kanister_py.controller.compositions.readiness import Readiness
+from kanister_py.controller.compositions.resources import CompositeReconciler
 from kanister_py.controller.compositions.revisions import reconcile_composition
+from kanister_py.controller.compositions.selection import CompositionSelector
 from kanister_py.controller.compositions.served_kinds import ServedKinds
-from kanister_py.controller.compositions.tasks import Role, Task
+from kanister_py.controller.compositions.tasks import Kind, Role, Task
 from kanister_py.controller.compositions.valid_pipeline import reconcile_composition_revision
-from kanister_py.controller.compositions.world import World
+from kanister_py.controller.compositions.worker_limits import WorkerLimits
 from kanister_py.controller.functions.client_certificate import write_client_certificate
 from kanister_py.controller.functions.packages import FunctionReconciler
+from kanister_py.controller.functions.revision_registry import FunctionRevisionRegistry
 from kanister_py.controller.functions.runtime import FunctionRuntime
 from kanister_py.controller.functions.settings import CompositionSettings, FunctionTools
 from kanister_py.controller.machine.breakers import Breakers, GuardedRunner
@@ -74,17 +86,37 @@ class Compositions:
             part,
             threads=settings.workers,
             kind_of=lambda task: task.role,
-            groups_of=lambda task: self._looks.groups_of(task),  # noqa: PLW0108 # made below
+            groups_of=lambda task: self.limits.groups_of(task),  # noqa: PLW0108 # assigned below
         )
-        self.seen = ObjectCache(cluster, clock, self._on_change, part.metrics.count_api_error)
+        self.seen = ObjectCache(cluster, clock, self._dispatch, part.metrics.count_api_error)
         breakers: Breakers[Task] = Breakers(clock, part.alarms, self.queue.add)
         part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_ones))
         guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers, clock))
-        self.world = World(part, self.seen, guarded, settings)
-        self._kinds = ServedKinds(part, self.world, self.queue.add, settings.poll_seconds)
-        self._looks = Looks(part, self.seen, self._kinds, breakers, self.queue, settings.workers)
-        self._changes = Changes(
-            self.world, self._kinds, self._looks, self.queue, breakers, settings
+        self.index = CompositionIndex(cluster, self.seen, part.tell)
+        self._registry = FunctionRevisionRegistry(self.seen, guarded, settings)
+        self._pipelines = PipelineRunner(part, self.seen, self._registry, guarded, settings)
+        self._composed_with = ComposedWithStatus(cluster, self.seen, self._registry)
+        self._kinds = ServedKinds(part, self.seen, self.queue.add, self._reconciler_for)
+        users = CompositionUsers(self.seen, self._kinds, self.queue)
+        dependencies = DependencyTracker(part, self.seen, self.queue)
+        outages = Outages(clock, breakers)
+        self._worker = CompositeWorker(
+            self.seen, self._kinds, self.queue, users, dependencies, outages
+        )
+        self.limits = WorkerLimits(settings.workers, breakers, users.functions_of)
+        self._changes = ChangeDispatcher(
+            KindChanges(self.seen, self._kinds, self.queue),
+            CompositionChanges(
+                self.seen,
+                self.index,
+                self._composed_with,
+                users,
+                self.queue,
+                uses_revisions=settings.uses_revisions,
+            ),
+            FunctionChanges(self.seen, self._registry, users, self.queue, breakers, settings),
+            users,
+            dependencies,
         )
         self._always = self._always_watched()
         self._readiness = Readiness(self.seen, self._kinds, self._always)
@@ -98,14 +130,29 @@ class Compositions:
         )
         self._make_functions(tools)
 
+    def _reconciler_for(self, kind: Kind) -> CompositeReconciler:
+        part, settings = self._part, self._settings
+        uses_revisions = settings.uses_revisions
+        return CompositeReconciler(
+            part,
+            self.seen,
+            kind,
+            CompositionSelector(self.index, kind, part.tell, uses_revisions=uses_revisions),
+            self._pipelines,
+            self._composed_with,
+            settings.poll_seconds,
+        )
+
     def _make_functions(self, tools: FunctionTools) -> None:
         part, settings = self._part, self._settings
         cluster, clock = part.cluster, part.clock
         keeper = CertificateKeeper(
             cluster, tools.certificates, clock, life=settings.certificate_life
         )
-        self._functions = FunctionReconciler(part, tools, settings, self.world.users_of_functions)
-        self._runtime = FunctionRuntime(part, tools, settings, keeper, self.world.addresses_of)
+        self._functions = FunctionReconciler(part, tools, settings, self.index.users_of_functions)
+        self._runtime = FunctionRuntime(
+            part, tools, settings, keeper, self._registry.endpoints.addresses_of
+        )
         folder = tools.client_files
         if folder is not None:
             self._certificate = Repeating(
@@ -139,14 +186,14 @@ class Compositions:
     def _always_watched(self) -> Mapping[GroupVersionResource, str]:
         """Give the kinds that are watched from the start, everywhere or in one namespace."""
         kinds = dict.fromkeys(
-            (CUSTOM_RESOURCE_DEFINITIONS, DEFINITIONS, *self._composed_with()), ""
+            (CUSTOM_RESOURCE_DEFINITIONS, DEFINITIONS, *self._pipeline_inputs()), ""
         )
         if self._settings.runs_functions:
             home = self._settings.namespace
             kinds |= {FUNCTIONS: "", ENDPOINT_SLICES: home, DEPLOYMENTS: home}
         return kinds
 
-    def _composed_with(self) -> list[GroupVersionResource]:
+    def _pipeline_inputs(self) -> list[GroupVersionResource]:
         kinds = [COMPOSITIONS, FUNCTION_REVISIONS]
         return [*kinds, COMPOSITION_REVISIONS] if self._settings.uses_revisions else kinds
 
@@ -157,8 +204,8 @@ class Compositions:
         self._loop.close()
         self.seen.close()
 
-    def _on_change(self, *change: Any) -> None:
-        self._changes.take(*change)
+    def _dispatch(self, *change: Any) -> None:
+        self._changes.dispatch(*change)
 
     @property
     def queue(self) -> WorkQueue[Task]:
@@ -188,14 +235,14 @@ class Compositions:
         if not self._owns(task):
             if task.role is Role.DEFINITION:
                 return Look(self._kinds.observe(task.key.name))
-            self._looks.forget(task)
+            self._worker.forget(task)
             return DONE
         if task.role is Role.COMPOSITE:
             # Who has not seen every function would say that some are missing.
             if not self._has_seen_all:
                 return Look(_SYNC_SECONDS)
             with self._answers.scope():
-                return self._looks.look(task)
+                return self._worker.reconcile(task)
         if task.role is Role.COMPOSITION_REVISION:
             return self._look_at_composition_revision(task.key)
         return Look(self._look_at_machinery(task))
@@ -216,7 +263,7 @@ class Compositions:
     def _has_seen_all(self) -> bool:
         """Whether all that resources are composed with has been seen; once it has, it has."""
         if not self._sees:
-            self._sees = all(self.seen.has_synced(each) for each in self._composed_with())
+            self._sees = all(self.seen.has_synced(each) for each in self._pipeline_inputs())
         return self._sees
 
     def _look_at_machinery(self, task: Task) -> float | None:
@@ -248,7 +295,7 @@ class Compositions:
                 cluster=self._part.cluster,
                 clock=self._part.clock,
                 revision=revision,
-                functions=self.world.functions(),
+                functions=self._registry.current(),
                 tell=self._part.tell,
             )
             if written is not None:
@@ -261,5 +308,9 @@ class Compositions:
     def collect_revisions(self) -> list[str]:
         """Delete revisions of Compositions beyond the newest that nobody uses; name them."""
         return collect_revisions(
-            self._part.cluster, self.world, self._kinds, self._settings.keeps_revisions
+            self._part.cluster,
+            self.seen,
+            self.index,
+            self._kinds,
+            self._settings.keeps_revisions,
         )

@@ -10,7 +10,7 @@ written down.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
@@ -22,8 +22,9 @@ from kanister_py.controller.compositions.one_pass import (
     synced_of,
     was_synced,
 )
+from kanister_py.controller.compositions.pipelines import ComposedWithStatus, PipelineRunner
+from kanister_py.controller.compositions.selection import CompositionSelector, Selection
 from kanister_py.controller.compositions.tasks import Kind
-from kanister_py.controller.compositions.world import World
 from kanister_py.controller.machine.events import NORMAL, WARNING
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.core.actionsets.status import text_of_time
@@ -44,17 +45,12 @@ from kanister_py.core.errors import Conflict, KanisterError, NotFound, UsageErro
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.durations import parse_seconds
 from kanister_py.core.kube.parts import annotations_of, controller_reference, labels_of, spec_of
+from kanister_py.core.kube.resources import SECRETS
 from kanister_py.core.notices import Notice
 from kanister_py.core.registry.choose import FunctionRevisionNotFound
-from kanister_py.core.revisions.policy import (
-    RevisionFacts,
-    UpdatePolicy,
-    choose_composition,
-    choose_composition_revision,
-    wishes_of,
-)
+from kanister_py.executor.object_cache import ObjectCache
 from kanister_py.executor.run_pipeline import PipelineStepFailed, PipelineStepUnavailable
-from kanister_py.ports.cluster import KubeObject, PatchType
+from kanister_py.ports.cluster import KubeObject, PatchType, find
 
 FINALIZER: Final = "composite.apiextensions.crossplane.io"
 _ORPHAN: Final = "orphan"
@@ -67,14 +63,6 @@ _LEAST_POLL_SECONDS: Final = 1.0
 _SOON_SECONDS: Final = 1.0
 """Functions that take longer are not called a second time before the status is written."""
 _LOG: Final = logging.getLogger(__name__)
-
-
-class Chosen(NamedTuple):
-    """What a composite resource is composed with, and by which name it is remembered."""
-
-    composition: Composition
-    name: str
-    revision: str = ""
 
 
 class _Recomposed(NamedTuple):
@@ -105,14 +93,26 @@ class Outcome(NamedTuple):
 class CompositeReconciler:
     """Reconciler of one kind of composite resource: it composes what they ask for."""
 
-    def __init__(self, part: PartTools, world: World, kind: Kind, poll_seconds: float) -> None:
+    def __init__(
+        self,
+        part: PartTools,
+        cache: ObjectCache,
+        kind: Kind,
+        selector: CompositionSelector,
+        pipelines: PipelineRunner,
+        composed_with: ComposedWithStatus,
+        poll_seconds: float,
+    ) -> None:
         self._part = part
         self._cluster, self._clock, self._tell = part.cluster, part.clock, part.tell
-        self._world = world
+        self._cache = cache
         self._kind = kind
+        self._selector = selector
+        self._pipelines = pipelines
+        self._composed_with = composed_with
         self._poll_seconds = poll_seconds
         self._resource = part.cluster.resource_for(kind.api_version, kind.kind).gvr
-        self._objects = Children(part, world.seen)
+        self._objects = Children(part, cache)
 
     def reconcile(
         self,
@@ -144,9 +144,9 @@ class CompositeReconciler:
             return self._let_go(run, is_kind_ending=is_kind_ending)
         self._note_request(run, annotations)
         try:
-            chosen = self._choose(run)
+            chosen = self._selector.select(run)
             observed = self._observe(run)
-            composed = self._world.compose(chosen.composition, observed, self._kind, remembered)
+            composed = self._pipelines.compose(chosen.composition, observed, self._kind, remembered)
             if composed.error is None:
                 self._refuse_emptiness(chosen.composition, composed, observed)
             elif is_patient and self._is_passing(composed.error) and was_synced(xr):
@@ -197,52 +197,10 @@ class CompositeReconciler:
             "metadata": {"finalizers": left, "resourceVersion": run.metadata["resourceVersion"]}
         }
         with suppress(NotFound):
-            self._world.seen.remember(self._patch(run.xr, patch))
+            self._cache.remember(self._patch(run.xr, patch))
         return Outcome(is_gone=True)
 
     # What it is composed with, and what is there
-
-    def _choose(self, run: Pass) -> Chosen:
-        kind, world = self._kind, self._world
-        wishes = wishes_of(machinery_of(run.xr, legacy=kind.is_legacy))
-        named = kind.rules.enforced_composition or wishes.composition
-        if not named and wishes.selector is None:
-            named = kind.rules.default_composition
-        found = world.composition(named) if named else None
-        known = [found] if found is not None else world.compositions(kind.api_version, kind.kind)
-        name = choose_composition(wishes, kind.rules, kind.api_version, kind.kind, known)
-        chosen = [] if name == wishes.composition else [f"Composition {name}"]
-        if chosen:
-            run.machinery["compositionRef"] = {"name": name}
-        revision = ""
-        if world.uses_revisions:
-            is_kept = kind.rules.enforced_policy or wishes.policy or kind.rules.default_policy
-            pinned = world.revision(wishes.revision) if wishes.revision else None
-            if is_kept == UpdatePolicy.MANUAL and pinned is not None:
-                revisions: Sequence[RevisionFacts] = [pinned]
-            else:
-                revisions = world.revisions(name)
-            held = choose_composition_revision(wishes, kind.rules, name, revisions)
-            if held.selector is not None:
-                taken_over = held.selector or {"matchLabels": {}}
-                run.machinery["compositionRevisionSelector"] = copy_json(taken_over)
-            revision = held.revision
-            if revision != wishes.revision:
-                chosen.append(f"composition revision {revision}")
-                run.machinery["compositionRevisionRef"] = {"name": revision}
-        if chosen:
-            message = f"Selected {' and '.join(chosen)}"
-            self._tell(run.subject, NORMAL, "SelectComposition", message)
-        return self._chosen(run, name, revision)
-
-    def _chosen(self, run: Pass, name: str, revision: str) -> Chosen:
-        composition = self._world.read(name, revision)
-        namespace = composition.connection_secrets_namespace
-        has_secret = spec_of(run.xr).get("writeConnectionSecretToRef")
-        if self._kind.is_legacy and namespace and not has_secret:
-            secret = {"namespace": namespace, "name": run.metadata["uid"]}
-            run.machinery["writeConnectionSecretToRef"] = secret
-        return Chosen(composition, name, revision)
 
     def _referred(self, run: Pass) -> list[KubeObject]:
         """Give what a resource refers to and is there; what is nobody's is not its own yet."""
@@ -254,7 +212,7 @@ class CompositeReconciler:
             reference = dict(each)
             if run.metadata.get("namespace"):
                 reference["namespace"] = run.metadata["namespace"]
-            live = self._world.seen.find(reference)
+            live = self._cache.find(reference)
             if live is not None and is_composed(live, run.metadata["uid"]):
                 objects.append(live)
         return objects
@@ -280,7 +238,11 @@ class CompositeReconciler:
 
     def _details_of(self, obj: Mapping[str, Any]) -> Mapping[str, str]:
         place = connection_secret_of(obj)
-        return self._world.connection_details(*place) if place else {}
+        return self._connection_details(*place) if place else {}
+
+    def _connection_details(self, namespace: str, name: str) -> Mapping[str, str]:
+        secret = find(self._cluster, SECRETS, name, namespace)
+        return {} if secret is None else secret.get("data") or {}
 
     def _refuse_emptiness(
         self, composition: Composition, composed: Composed, observed: Observed
@@ -299,7 +261,7 @@ class CompositeReconciler:
     # Carrying it out
 
     def _carry_out(
-        self, run: Pass, chosen: Chosen, observed: Observed, composed: Composed
+        self, run: Pass, chosen: Selection, observed: Observed, composed: Composed
     ) -> Outcome:
         self._tell_results(run, composed)
         needs = _needs_of(chosen.composition, run.subject.namespace)
@@ -337,7 +299,7 @@ class CompositeReconciler:
             self._tell(run.subject, event.type, event.reason, event.message)
         run.conditions.set_outcome(unsynced, composed.unready, composed.composite_ready)
         self._write_status(run, composed.status)
-        self._world.note_composed(chosen.revision, composed.outcomes)
+        self._composed_with.write(chosen.revision, composed.outcomes)
         return Outcome(self._again(run), bool(unsynced), composed.requirements, run.changed)
 
     def _tell_results(self, run: Pass, composed: Composed) -> None:
@@ -357,7 +319,7 @@ class CompositeReconciler:
             self._note_deprecation(run.xr, notice)
 
     def _write(
-        self, run: Pass, chosen: Chosen, observed: Observed, composed: Composed
+        self, run: Pass, chosen: Selection, observed: Observed, composed: Composed
     ) -> list[str]:
         """Make everything but the status what it shall be; name the resources that cannot be."""
         needs = _needs_of(chosen.composition, run.subject.namespace)
@@ -368,7 +330,7 @@ class CompositeReconciler:
         self._write_refs(run, composed)
         return self._objects.apply_all(run, composed, observed.resources, refused)
 
-    def _seen_anew(self, run: Pass, chosen: Chosen, composed: Composed) -> _Recomposed | None:
+    def _seen_anew(self, run: Pass, chosen: Selection, composed: Composed) -> _Recomposed | None:
         """Compose over what the cluster made of what was just written.
 
         So the status that is written says how it is, not how it was. None leaves that to the
@@ -378,7 +340,7 @@ class CompositeReconciler:
             return None
         try:
             observed = self._observe(run)
-            found = self._world.compose(
+            found = self._pipelines.compose(
                 chosen.composition, observed, self._kind, composed.requirements
             )
             self._refuse_emptiness(chosen.composition, found, observed)
@@ -432,7 +394,7 @@ class CompositeReconciler:
         if changed:
             patch["spec"] = changed if self._kind.is_legacy else {MACHINERY_KEY: changed}
         run.take(self._patch(run.xr, patch))
-        self._world.seen.remember(run.xr)
+        self._cache.remember(run.xr)
 
     def _publish(self, run: Pass, composed: Composed) -> None:
         """Write the connection details of a legacy resource to its Secret, if they changed."""
@@ -446,7 +408,7 @@ class CompositeReconciler:
             if not keys or key in keys
         }
         namespace, name = str(reference.get("namespace") or ""), str(reference.get("name") or "")
-        there = self._world.connection_details(namespace, name)
+        there = self._connection_details(namespace, name)
         if not wanted or all(there.get(key) == value for key, value in wanted.items()):
             return
         owner = controller_reference(run.xr)
@@ -499,7 +461,7 @@ class CompositeReconciler:
         )
         log_turn(run.subject, synced_of(run.xr), synced_of(written))
         run.take(written)
-        self._world.seen.remember(written)
+        self._cache.remember(written)
 
     def _again(self, run: Pass) -> float | None:
         interval = annotations_of(run.xr).get(POLL_INTERVAL)

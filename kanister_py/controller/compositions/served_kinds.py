@@ -14,11 +14,11 @@ from kanister_py.controller.compositions.definitions import (
 )
 from kanister_py.controller.compositions.resources import CompositeReconciler
 from kanister_py.controller.compositions.tasks import Kind, Role, Task
-from kanister_py.controller.compositions.world import World
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.core.errors import NoMatch
 from kanister_py.core.kube.resources import CUSTOM_RESOURCE_DEFINITIONS, GroupVersionResource
 from kanister_py.core.revisions.kinds import DEFINITIONS
+from kanister_py.executor.object_cache import ObjectCache
 from kanister_py.executor.watch_cache import ObjectKey, key_of
 
 
@@ -36,13 +36,16 @@ class ServedKinds:
     """Kinds that are served, from when their definitions are established until they end."""
 
     def __init__(
-        self, part: PartTools, world: World, look_at: Callable[[Task], None], poll_seconds: float
+        self,
+        part: PartTools,
+        cache: ObjectCache,
+        enqueue: Callable[[Task], None],
+        reconciler_for: Callable[[Kind], CompositeReconciler],
     ) -> None:
         self._part = part
-        self._seen = world.seen
-        self._world = world
-        self._look_at = look_at
-        self._poll_seconds = poll_seconds
+        self._cache = cache
+        self._enqueue = enqueue
+        self._reconciler_for = reconciler_for
         self._lock = RLock()
         self._served: dict[GroupVersionResource, Served] = {}
         self._definitions: dict[str, GroupVersionResource] = {}
@@ -64,7 +67,7 @@ class ServedKinds:
     def is_ending(self, resource: GroupVersionResource) -> bool:
         """Say whether the definition of a kind is being deleted."""
         key = ObjectKey("", f"{resource.resource}.{resource.group}")
-        definition = self._seen.get_cached(DEFINITIONS, key)
+        definition = self._cache.get_cached(DEFINITIONS, key)
         return definition is None or bool(definition["metadata"].get("deletionTimestamp"))
 
     def reconcile(self, name: str) -> float | None:
@@ -78,15 +81,15 @@ class ServedKinds:
 
     def _follow(self, name: str, found: DefinitionOutcome) -> float | None:
         again = self._serve(name, found.kind) if found.kind is not None else None
-        if found.kind is None and self._seen.get_cached(DEFINITIONS, ObjectKey("", name)) is None:
+        if found.kind is None and self._cache.get_cached(DEFINITIONS, ObjectKey("", name)) is None:
             self._stop_serving(name)
         return again or found.again_seconds
 
     def _serve(self, name: str, kind: Kind) -> float | None:
         try:
-            resource = self._seen.resource_of(kind.api_version, kind.kind)
+            resource = self._cache.resource_of(kind.api_version, kind.kind)
             claim_resource = (
-                self._seen.resource_of(kind.api_version, kind.claim_kind)
+                self._cache.resource_of(kind.api_version, kind.claim_kind)
                 if kind.claim_kind
                 else None
             )
@@ -101,8 +104,7 @@ class ServedKinds:
             ):
                 return None
             claims = ClaimReconciler(self._part, kind) if claim_resource else None
-            reconciler = CompositeReconciler(self._part, self._world, kind, self._poll_seconds)
-            served = Served(kind, resource, reconciler, claims, claim_resource)
+            served = Served(kind, resource, self._reconciler_for(kind), claims, claim_resource)
             self._served[resource] = served
             self._definitions[name] = resource
             if claim_resource is not None:
@@ -110,16 +112,16 @@ class ServedKinds:
             withdrawn = before.claim_resource if before is not None else None
             if withdrawn is not None and withdrawn != claim_resource:
                 del self._served[withdrawn]
-                self._seen.stop(withdrawn)
+                self._cache.stop(withdrawn)
         for role, each in ((Role.COMPOSITE, resource), (Role.CLAIM, claim_resource)):
-            for obj in self._seen.list_cached(each) if each is not None else ():
+            for obj in self._cache.list_cached(each) if each is not None else ():
                 assert each is not None
-                self._look_at(Task(role, each, key_of(obj)))
+                self._enqueue(Task(role, each, key_of(obj)))
         return None
 
     def _stop_serving(self, name: str) -> None:
         """Let go of a kind whose definition is gone, once its resources are gone too."""
-        if self._seen.get_cached(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name)) is not None:
+        if self._cache.get_cached(CUSTOM_RESOURCE_DEFINITIONS, ObjectKey("", name)) is not None:
             # The cluster takes the resources away first, and each needs us for its end.
             return
         with self._lock:
@@ -131,4 +133,4 @@ class ServedKinds:
                     self._served.pop(each, None)
         for each in gone:
             if each is not None:
-                self._seen.stop(each)
+                self._cache.stop(each)

@@ -389,7 +389,7 @@ def test_after_a_restart_nothing_is_written_that_has_not_changed(world: World) -
     again = World(REVISIONS, world.cluster)
     again.start()
     try:
-        again.until(lambda: len(again.compositions.world.known_compositions) == 1)
+        again.until(lambda: len(again.compositions.index.names_with_revisions) == 1)
         again.until_rest()
         assert again.writes == []
     finally:

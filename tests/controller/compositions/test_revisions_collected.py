@@ -99,9 +99,13 @@ def test_nothing_goes_for_a_kind_that_comes_in_the_middle(world: World) -> None:
         again.until(lambda: bool(tuple(kinds)))
 
     try:
-        again.until(lambda: len(again.compositions.world.known_compositions) == 1)
+        again.until(lambda: len(again.compositions.index.names_with_revisions) == 1)
         again.until_rest()
-        assert collect_revisions(cluster, again.compositions.world, before_one_comes(), 1) == []
+        compositions = again.compositions
+        assert (
+            collect_revisions(cluster, compositions.seen, compositions.index, before_one_comes(), 1)
+            == []
+        )
         assert tuple(kinds)
         gate.is_open.set()
         again.until_rest()

@@ -130,5 +130,5 @@ def test_a_composition_that_calls_another_function_shares_with_its_callers(world
     )
     world.say(other)
     task = Task(Role.COMPOSITE, BUCKETS, ObjectKey("default", "mine"))
-    groups_of = world.compositions._looks.groups_of
+    groups_of = world.compositions.limits.groups_of
     world.until(lambda: "function-auto-ready" in dict(groups_of(task)))

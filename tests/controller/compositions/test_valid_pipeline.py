@@ -328,7 +328,7 @@ def test_nothing_is_written_at_rest_nor_after_a_restart(world: World) -> None:
         assert again.compositions.look(_task(each)) == FAILED
     again.start()
     try:
-        again.until(lambda: len(again.compositions.world.known_compositions) == 2)
+        again.until(lambda: len(again.compositions.index.names_with_revisions) == 2)
         again.until_rest()
         assert again.writes == []
         assert complaints(again) == []

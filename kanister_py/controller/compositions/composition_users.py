@@ -1,0 +1,103 @@
+"""Composite resources by the composition that they use."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from threading import RLock
+
+from kanister_py.controller.compositions.served_kinds import Served, ServedKinds
+from kanister_py.controller.compositions.tasks import Task
+from kanister_py.controller.machine.work_loop import WorkQueue
+from kanister_py.core.compositions.definitions import machinery_of
+from kanister_py.core.compositions.model import called_functions
+from kanister_py.core.kube.parts import spec_of
+from kanister_py.core.revisions.kinds import COMPOSITIONS
+from kanister_py.core.revisions.policy import RevisionFacts, follows, wishes_of
+from kanister_py.executor.object_cache import ObjectCache
+from kanister_py.executor.watch_cache import ObjectKey
+
+
+class CompositionUsers:
+    """Index of composite resources by composition, to enqueue them when it changes."""
+
+    def __init__(self, cache: ObjectCache, kinds: ServedKinds, queue: WorkQueue[Task]) -> None:
+        self._cache = cache
+        self._kinds = kinds
+        self._queue = queue
+        self._lock = RLock()
+        self._users: dict[str, set[Task]] = defaultdict(set)
+        self._composition_of: dict[Task, str] = {}
+        self._functions: dict[Task, Sequence[str]] = {}
+        self._stale: set[Task] = set()
+        """Tasks whose composition has changed since its functions were read."""
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        """Number of changes of compositions and functions so far."""
+        return self._changes
+
+    def count_change(self) -> None:
+        """Count a change, once it is visible in the cache and its users are in the queue."""
+        with self._lock:
+            self._changes += 1
+
+    def functions_of(self, task: Task) -> Sequence[str]:
+        """Return the functions that the composition of a composite resource calls."""
+        return self._functions.get(task, ())
+
+    def record_use(self, task: Task, served: Served) -> None:
+        """Record which composition a composite resource uses after a reconcile."""
+        xr = self._cache.get_cached(task.resource, task.key)
+        if xr is None:
+            return
+        name = wishes_of(machinery_of(xr, legacy=served.kind.is_legacy)).composition
+        with self._lock:
+            if self._composition_of.get(task) == name and task not in self._stale:
+                return
+            self._remove_use(task)
+            self._composition_of[task] = name
+            self._users[name].add(task)
+            self._stale.discard(task)
+            composition = self._cache.get_cached(COMPOSITIONS, ObjectKey("", name))
+            self._functions[task] = tuple(called_functions(spec_of(composition or {})))
+
+    def forget(self, task: Task) -> None:
+        """Remove a composite resource that was deleted or belongs to another partition."""
+        with self._lock:
+            self._functions.pop(task, None)
+            self._stale.discard(task)
+            self._remove_use(task)
+
+    def _remove_use(self, task: Task) -> None:
+        name = self._composition_of.pop(task, None)
+        if name is not None:
+            users = self._users[name]
+            users.discard(task)
+            if not users:
+                del self._users[name]
+
+    def enqueue_users(self, composition: str) -> None:
+        """Enqueue the users of a composition, and those that have not selected one yet."""
+        users = self._users_of(composition)
+        with self._lock:
+            self._stale.update(users)
+        for task in users:
+            self._queue.add(task)
+
+    def enqueue_followers(self, facts: RevisionFacts) -> None:
+        """Enqueue the composite resources that may select a revision with a new number."""
+        for task in self._users_of(facts.composition):
+            served = self._kinds.of(task.resource)
+            xr = self._cache.get_cached(task.resource, task.key)
+            if served is None or xr is None:
+                continue
+            wishes = wishes_of(machinery_of(xr, legacy=served.kind.is_legacy))
+            is_missing = wishes.revision in ("", facts.name)
+            if is_missing or follows(wishes, served.kind.rules, facts.composition, facts):
+                self._queue.add(task)
+
+    def _users_of(self, composition: str) -> list[Task]:
+        with self._lock:
+            return [*self._users.get(composition, ()), *self._users.get("", ())]
