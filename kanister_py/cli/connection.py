@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kanister_py.cli.parser import CommandLineError, add_verbs, switch
+from kanister_py.cli.parser import CommandLineError, switch
 
 if TYPE_CHECKING:
     from kanister_py.core.blueprints.model import LocatedBlueprint
@@ -37,25 +37,6 @@ def connection_words(args: argparse.Namespace) -> list[str]:
         del named["namespace"]
     words = [f"--{key}={value}" for key, value in named.items() if value]
     return [*words, "--in-cluster"] if args.in_cluster else words
-
-
-def add_verbs_on_cluster(
-    parser: argparse.ArgumentParser, verbs: Mapping[str, str], module: Callable[[str], str]
-) -> None:
-    """Take verbs that act on a cluster, each from a module of its own."""
-    group = add_verbs(parser)
-    for verb, summary in verbs.items():
-        own = group.add_parser(verb, help=summary, module=module(verb))
-        own.add_argument("-n", "--namespace", default="", help="default: that of the context")
-        add_connection(own)
-
-
-def add_listing(parser: argparse.ArgumentParser) -> None:
-    """Take the flags that say which objects of a cluster are listed, and how."""
-    switch(parser, "-A", "--all-namespaces")
-    parser.add_argument("-l", "--selector", default="", help="those with these labels")
-    forms = ("table", "json", "yaml", "name")
-    parser.add_argument("-o", "--output", choices=forms, default="table")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ kanister-py functions diff KubeTask v0.0.0 v0.1.0
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from importlib import import_module
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from kanister_py.cli.function_targets import DashParser
 from kanister_py.cli.installed import installed_functions
 from kanister_py.cli.output import (
     DATA_FORMATS,
+    LIST_FORMATS,
     Cell,
     Line,
     Tint,
@@ -24,7 +25,7 @@ from kanister_py.cli.output import (
     table,
     write_data,
 )
-from kanister_py.cli.parser import CommandLineError, add_verbs, switch
+from kanister_py.cli.parser import CommandLineError, add_output, add_verbs, switch
 from kanister_py.core.blueprints.replacements import renames_between
 from kanister_py.core.registry.choose import choose_version
 from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind
@@ -76,10 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     diff.add_argument("name", metavar="NAME")
     diff.add_argument("old", metavar="OLD")
     diff.add_argument("new", metavar="NEW")
-    for each in (list_, describe, diff):
-        each.add_argument(
-            "-o", "--output", choices=DATA_FORMATS, default="table", help="default: %(default)s"
-        )
+    add_output(list_, (*LIST_FORMATS, "markdown"))
+    for verb_parser in (describe, diff):
+        add_output(verb_parser, DATA_FORMATS)
     for verb, summary in _OWN_MODULES.items():
         verbs.add_parser(verb, help=summary, module=f"kanister_py.cli.function_{verb}")
 
@@ -115,16 +115,30 @@ def _list(functions: Functions, args: argparse.Namespace) -> int:
         "functions": [function_summary(family) for family in families],
     }
 
+    entries = [
+        entry
+        for family in families
+        for entry in family
+        if args.all or entry.support_at() not in _HIDDEN
+    ]
+
     def people() -> Iterable[Line]:
-        head = ("FUNCTION", "VERSION", "STATUS", "USE INSTEAD", "FROM")
-        rows = [row for family in families for row in _rows_of(family, show_all=args.all)]
+        head = ["FUNCTION", "VERSION", "STATUS", "USE INSTEAD", "FROM"]
+        rows = [_row_of(entry) for entry in entries]
         if not rows:
             return ["No function is registered."]
+        if args.output == "wide":
+            head += ["KIND", "SINCE"]
+            rows = [
+                [*row, str(entry.kind), entry.listing.since.bare if entry.listing.since else ""]
+                for entry, row in zip(entries, rows, strict=True)
+            ]
         return table(head, rows, markdown=args.output == "markdown")
 
-    write_data(data, args.output, people)
-    hidden = sum(each.support_at() in _HIDDEN for family in families for each in family)
-    if hidden and not args.all and args.output in ("table", "markdown"):
+    names = (f"{entry.function}@{entry.version}" for entry in entries)
+    write_data(data, args.output, people, names)
+    hidden = sum(1 for family in families for _ in family) - len(entries)
+    if hidden and args.output in ("table", "wide", "markdown"):
         say(f"{hidden} removed or planned versions are not shown; --all shows them")
     return 0
 
@@ -132,21 +146,15 @@ def _list(functions: Functions, args: argparse.Namespace) -> int:
 _HIDDEN = (Support.REMOVED, Support.PLANNED)
 
 
-def _rows_of(family: Family[FunctionEntry], *, show_all: bool) -> Iterable[Sequence[Cell]]:
-    name = family.function
-    for entry in family:
-        support = entry.support_at()
-        if support in _HIDDEN and not show_all:
-            continue
-        status = status_of(entry)
-        listing = entry.listing
-        yield (
-            name,
-            str(entry.version),
-            Tint(_status_with_release(status, listing), _COLOURS.get(status, "bold")),
-            str(listing.replacement or ""),
-            f"{entry.source.name} {entry.source.release.bare}",
-        )
+def _row_of(entry: FunctionEntry) -> list[Cell]:
+    status = status_of(entry)
+    return [
+        entry.function,
+        str(entry.version),
+        Tint(_status_with_release(status, entry.listing), _COLOURS.get(status, "bold")),
+        str(entry.listing.replacement or ""),
+        f"{entry.source.name} {entry.source.release.bare}",
+    ]
 
 
 def _status_with_release(status: str, listing: Listing) -> str:

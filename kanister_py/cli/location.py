@@ -1,8 +1,8 @@
 """Look at what is in the store of a Profile.
 
-kanister-py location ls -f profile.yaml
-kanister-py location ls -f profile.yaml --unfinished
-kanister-py location ls kanister/backups --path team/a --context staging
+kanister-py location list -f profile.yaml
+kanister-py location list -f profile.yaml --unfinished
+kanister-py location list kanister/backups --path team/a --context staging
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from kanister_py.cli.output import table, write_data
-from kanister_py.cli.parser import add_verbs, switch
+from kanister_py.cli.output import LIST_FORMATS, table, write_data
+from kanister_py.cli.parser import add_output, add_verbs, switch
 from kanister_py.cli.profile import add_profile, read_profile
 
 if TYPE_CHECKING:
@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = add_verbs(parser)
     ls = verbs.add_parser(
-        "ls", help="list objects", description="List the objects of a Profile's store."
+        "list",
+        aliases=["ls"],
+        help="list objects",
+        description="List the objects of a Profile's store.",
     )
     add_profile(ls)
     ls.add_argument(
@@ -32,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--unfinished",
         help="list uploads in parts that were never completed: S3 keeps and charges for them",
     )
-    ls.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
+    add_output(ls, LIST_FORMATS)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -48,7 +51,8 @@ def run(args: argparse.Namespace) -> int:
     data = [{"key": key, "size": size, "modified": moment} for key, size, moment in rows]
     lines = [[str(size), moment, key] for key, size, moment in rows]
     head = ("SIZE", "MODIFIED", "KEY")
-    write_data({"objects": data}, args.output, lambda: table(head, lines))
+    names = [key for key, _, _ in rows]
+    write_data({"objects": data}, args.output, lambda: table(head, lines), names)
     return 0
 
 
@@ -58,5 +62,6 @@ def _list_unfinished(store: ObjectStore, prefix: str, output: str) -> int:
     ]
     data = [{"key": key, "started": started} for key, started in uploads]
     lines = [[started, key] for key, started in uploads]
-    write_data({"uploads": data}, output, lambda: table(("STARTED", "KEY"), lines))
+    names = [key for key, _ in uploads]
+    write_data({"uploads": data}, output, lambda: table(("STARTED", "KEY"), lines), names)
     return 0

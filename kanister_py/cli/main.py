@@ -13,7 +13,7 @@ from types import ModuleType
 
 from kanister_py.cli import exit_codes
 from kanister_py.cli.parser import CommandLineError, Parser, ShowHelp, nearest_among
-from kanister_py.cli.streams import open_streams
+from kanister_py.cli.streams import has_lost_output, open_streams
 
 PROGRAM = "kanister-py"
 
@@ -43,6 +43,7 @@ COMMANDS = {
     "crds": "Print, install and upgrade the definitions of our resources",
     "schema": "Print JSON Schemas of our documents, for editors",
     "completion": "Print a completion script for a shell",
+    "version": "Print the version of this program and of controllers on a cluster",
 }
 ALIASES = {"function": "functions"}
 # For programs: as stable as the others, and of no use to people.
@@ -83,12 +84,16 @@ def _ending_of(words: list[str]) -> int:
 
 
 def _finish(code: int) -> int:
-    """Hand on what is still held back. Nothing may complain about a full disk at exit."""
+    """Flush stdout, and fail if output was lost: at interpreter exit errors come too late."""
     try:
         sys.stdout.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _failed(error)
+    if has_lost_output(sys.stdout):
+        from kanister_py.core.errors import UsageError
+
+        return code or _failed(UsageError("Standard output is closed, so the output was lost"))
     return code
 
 

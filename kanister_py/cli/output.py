@@ -24,6 +24,7 @@ _OUR_GROUPS = (
 )
 
 DATA_FORMATS = ("table", "json", "yaml", "markdown")
+LIST_FORMATS = ("table", "wide", "name", "json", "yaml")
 
 
 class Tint(NamedTuple):
@@ -92,8 +93,16 @@ def say(line: Line) -> None:
     sys.stderr.write(f"{shown(line, sys.stderr)}\n")
 
 
-def write_data(data: Any, form: str, people: Callable[[], Iterable[Line]] = list) -> None:
-    """Write data to stdout, as lines for people or in the form that another program asked for."""
+def write_data(
+    data: Any,
+    form: str,
+    people: Callable[[], Iterable[Line]] = list,
+    names: Iterable[str] | None = None,
+) -> None:
+    """Write data to stdout as JSON, YAML or names, else as the lines of `people`.
+
+    Without `names`, the data are one Kubernetes object or a list of such.
+    """
     if form == "json":
         import json
 
@@ -103,8 +112,10 @@ def write_data(data: Any, form: str, people: Callable[[], Iterable[Line]] = list
 
         write_text(dump_yaml(data))
     elif form == "name":
-        for each in data.get("items", (data,)):
-            put(each["metadata"]["name"])
+        if names is None:
+            names = [obj["metadata"]["name"] for obj in data.get("items", (data,))]
+        for name in names:
+            put(name)
     else:
         sys.stdout.writelines(f"{shown(line, sys.stdout).rstrip()}\n" for line in people())
 
@@ -151,6 +162,11 @@ def table_of_objects(
         pairs = zip(rows, namespaces, strict=True)
         rows = [[*row[:at], where, *row[at:]] for row, where in pairs]
     return table(head, [[each or "-" for each in row] for row in rows])
+
+
+def entry_line(title: str, text: Cell) -> Line:
+    """Return a line of a description: a bold title and a text."""
+    return [Tint(f"{f'{title}:' if title else '':<14}", "bold"), text]
 
 
 def _escaped(cell: Cell) -> str:

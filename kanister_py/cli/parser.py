@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 if TYPE_CHECKING:
+    from datetime import datetime
     from pathlib import Path
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
@@ -162,6 +163,17 @@ def repeated(group: Any, *flags: str, **more: Any) -> None:
     group.add_argument(*flags, action="append", default=[], **more)
 
 
+def add_output(group: Any, formats: Sequence[str], default: str = "") -> None:
+    """Add `-o/--output`; the default is the first format."""
+    group.add_argument(
+        "-o",
+        "--output",
+        choices=formats,
+        default=default or formats[0],
+        help="default: %(default)s",
+    )
+
+
 def add_tracing_argument(group: Any) -> None:
     switch(
         group,
@@ -196,6 +208,18 @@ def seconds(text: str) -> float:
         raise argparse.ArgumentTypeError(
             f"must be a duration such as 30s or 1m30s, found {text!r}"
         ) from None
+
+
+def moment(text: str) -> datetime:
+    """Parse a time such as `2026-03-28T12:00:00Z`."""
+    from kanister_py.core.actionsets.status import parse_time
+
+    time = parse_time(text)
+    if time is None:
+        raise argparse.ArgumentTypeError(
+            f"must be a time such as 2026-03-28T12:00:00Z, found {text!r}"
+        )
+    return time
 
 
 def seconds_from(least: str, most: str = "") -> Callable[[str], float]:

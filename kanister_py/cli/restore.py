@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kanister_py.cli.connection import add_connection, open_connection
 from kanister_py.cli.creation import create
 from kanister_py.cli.output import Cell, Line, Tint, say, table, write_data
-from kanister_py.cli.parser import CommandLineError, object_reference, pairs, switch
-from kanister_py.cli.schedule_next import moment
+from kanister_py.cli.parser import CommandLineError, moment, object_reference, pairs, switch
 from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.resources import ACTION_SETS
 

@@ -19,8 +19,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from kanister_py.cli.connection import add_connection, open_connection
-from kanister_py.cli.output import DATA_FORMATS, Cell, Line, Tint, put, say, table, write_data
-from kanister_py.cli.parser import add_verbs, switch, whole
+from kanister_py.cli.output import (
+    DATA_FORMATS,
+    LIST_FORMATS,
+    Cell,
+    Line,
+    Tint,
+    put,
+    say,
+    table,
+    write_data,
+)
+from kanister_py.cli.parser import add_output, add_verbs, switch, whole
 from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.parts import labels_of, spec_of
 
@@ -88,8 +98,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     switch(gc, "--dry-run", help="say what would go, and delete nothing")
     for each in (list_, gc):
         each.add_argument("--kind", choices=tuple(_KINDS), help="default: both")
-    for each in (list_, users, gc):
-        each.add_argument("-o", "--output", choices=DATA_FORMATS, default="table")
+    add_output(list_, (*LIST_FORMATS, "markdown"))
+    for each in (users, gc):
+        add_output(each, DATA_FORMATS)
     for each in (list_, diff, users, activate, deactivate, gc):
         add_connection(each)
         each.set_defaults(namespace="")
@@ -132,10 +143,19 @@ def _list(inventory: Inventory, args: argparse.Namespace) -> int:
     def people() -> Iterable[Line]:
         if not found:
             return ["There are no revisions."]
-        head = ("KIND", "OF", "REVISION", "NAME", "STATE", "RUNS", "FROM", "USED BY")
-        return table(head, [_row(each) for each in found], markdown=args.output == "markdown")
+        head = ["KIND", "OF", "REVISION", "NAME", "STATE", "RUNS", "FROM", "USED BY"]
+        rows = [_row(revision) for revision in found]
+        if args.output == "wide":
+            head += ["CREATED", "IMAGE"]
+            details = [revision.as_data() for revision in found]
+            rows = [
+                [*row, data["created"], data.get("image", "")]
+                for row, data in zip(rows, details, strict=True)
+            ]
+        return table(head, rows, markdown=args.output == "markdown")
 
-    write_data({"revisions": [each.as_data() for each in found]}, args.output, people)
+    names = [revision.name for revision in found]
+    write_data({"revisions": [each.as_data() for each in found]}, args.output, people, names)
     return 0
 
 

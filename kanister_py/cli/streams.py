@@ -5,18 +5,21 @@ from __future__ import annotations
 import io
 import os
 import sys
-from typing import TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 
 class _Pipe(io.FileIO):
-    """A descriptor to write to, which swallows the rest once nobody reads it any more."""
+    """A file descriptor for output, which discards data once its reader has gone."""
 
     is_unread = False
+    was_closed = False
+    has_lost_output = False
 
     def write(self, data: ReadableBuffer, /) -> int:
+        self.has_lost_output = self.was_closed
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -25,22 +28,30 @@ class _Pipe(io.FileIO):
 
 
 def open_streams() -> None:
-    """Let a command act to its end, and judge, whatever becomes of those who read it.
+    """Replace the standard streams, so that a command continues when its reader goes away.
 
-    Where the caller has closed a stream, nobody reads it, and nothing breaks. Where a
-    reader goes away (`| head -1`) what else is written goes nowhere: a backup under way
-    is worth more than its output, and the exit code stays the one of the command.
+    After the reader has gone (`| head -1`), further output is discarded and the exit code
+    stays that of the command: a running backup matters more than its output. A closed stdin
+    is empty. A closed stdout or stderr discards its output; `has_lost_output` reports it.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115 - for the whole life of the process
-        elif mode == "w":
-            setattr(sys, name, patient(stream))
+        was_closed = stream is None
+        if was_closed:
+            # Opened in the order of their descriptors, each stream gets its own one back.
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115 - open until the process ends
+            _null_streams.append(stream)
+        setattr(sys, name, patient(stream, was_closed=was_closed) if mode == "w" else stream)
 
 
-def patient(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+_null_streams: list[IO[Any]] = []
+"""Streams to /dev/null in place of closed ones, kept so that their descriptors stay open."""
+
+
+def patient(stream: io.TextIOWrapper, *, was_closed: bool = False) -> io.TextIOWrapper:
+    """Return a stream to the same descriptor, which discards output without a reader."""
     pipe = _Pipe(stream.fileno(), "w", closefd=False)
+    pipe.was_closed = was_closed
     return io.TextIOWrapper(
         # With PYTHONUNBUFFERED, everything is written at once.
         pipe if stream.write_through else io.BufferedWriter(pipe),
@@ -52,8 +63,19 @@ def patient(stream: io.TextIOWrapper) -> io.TextIOWrapper:
 
 
 def is_read(stream: TextIO) -> bool:
-    """Say whether a stream may still have a reader: a command that follows ends if not."""
+    """Return whether a stream may still have a reader: a command that follows ends if not."""
     stream.flush()
+    pipe = _pipe_of(stream)
+    return pipe is None or not pipe.is_unread
+
+
+def has_lost_output(stream: TextIO) -> bool:
+    """Return whether something was written to a stream that was closed from the start."""
+    pipe = _pipe_of(stream)
+    return pipe is not None and pipe.has_lost_output
+
+
+def _pipe_of(stream: TextIO) -> _Pipe | None:
     buffer = getattr(stream, "buffer", None)
     pipe = getattr(buffer, "raw", buffer)
-    return not (isinstance(pipe, _Pipe) and pipe.is_unread)
+    return pipe if isinstance(pipe, _Pipe) else None

@@ -18,8 +18,16 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from kanister_py.cli.connection import add_connection, open_connection
-from kanister_py.cli.output import Cell, Line, Tint, is_terminal, table_of_objects, write_data
-from kanister_py.cli.parser import seconds_from, switch
+from kanister_py.cli.output import (
+    LIST_FORMATS,
+    Cell,
+    Line,
+    Tint,
+    is_terminal,
+    table_of_objects,
+    write_data,
+)
+from kanister_py.cli.parser import add_output, seconds_from, switch
 from kanister_py.core.actionsets.overview import STATES, RunQuery, RunRow, rows_for
 
 if TYPE_CHECKING:
@@ -52,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="only runs begun since then, and such as are not over; default: all",
     )
     switch(parser, "--once", help="print what is so now, and end")
-    parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
+    add_output(parser, LIST_FORMATS)
     add_connection(parser)
 
 
@@ -86,7 +94,10 @@ def show(args: argparse.Namespace, cluster: Cluster, clock: Clock) -> int:
             write_data(
                 data,
                 args.output,
-                lambda: lines_of(rows, now, with_namespaces=not namespace),
+                lambda: lines_of(
+                    rows, now, with_namespaces=not namespace, is_wide=args.output == "wide"
+                ),
+                [row.name for row in rows],
             )
     finally:
         overview.close()
@@ -100,7 +111,12 @@ def chosen(overview: ClusterOverview, query: RunQuery, clock: Clock) -> Sequence
 
 
 def lines_of(
-    rows: Sequence[RunRow], now: datetime, *, with_namespaces: bool, trouble: str = ""
+    rows: Sequence[RunRow],
+    now: datetime,
+    *,
+    with_namespaces: bool,
+    trouble: str = "",
+    is_wide: bool = False,
 ) -> list[Line]:
     """Set runs in a table under a line that counts them, and what keeps them from being seen."""
     before: list[Line] = [[Tint(trouble, "red")]] if trouble else []
@@ -111,8 +127,12 @@ def lines_of(
             head += [Tint(f"{counts[state]} {state}", _COLOURS.get(state, "dim")), "  "]
     if not head:
         return before or ["No runs"]
-    names = ("STATE", "RUN", "ACTION", "BLUEPRINT", "NOW", "TOOK", "AGE")
+    names = ["STATE", "RUN", "ACTION", "BLUEPRINT", "NOW", "TOOK", "AGE"]
     cells = [_row(row, now) for row in rows]
+    if is_wide:
+        names += ["SCHEDULE", "WARNINGS"]
+        wide = [(row.schedule, str(row.warnings or "")) for row in rows]
+        cells = [[*row, *more] for row, more in zip(cells, wide, strict=True)]
     where = [row.namespace for row in rows] if with_namespaces else None
     return [*before, head, *table_of_objects(names, cells, where, at=1)]
 

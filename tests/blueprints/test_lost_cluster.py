@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.cli import export, import_, restore, schedule_create, schedule_run_now
+from kanister_py.cli import export, import_, restore, schedule
 from kanister_py.cli.parser import Parser
 from kanister_py.controller.controller import Controller, ControllerSettings
 from kanister_py.core.kube.locations import Location, StoreKind
@@ -87,13 +87,10 @@ def application(blueprints: Path, location: Location, *, has_profile: bool) -> I
 def call(module: Any, cluster: MemoryCluster, *words: str, **more: Any) -> int:
     parser = Parser(prog="kanister-py", environment={})
     module.add_arguments(parser)
-    args = parser.parse_args(list(words))
+    args: Any = parser.parse_args(list(words))
     args.namespace = "shop"
-    code: int = (
-        module.run_on(args, cluster, **more)
-        if more or hasattr(module, "run_on")
-        else module.run(args, cluster)
-    )
+    run_on = getattr(args, "run_verb", None) or getattr(module, "run_on", None) or module.run
+    code: int = run_on(args, cluster, **more)
     return code
 
 
@@ -143,6 +140,7 @@ def test_another_cluster_restores_what_a_lost_one_backed_up(
         metadata = {**blueprint.value["metadata"], "namespace": "shop"}
         first.create({**blueprint.value, "metadata": metadata})
         words = [
+            "create",
             "nightly",
             "--cron",
             "0 2 * * *",
@@ -157,8 +155,8 @@ def test_another_cluster_restores_what_a_lost_one_backed_up(
             "--options",
             options,
         ]
-        assert call(schedule_create, first, *words) == 0
-        run(first, capsys, schedule_run_now, "nightly")
+        assert call(schedule, first, *words) == 0
+        run(first, capsys, schedule, "run-now", "nightly")
         assert call(export, first, "--with-secrets", "--file", str(file)) == 0
     postgresql.ask("DROP TABLE customers;")
 
@@ -173,7 +171,7 @@ def test_another_cluster_restores_what_a_lost_one_backed_up(
         # The schedule goes on there, and lets the old backup go once there is a newer one.
         spec = {"suspend": False, "keep": {"last": 1}}
         second.patch(SCHEDULES, "nightly", {"spec": spec}, namespace="shop")
-        run(second, capsys, schedule_run_now, "nightly")
+        run(second, capsys, schedule, "run-now", "nightly")
 
         def has_gone(obj: KubeObject) -> bool:
             notes = obj["metadata"].get("annotations") or {}

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from threading import Thread
 from typing import Any
@@ -15,15 +15,9 @@ import pytest
 import yaml
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.cli import (
-    actionset_cancel,
-    actionset_create,
-    actionset_get,
-    actionset_logs,
-    actionset_retry,
-    actionset_watch,
-)
-from kanister_py.cli.parser import CommandLineError, Parser
+from kanister_py.cli.actionset_output import print_lines
+from kanister_py.cli.follow_actionset import _Follower, _Gone
+from kanister_py.cli.parser import CommandLineError
 from kanister_py.cli.streams import patient
 from kanister_py.cli.view import PlainView
 from kanister_py.core.actionsets.status import Status, parse_status
@@ -36,56 +30,10 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.phase_lines import PrintedLine
 from tests.fake_clock import FakeClock
 from tests.raising import refused_as
-
-Run = Callable[..., int]
-
-
-@pytest.fixture
-def cluster() -> MemoryCluster:
-    made = MemoryCluster(clock=SystemClock(), default_namespace="shop")
-    for each in read_definitions("blueprints"):
-        made.create(each)
-    labels = {"app": "db"}
-    made.load(
-        [
-            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}},
-            workload("StatefulSet", "db", labels),
-            workload("Deployment", "web", labels),
-            workload("Deployment", "other", {"app": "x"}),
-            {
-                "apiVersion": "cr.kanister.io/v1alpha1",
-                "kind": "Blueprint",
-                "metadata": {"name": "mysql", "namespace": "shop"},
-                "actions": {"backup": {"phases": [{"name": "dump", "func": "KubeTask"}]}},
-            },
-        ]
-    )
-    return made
+from tests.verbs_on_cluster import call_verb, parse_verb
 
 
-def workload(kind: str, name: str, labels: Mapping[str, str]) -> dict[str, Any]:
-    pod = {"containers": [{"name": "c", "image": "i"}]}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": kind,
-        "metadata": {"name": name, "namespace": "shop", "labels": dict(labels)},
-        "spec": {
-            "selector": {"matchLabels": {"a": "b"}},
-            "template": {"metadata": {"labels": {"a": "b"}}, "spec": pod},
-        },
-    }
-
-
-def call(module: Any, cluster: MemoryCluster, *words: str, namespace: str = "shop") -> int:
-    parser = Parser(prog="kanister-py actionset", environment={})
-    module.add_arguments(parser)
-    args = parser.parse_args(list(words))
-    args.namespace = namespace
-    code: int = module.run(args, cluster)
-    return code
-
-
-def actionset(cluster: MemoryCluster, name: str, **status: Any) -> None:
+def add_actionset(cluster: MemoryCluster, name: str, **status: Any) -> None:
     reference = {"kind": "StatefulSet", "name": "db", "namespace": "shop"}
     made = cluster.create(
         {
@@ -103,52 +51,52 @@ def phases(state: str, **more: Any) -> list[dict[str, Any]]:
     return [{"name": "backup", "phases": [{"name": "dump", "state": state, **more}]}]
 
 
-def created(cluster: MemoryCluster) -> dict[str, Any]:
-    (found,) = cluster.list(ACTION_SETS).items
-    return found
+def the_actionset(cluster: MemoryCluster) -> dict[str, Any]:
+    (actionset,) = cluster.list(ACTION_SETS).items
+    return actionset
 
 
 # create
 
 
-def test_what_was_created_is_printed_without_what_the_cluster_notes_for_itself(
-    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+def test_create_prints_the_object_without_managed_fields(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("-a", "backup", "-b", "mysql", "-t", "shop/db", "--output", "json")
-    assert call(actionset_create, cluster, *words) == 0
+    assert call_verb(shop_cluster, "actionset", "create", *words) == 0
     printed = json.loads(capsys.readouterr().out)
-    assert printed["metadata"]["uid"] == created(cluster)["metadata"]["uid"]
-    assert "managedFields" in created(cluster)["metadata"]
+    assert printed["metadata"]["uid"] == the_actionset(shop_cluster)["metadata"]["uid"]
+    assert "managedFields" in the_actionset(shop_cluster)["metadata"]
     assert "managedFields" not in printed["metadata"]
 
 
-def test_a_workload_that_is_named_gets_an_action(
-    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+def test_create_makes_an_action_for_a_named_workload(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("-a", "backup", "-b", "mysql", "--statefulset", "shop/db", "--name", "one")
-    assert call(actionset_create, cluster, *words, "-o", "a=1,2,b=x=y") == 0
+    assert call_verb(shop_cluster, "actionset", "create", *words, "-o", "a=1,2,b=x=y") == 0
     assert capsys.readouterr().out == "actionset one created\n"
-    (action,) = created(cluster)["spec"]["actions"]
+    (action,) = the_actionset(shop_cluster)["spec"]["actions"]
     assert action["object"]["kind"] == "StatefulSet"
     assert action["options"] == {"a": "1,2", "b": "x=y"}
 
 
-def test_objects_are_chosen_by_their_labels_and_kind(cluster: MemoryCluster) -> None:
+def test_create_selects_objects_by_label_and_kind(shop_cluster: MemoryCluster) -> None:
     words = ("-a", "backup", "-b", "mysql", "-l", "app=db")
-    assert call(actionset_create, cluster, *words) == 0
-    actions = created(cluster)["spec"]["actions"]
+    assert call_verb(shop_cluster, "actionset", "create", *words) == 0
+    actions = the_actionset(shop_cluster)["spec"]["actions"]
     assert [each["object"]["name"] for each in actions] == ["web", "db"]
 
 
-def test_any_object_is_named_by_its_group_without_a_stray_slash(cluster: MemoryCluster) -> None:
+def test_create_accepts_a_resource_with_its_group(shop_cluster: MemoryCluster) -> None:
     words = ("-a", "backup", "-b", "mysql", "-O", "apps/v1/deployments/shop/web")
-    assert call(actionset_create, cluster, *words) == 0
-    (action,) = created(cluster)["spec"]["actions"]
+    assert call_verb(shop_cluster, "actionset", "create", *words) == 0
+    (action,) = the_actionset(shop_cluster)["spec"]["actions"]
     assert action["object"]["group"] == "apps"
 
 
-def test_a_namespace_that_is_chosen_by_label_is_named_in_full(cluster: MemoryCluster) -> None:
-    cluster.create(
+def test_create_selects_namespaces_by_label(shop_cluster: MemoryCluster) -> None:
+    shop_cluster.create(
         {
             "apiVersion": "v1",
             "kind": "Namespace",
@@ -156,79 +104,96 @@ def test_a_namespace_that_is_chosen_by_label_is_named_in_full(cluster: MemoryClu
         }
     )
     words = ("-a", "backup", "-b", "mysql", "-l", "app=db", "-k", "namespace")
-    assert call(actionset_create, cluster, *words) == 0
-    (action,) = created(cluster)["spec"]["actions"]
+    assert call_verb(shop_cluster, "actionset", "create", *words) == 0
+    (action,) = the_actionset(shop_cluster)["spec"]["actions"]
     assert (action["object"]["name"], action["object"]["namespace"]) == ("billing", "billing")
 
 
-def test_everything_that_is_missing_is_said_at_once_and_nothing_is_made(
-    cluster: MemoryCluster,
+def test_create_reports_all_missing_objects_at_once(
+    shop_cluster: MemoryCluster,
 ) -> None:
     words = ("-a", "restore", "-b", "mysql", "-t", "shop/gone", "-p", "s3", "-s", "x=shop/key")
     with refused_as("ActionSetNotFit") as caught:
-        call(actionset_create, cluster, *words)
+        call_verb(shop_cluster, "actionset", "create", *words)
     assert caught.value.message.split("; ")[:-1] == [
         "Blueprint shop/mysql has no action restore, only backup",
         "There is no StatefulSet shop/gone",
         "There is no profile shop/s3",
         "There is no secret shop/key",
     ]
-    assert cluster.list(ACTION_SETS).items == []
+    assert shop_cluster.list(ACTION_SETS).items == []
 
 
-def test_without_validation_it_is_created_all_the_same(cluster: MemoryCluster) -> None:
+def test_create_skips_validation_on_request(shop_cluster: MemoryCluster) -> None:
     words = ("-a", "backup", "-b", "none", "-t", "shop/gone", "--skip-validation")
-    assert call(actionset_create, cluster, *words) == 0
-    assert created(cluster)["spec"]["actions"][0]["blueprint"] == "none"
+    assert call_verb(shop_cluster, "actionset", "create", *words) == 0
+    assert the_actionset(shop_cluster)["spec"]["actions"][0]["blueprint"] == "none"
 
 
-def test_a_dry_run_prints_what_it_would_create(
-    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+def test_create_with_dry_run_only_prints(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = ("-a", "backup", "-b", "mysql", "-t", "shop/db", "--dry-run")
-    assert call(actionset_create, cluster, *words) == 0
+    assert call_verb(shop_cluster, "actionset", "create", *words) == 0
     assert yaml.safe_load(capsys.readouterr().out)["kind"] == "ActionSet"
-    assert cluster.list(ACTION_SETS).items == []
+    assert shop_cluster.list(ACTION_SETS).items == []
 
 
-def test_an_option_without_a_value_is_refused(cluster: MemoryCluster) -> None:
-    with pytest.raises(CommandLineError, match="-o/--options: must be KEY=VALUE"):
-        call(actionset_create, cluster, "-a", "backup", "-b", "mysql", "-t", "shop/db", "-o", "x")
-
-
-# get
-
-
-def test_actionsets_are_listed_as_far_as_they_are(
-    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+def test_create_accepts_the_short_flags_of_kanctl(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    actionset(cluster, "fresh")
+    words = ("-a", "backup", "-b", "mysql", "-t", "shop/db", "-A", "one", "-o", "a=1", "-o", "yaml")
+    assert call_verb(shop_cluster, "actionset", "create", *words) == 0
+    printed = yaml.safe_load(capsys.readouterr().out)
+    assert printed["metadata"]["name"] == "one"
+    assert printed["spec"]["actions"][0]["options"] == {"a": "1"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        pytest.param(["--options", "x"], "--options: must be KEY=VALUE", id="no value"),
+        pytest.param(["-o", "xml"], "must be one of yaml, json, name, found 'xml'", id="no format"),
+    ],
+)
+def test_create_refuses_a_malformed_flag(words: list[str], message: str) -> None:
+    with pytest.raises(CommandLineError, match=message):
+        parse_verb("actionset", "create", "-a", "backup", "-b", "mysql", *words)
+
+
+# list and get
+
+
+def test_list_shows_state_progress_and_error(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_actionset(shop_cluster, "fresh")
     progress = {"percentCompleted": "50", "runningPhase": "dump"}
-    actionset(cluster, "working", state="running", progress=progress)
-    actionset(cluster, "broken", state="failed", error={"message": "no\nluck"})
-    assert call(actionset_get, cluster) == 0
+    add_actionset(shop_cluster, "working", state="running", progress=progress)
+    add_actionset(shop_cluster, "broken", state="failed", error={"message": "no\nluck"})
+    assert call_verb(shop_cluster, "actionset", "list") == 0
     rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
     assert rows["fresh"].split()[1:5] == ["pending", "-", "-", "-"]
     assert rows["working"].split()[1:4] == ["running", "50%", "dump"]
     assert rows["broken"].endswith("no luck")
 
 
-def test_one_that_is_named_is_printed_alone_for_programs(
-    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+def test_get_prints_one_object_or_a_list(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    actionset(cluster, "one", state="complete")
-    assert call(actionset_get, cluster, "one", "-o", "json") == 0
+    add_actionset(shop_cluster, "one", state="complete")
+    assert call_verb(shop_cluster, "actionset", "get", "one", "-o", "json") == 0
     read = json.loads(capsys.readouterr().out)
     assert (read["kind"], read["status"]["state"]) == ("ActionSet", "complete")
-    assert call(actionset_get, cluster, "-o", "json") == 0
+    assert call_verb(shop_cluster, "actionset", "get", "-o", "json") == 0
     assert json.loads(capsys.readouterr().out)["kind"] == "List"
-    assert call(actionset_get, cluster, "-o", "name") == 0
+    assert call_verb(shop_cluster, "actionset", "get", "-o", "name") == 0
     assert capsys.readouterr().out == "one\n"
 
 
-def test_one_that_is_not_there_is_an_error(cluster: MemoryCluster) -> None:
+def test_get_fails_for_an_unknown_name(shop_cluster: MemoryCluster) -> None:
     with pytest.raises(NotFound):
-        call(actionset_get, cluster, "nobody")
+        call_verb(shop_cluster, "actionset", "get", "nobody")
 
 
 @pytest.mark.parametrize(
@@ -244,20 +209,80 @@ def test_one_that_is_not_there_is_an_error(cluster: MemoryCluster) -> None:
         pytest.param(["-o", "json"], "", id="for a program, which sees the empty list"),
     ],
 )
-def test_where_there_are_none_it_is_said_beside_the_data(
-    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], words: list[str], want: str
+def test_an_empty_list_is_reported_on_stderr(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], words: list[str], want: str
 ) -> None:
-    assert call(actionset_get, cluster, *words) == 0
+    assert call_verb(shop_cluster, "actionset", "list", *words) == 0
     output = capsys.readouterr()
     assert output.err == want
     assert output.out == "" or json.loads(output.out)["items"] == []
 
 
-def test_none_in_a_namespace_that_is_not_there_is_said_too(
-    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+def test_list_in_an_unknown_namespace_suggests_another_one(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(actionset_get, cluster, namespace="shopp") == 0
+    assert call_verb(shop_cluster, "actionset", "list", namespace="shopp") == 0
     assert "no namespace shopp; did you mean shop?" in capsys.readouterr().err
+
+
+def test_a_wide_list_names_blueprints_and_objects(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    message = "x" * 200
+    add_actionset(shop_cluster, "one", state="failed", error={"message": message})
+    assert call_verb(shop_cluster, "actionset", "list", "-o", "wide") == 0
+    head, row = capsys.readouterr().out.splitlines()
+    assert head.split()[-4:] == ["ACTION", "BLUEPRINT", "OBJECT", "ERROR"]
+    assert row.split()[-5:] == ["backup", "mysql", "StatefulSet", "shop/db", message]
+
+
+# describe and delete
+
+
+def test_describe_shows_phases_artifacts_and_the_error(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dumped = phases("complete", attempt=2, funcVersion="v0.1.0", output={"path": "a/b"})
+    dumped[0]["artifacts"] = {"dump": {"keyValue": {"path": "a/b"}}}
+    error = {"message": "no\nluck", "reason": "Broken", "action": "backup", "phase": "upload"}
+    add_actionset(shop_cluster, "one", state="failed", actions=dumped, error=error)
+    assert call_verb(shop_cluster, "actionset", "describe", "one") == 0
+    out = capsys.readouterr().out
+    lines = {line.partition(":")[0]: line.partition(":")[2].strip() for line in out.splitlines()}
+    assert lines["Name"] == "shop/one"
+    assert lines["Action"] == "backup of mysql on StatefulSet shop/db"
+    assert lines["Artifact"] == 'dump: {"keyValue": {"path": "a/b"}}'
+    assert lines["Error"] == "backup/upload: no luck"
+    assert lines["Reason"] == "Broken"
+    (row,) = [line for line in out.splitlines() if line.startswith("  dump")]
+    assert row.split() == ["dump", "complete", "v0.1.0", "2", "-", "path"]
+
+
+def test_describe_shows_an_actionset_without_a_status(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_actionset(shop_cluster, "one")
+    assert call_verb(shop_cluster, "actionset", "describe", "one") == 0
+    assert "pending" in capsys.readouterr().out
+
+
+def test_delete_reports_objects_that_wait_for_a_finalizer(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_actionset(shop_cluster, "one")
+    add_actionset(shop_cluster, "two")
+    finalizers = {"metadata": {"finalizers": ["example.org/wait"]}}
+    shop_cluster.patch(ACTION_SETS, "two", finalizers, namespace="shop")
+    assert call_verb(shop_cluster, "actionset", "delete", "one", "two") == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "actionset one deleted"
+    assert "two is being deleted" in second
+
+
+def test_delete_fails_for_an_unknown_name(shop_cluster: MemoryCluster) -> None:
+    with pytest.raises(NotFound):
+        call_verb(shop_cluster, "actionset", "delete", "nobody")
+    assert call_verb(shop_cluster, "actionset", "delete", "nobody", "--ignore-not-found") == 0
 
 
 # logs
@@ -276,21 +301,18 @@ class PortionedLog:
 def logs_of(
     cluster: MemoryCluster, source: PortionedLog, *words: str, clock: Clock | None = None
 ) -> None:
-    parser = Parser(prog="kanister-py actionset", environment={})
-    actionset_logs.add_arguments(parser)
-    args = parser.parse_args(["one", *words])
-    args.namespace = "shop"
-    assert actionset_logs.print_lines(args, cluster, source, clock or FakeClock()) == 0
+    args = parse_verb("actionset", "logs", "one", *words)
+    assert print_lines(args, cluster, source, clock or FakeClock()) == 0
 
 
 DUMPED = PrintedLine("2026-01-01T00:00:00Z", "backup", "dump", "3 rows")
 
 
-def test_lines_are_printed_with_the_phase_that_wrote_them(
-    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+def test_logs_name_the_phase_of_each_line(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    actionset(cluster, "one", state="running")
-    logs_of(cluster, PortionedLog([DUMPED]))
+    add_actionset(shop_cluster, "one", state="running")
+    logs_of(shop_cluster, PortionedLog([DUMPED]))
     output = capsys.readouterr()
     assert (output.out, output.err) == ("backup/dump | 3 rows\n", "")
 
@@ -299,19 +321,19 @@ def test_lines_are_printed_with_the_phase_that_wrote_them(
     ("state", "lines", "words", "want"),
     [
         pytest.param("running", [], [], "has written a line yet", id="so far"),
-        pytest.param("complete", [], ["--follow"], "or none is kept any more", id="at the end"),
+        pytest.param("complete", [], ["--follow"], "or the lines were not kept", id="at the end"),
         pytest.param(
             "running",
             [DUMPED],
             ["--phase", "copy"],
-            "No line of one is from phase copy; others are",
+            "one has log lines, but none of phase copy",
             id="of this phase",
         ),
     ],
 )
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_that_there_are_no_lines_is_said_beside_the_data(
-    cluster: MemoryCluster,
+def test_logs_without_lines_explain_why_on_stderr(
+    shop_cluster: MemoryCluster,
     capsys: pytest.CaptureFixture[str],
     state: str,
     lines: list[PrintedLine],
@@ -319,42 +341,42 @@ def test_that_there_are_no_lines_is_said_beside_the_data(
     want: str,
     form: str,
 ) -> None:
-    actionset(cluster, "one", state=state)
-    logs_of(cluster, PortionedLog(lines), *words, "-o", form)
+    add_actionset(shop_cluster, "one", state=state)
+    logs_of(shop_cluster, PortionedLog(lines), *words, "-o", form)
     output = capsys.readouterr()
     assert output.out == ""
     assert want in output.err
 
 
-def test_who_follows_hears_nothing_of_lines_that_are_still_to_come(
-    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+def test_following_logs_waits_silently_for_the_first_line(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    actionset(cluster, "one", state="running")
+    add_actionset(shop_cluster, "one", state="running")
 
     class Ending(FakeClock):
         def sleep(self, seconds: float) -> None:
-            ended = cluster.get(ACTION_SETS, "one", namespace="shop")
-            cluster.replace_status({**ended, "status": {"state": "complete"}})
+            ended = shop_cluster.get(ACTION_SETS, "one", namespace="shop")
+            shop_cluster.replace_status({**ended, "status": {"state": "complete"}})
 
-    logs_of(cluster, PortionedLog([], [DUMPED]), "--follow", clock=Ending())
+    logs_of(shop_cluster, PortionedLog([], [DUMPED]), "--follow", clock=Ending())
     output = capsys.readouterr()
     assert (output.out, output.err) == ("backup/dump | 3 rows\n", "")
 
 
-def test_following_ends_when_nobody_reads_the_lines_any_more(
-    cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
+def test_following_logs_ends_when_the_reader_goes_away(
+    shop_cluster: MemoryCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    actionset(cluster, "one", state="running")
+    add_actionset(shop_cluster, "one", state="running")
     reader, writer = os.pipe()
     os.close(reader)
     with os.fdopen(writer, "w", encoding="utf-8") as pipe:
         monkeypatch.setattr(sys, "stdout", patient(pipe))
-        logs_of(cluster, PortionedLog([DUMPED]), "--follow")
+        logs_of(shop_cluster, PortionedLog([DUMPED]), "--follow")
 
 
-def test_the_lines_of_one_that_is_not_there_are_an_error(cluster: MemoryCluster) -> None:
+def test_logs_fail_for_an_unknown_name(shop_cluster: MemoryCluster) -> None:
     with pytest.raises(NotFound):
-        call(actionset_logs, cluster, "nobody")
+        call_verb(shop_cluster, "actionset", "logs", "nobody")
 
 
 # watch
@@ -376,54 +398,54 @@ def test_the_lines_of_one_that_is_not_there_are_an_error(cluster: MemoryCluster)
         ),
     ],
 )
-def test_the_code_of_the_watch_is_how_it_ended(
-    cluster: MemoryCluster, status: dict[str, Any], code: int
+def test_watch_exits_with_the_outcome(
+    shop_cluster: MemoryCluster, status: dict[str, Any], code: int
 ) -> None:
-    actionset(cluster, "one", **status)
-    assert call(actionset_watch, cluster, "one") == code
+    add_actionset(shop_cluster, "one", **status)
+    assert call_verb(shop_cluster, "actionset", "watch", "one") == code
 
 
-def test_a_watch_sees_what_happens_after_it_began(
-    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+def test_watch_shows_later_changes(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    actionset(cluster, "one", state="running", actions=phases("running", attempt=1))
+    add_actionset(shop_cluster, "one", state="running", actions=phases("running", attempt=1))
 
     def end() -> None:
-        found = cluster.get(ACTION_SETS, "one", namespace="shop")
+        found = shop_cluster.get(ACTION_SETS, "one", namespace="shop")
         done = {"state": "complete", "actions": phases("complete", attempt=1)}
-        cluster.replace_status({**found, "status": done})
+        shop_cluster.replace_status({**found, "status": done})
 
     thread = Thread(target=end)
     thread.start()
-    assert call(actionset_watch, cluster, "one", "-o", "json") == 0
+    assert call_verb(shop_cluster, "actionset", "watch", "one", "-o", "json") == 0
     thread.join()
     captured = capsys.readouterr()
     assert json.loads(captured.out)["state"] == "complete"
     assert "✓ backup/dump" in captured.err
 
 
-def test_an_actionset_that_is_deleted_ends_the_watch(cluster: MemoryCluster) -> None:
-    actionset(cluster, "one", state="running")
-    thread = Thread(target=lambda: cluster.delete(ACTION_SETS, "one", namespace="shop"))
-    follower = actionset_watch._Follower(cluster, "shop", "one")
+def test_watch_ends_when_the_actionset_is_deleted(shop_cluster: MemoryCluster) -> None:
+    add_actionset(shop_cluster, "one", state="running")
+    thread = Thread(target=lambda: shop_cluster.delete(ACTION_SETS, "one", namespace="shop"))
+    follower = _Follower(shop_cluster, "shop", "one")
     with follower:
         thread.start()
         thread.join()
         news = [follower.next(5) for _ in range(2)]
-        while not isinstance(news[-1], actionset_watch._Gone):
+        while not isinstance(news[-1], _Gone):
             news.append(follower.next(5))
         assert news[-1].error is None
 
 
-def test_a_time_limit_ends_the_watch_and_not_the_actionset(
-    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+def test_watch_fails_after_its_timeout(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    actionset(cluster, "one", state="running")
-    assert call(actionset_watch, cluster, "one", "--timeout", "1ms") == 1
-    assert "one is running still" in capsys.readouterr().err
+    add_actionset(shop_cluster, "one", state="running")
+    assert call_verb(shop_cluster, "actionset", "watch", "one", "--timeout", "1ms") == 1
+    assert "one is still running" in capsys.readouterr().err
 
 
-def test_each_thing_is_told_once() -> None:
+def test_plain_view_prints_each_change_once() -> None:
     at = datetime(2026, 1, 1, tzinfo=UTC).isoformat()
     looks = [
         Status(),
@@ -453,47 +475,47 @@ def test_each_thing_is_told_once() -> None:
 # retry and cancel
 
 
-def test_a_retry_makes_a_new_one_beside_the_old(
-    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
+def test_retry_creates_a_new_actionset(
+    shop_cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    actionset(cluster, "one", state="failed", actions=phases("failed"))
-    assert call(actionset_retry, cluster, "one", "--name", "two") == 0
+    add_actionset(shop_cluster, "one", state="failed", actions=phases("failed"))
+    assert call_verb(shop_cluster, "actionset", "retry", "one", "--name", "two") == 0
     assert capsys.readouterr().out == "actionset two created\n"
-    made = cluster.get(ACTION_SETS, "two", namespace="shop")
+    made = shop_cluster.get(ACTION_SETS, "two", namespace="shop")
     assert made["metadata"]["annotations"] == {"kanister-py.io/retry-of": "one"}
 
 
-def test_what_is_not_over_or_went_well_is_not_done_again(cluster: MemoryCluster) -> None:
-    actionset(cluster, "working", state="running", actions=phases("running"))
-    actionset(cluster, "done", state="complete", actions=phases("complete"))
+def test_retry_refuses_running_and_complete_actionsets(shop_cluster: MemoryCluster) -> None:
+    add_actionset(shop_cluster, "working", state="running", actions=phases("running"))
+    add_actionset(shop_cluster, "done", state="complete", actions=phases("complete"))
     for name in ("working", "done"):
         with pytest.raises(ActionSetState, match=name):
-            call(actionset_retry, cluster, name)
+            call_verb(shop_cluster, "actionset", "retry", name)
     with refused_as("NothingToRetry"):
-        call(actionset_retry, cluster, "done", "--from-phase", "nosuch")
-    assert len(cluster.list(ACTION_SETS).items) == 2
+        call_verb(shop_cluster, "actionset", "retry", "done", "--from-phase", "nosuch")
+    assert len(shop_cluster.list(ACTION_SETS).items) == 2
 
 
-def test_cancelling_says_so_in_the_spec(cluster: MemoryCluster) -> None:
-    actionset(cluster, "one", state="running")
-    assert call(actionset_cancel, cluster, "one") == 0
-    assert created(cluster)["spec"]["cancel"] is True
+def test_cancel_sets_the_field_in_the_spec(shop_cluster: MemoryCluster) -> None:
+    add_actionset(shop_cluster, "one", state="running")
+    assert call_verb(shop_cluster, "actionset", "cancel", "one") == 0
+    assert the_actionset(shop_cluster)["spec"]["cancel"] is True
 
 
-def test_what_has_ended_cannot_be_cancelled(cluster: MemoryCluster) -> None:
-    actionset(cluster, "one", state="complete")
+def test_cancel_refuses_an_ended_actionset(shop_cluster: MemoryCluster) -> None:
+    add_actionset(shop_cluster, "one", state="complete")
     with pytest.raises(ActionSetState, match="nothing left to cancel"):
-        call(actionset_cancel, cluster, "one")
-    assert "cancel" not in created(cluster)["spec"]
+        call_verb(shop_cluster, "actionset", "cancel", "one")
+    assert "cancel" not in the_actionset(shop_cluster)["spec"]
 
 
-def test_a_definition_that_drops_the_wish_is_told_of() -> None:
+def test_cancel_fails_if_the_definition_drops_the_field() -> None:
     cluster = MemoryCluster(clock=SystemClock(), default_namespace="shop")
-    for each in read_definitions("blueprints"):
-        schema = each["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
+    for definition in read_definitions("blueprints"):
+        schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]
         schema.get("spec", {}).get("properties", {}).pop("cancel", None)
-        cluster.create(each)
-    actionset(cluster, "one", state="running")
+        cluster.create(definition)
+    add_actionset(cluster, "one", state="running")
     with pytest.raises(UsageError, match=r"knows no spec\.cancel") as refused:
-        call(actionset_cancel, cluster, "one")
+        call_verb(cluster, "actionset", "cancel", "one")
     assert refused.value.reason == "CancelNotKept"

@@ -18,10 +18,7 @@ from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.deletions import Deletion, deletion_of
 from kanister_py.core.schedules.runs import NoBackup, read_run, run_of
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from tests.cli.test_actionset import cluster as _cluster
 from tests.core.schedules.schedules import schedule
-
-__all__ = ["_cluster"]
 
 BLUEPRINT = {
     "apiVersion": "cr.kanister.io/v1alpha1",
@@ -43,17 +40,13 @@ BLUEPRINT = {
 }
 
 
-@pytest.fixture(name="there")
-def _there(cluster: MemoryCluster) -> MemoryCluster:
-    cluster.create(BLUEPRINT)
-    for day in (17, 18, 19):
-        backup(cluster, day)
-    return cluster
-
-
 @pytest.fixture
-def cluster(_cluster: MemoryCluster) -> MemoryCluster:
-    return _cluster
+def cluster(shop_cluster: MemoryCluster) -> MemoryCluster:
+    """A cluster with three backups of the Schedule `nightly`."""
+    shop_cluster.create(BLUEPRINT)
+    for day in (17, 18, 19):
+        backup(shop_cluster, day)
+    return shop_cluster
 
 
 def backup(cluster: MemoryCluster, day: int, state: str = "complete", **artifact: str) -> None:
@@ -81,11 +74,11 @@ def made(capsys: pytest.CaptureFixture[str], cluster: MemoryCluster, *words: str
 
 
 def test_the_newest_backup_of_a_schedule_is_restored_where_it_was(
-    there: MemoryCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(there, "nightly", "-o", "name") == 0
+    assert call(cluster, "nightly", "-o", "name") == 0
     shown = capsys.readouterr()
-    created = there.get(ACTION_SETS, shown.out.strip(), namespace="shop")
+    created = cluster.get(ACTION_SETS, shown.out.strip(), namespace="shop")
     assert created["metadata"]["annotations"] == {"kanister-py.io/from": "night-19"}
     (action,) = created["spec"]["actions"]
     assert (action["name"], action["blueprint"]) == ("restore", "made-up")
@@ -97,19 +90,19 @@ def test_the_newest_backup_of_a_schedule_is_restored_where_it_was(
 
 
 def test_of_a_time_the_newest_that_is_no_younger_is_restored(
-    there: MemoryCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = made(capsys, there, "nightly", "--at", "2026-11-18T23:00:00Z")
+    found = made(capsys, cluster, "nightly", "--at", "2026-11-18T23:00:00Z")
     assert found["metadata"]["annotations"]["kanister-py.io/from"] == "night-18"
     with pytest.raises(NoBackup) as refused:
-        call(there, "nightly", "--at", "2026-11-01T00:00:00Z")
+        call(cluster, "nightly", "--at", "2026-11-01T00:00:00Z")
     assert "the oldest is night-17" in refused.value.message
 
 
 def test_a_certain_actionset_is_restored_to_another_object(
-    there: MemoryCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = made(capsys, there, "night-17", "--to", "pvc/other/copy", "--options", "a=b")
+    found = made(capsys, cluster, "night-17", "--to", "pvc/other/copy", "--options", "a=b")
     (action,) = found["spec"]["actions"]
     assert action["object"]["kind"] == "PVC"
     assert (action["object"]["namespace"], action["object"]["name"]) == ("other", "copy")
@@ -117,25 +110,25 @@ def test_a_certain_actionset_is_restored_to_another_object(
 
 
 def test_an_action_that_is_about_the_namespace_acts_on_it(
-    there: MemoryCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (action,) = made(capsys, there, "nightly", "-a", "wipe")["spec"]["actions"]
+    (action,) = made(capsys, cluster, "nightly", "-a", "wipe")["spec"]["actions"]
     assert action["object"] == {"kind": "Namespace", "name": "shop", "namespace": "shop"}
 
 
 def test_what_was_deleted_or_has_begun_to_go_is_no_backup(
-    there: MemoryCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     note = {"metadata": {"annotations": {ARTIFACTS_ANNOTATION: DELETED}}}
-    there.patch(ACTION_SETS, "night-19", note, namespace="shop")
-    leaves = there.get(ACTION_SETS, "night-18", namespace="shop")
-    there.create(deletion_of(Deletion(read_run(leaves)), leaves, {}))
-    found = made(capsys, there, "nightly")
+    cluster.patch(ACTION_SETS, "night-19", note, namespace="shop")
+    leaves = cluster.get(ACTION_SETS, "night-18", namespace="shop")
+    cluster.create(deletion_of(Deletion(read_run(leaves)), leaves, {}))
+    found = made(capsys, cluster, "nightly")
     assert found["metadata"]["annotations"]["kanister-py.io/from"] == "night-17"
     for name in ("night-19", "night-18"):
         with pytest.raises(NoBackup):
-            call(there, name)
-    call(there, "nightly", "--list", "-o", "json")
+            call(cluster, name)
+    call(cluster, "nightly", "--list", "-o", "json")
     listed = json.loads(capsys.readouterr().out)
     assert [(each["actionSet"], each["isLeaving"]) for each in listed] == [
         ("night-18", True),
@@ -143,10 +136,10 @@ def test_what_was_deleted_or_has_begun_to_go_is_no_backup(
     ]
 
 
-def test_a_run_that_failed_or_is_under_way_is_no_backup(there: MemoryCluster) -> None:
-    backup(there, 20, "failed")
+def test_a_run_that_failed_or_is_under_way_is_no_backup(cluster: MemoryCluster) -> None:
+    backup(cluster, 20, "failed")
     with pytest.raises(NoBackup):
-        call(there, "night-20")
+        call(cluster, "night-20")
 
 
 @pytest.mark.parametrize(
@@ -157,31 +150,31 @@ def test_a_run_that_failed_or_is_under_way_is_no_backup(there: MemoryCluster) ->
         (["nightly", "-a", "undo"], "has no action undo, only backup, restore, wipe"),
     ],
 )
-def test_what_is_not_there_is_said(there: MemoryCluster, words: list[str], problem: str) -> None:
+def test_what_is_not_there_is_said(cluster: MemoryCluster, words: list[str], problem: str) -> None:
     with pytest.raises(RestoreUnclear) as refused:
-        call(there, *words)
+        call(cluster, *words)
     assert problem in refused.value.message
 
 
 def test_a_name_of_both_must_say_which(
-    there: MemoryCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    there.create(
+    cluster.create(
         {
-            **there.get(ACTION_SETS, "night-17", namespace="shop"),
+            **cluster.get(ACTION_SETS, "night-17", namespace="shop"),
             "metadata": {"name": "nightly", "namespace": "shop"},
         }
     )
     with pytest.raises(RestoreUnclear):
-        call(there, "nightly")
-    found = made(capsys, there, "schedule/nightly")
+        call(cluster, "nightly")
+    found = made(capsys, cluster, "schedule/nightly")
     assert found["metadata"]["annotations"]["kanister-py.io/from"] == "night-19"
 
 
 def test_the_backups_that_there_are_can_be_listed(
-    there: MemoryCluster, capsys: pytest.CaptureFixture[str]
+    cluster: MemoryCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert call(there, "nightly", "--list") == 0
+    assert call(cluster, "nightly", "--list") == 0
     assert capsys.readouterr().out.split()[:4] == [
         "TIME",
         "ACTIONSET",
