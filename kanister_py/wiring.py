@@ -259,11 +259,11 @@ def follow(
     stack: ExitStack,
 ) -> None:
     """Act on every object of a kind that appears or changes, for as long as asked."""
-    from kanister_py.embedded.pods.following import Follower
+    from kanister_py.embedded.pods.following import follow_objects
 
-    follower = Follower(cluster, resource, act, lambda _: None, clock)
-    follower.start()
-    stack.callback(follower.close)
+    cache = follow_objects(cluster, resource, act, lambda _: None, clock)
+    cache.start()
+    stack.callback(cache.close, waits=True)
 
 
 def system_clock() -> Clock:

@@ -33,7 +33,7 @@ class ObjectCache:
         cluster: Cluster,
         clock: Clock,
         on_change: OnChange,
-        on_error: Callable[[KanisterError], None] | None = None,
+        on_error: Callable[[KanisterError], None] = lambda _error: None,
     ) -> None:
         self._cluster = cluster
         self._clock = clock

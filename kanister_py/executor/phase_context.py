@@ -308,7 +308,7 @@ class RunningPhase:
                 while True:
                     self._stop.check()
                     # Between the first look and the watch something may have happened.
-                    answer, now_read = watches.look(lambda: self._traced.trace(until))
+                    answer, now_read = watches.read_in_slot(lambda: self._traced.trace(until))
                     if answer:
                         return answer
                     if now_read != reads:

@@ -1,24 +1,26 @@
-"""Shared watches: one watch wakes all that wait for objects of a kind and namespace."""
+"""Shared watches: one watch wakes all waiters for objects of a kind in a namespace."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from threading import Condition, Lock, Semaphore, Thread, local
+from collections.abc import Callable, Iterable, Iterator
+from threading import Lock, Semaphore, local
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
-from kanister_py.core.errors import Expired, KanisterError, TransientError
+from kanister_py.core.errors import TransientError
 from kanister_py.core.kube.parts import name_of
 from kanister_py.core.kube.resources import GroupVersionResource
+from kanister_py.core.retries import NO_END, RetryRule
+from kanister_py.executor.reflector import Failure, Pacing, Reflector, Scope
 from kanister_py.executor.refused_reads import RefusedReads
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, KubeObject, ObjectList, Watch
+from kanister_py.ports.cluster import Cluster, EventType, KubeObject, ObjectList
 
 Wake: TypeAlias = Callable[[], None]
 
 T = TypeVar("T")
 
-_RECONNECT_SECONDS = 1.0
-_MOST_LOOKS: Final = 16
+_PACING: Final = Pacing(page_size=1, watch_seconds=None, retry=RetryRule(NO_END, 1.0, 1.0, 1.0))
+_MAX_CONCURRENT_READS: Final = 16
 
 
 class Read(NamedTuple):
@@ -30,113 +32,108 @@ class Read(NamedTuple):
 
 
 class SharedWatches:
-    """Wake-ups for those that wait for an object, with one watch per kind and namespace.
+    """Wake-ups for threads that wait for objects, with one watch per kind and namespace.
 
-    A wake-up means: look again. It may come for nothing, but none is lost.
+    A wake-up means that the object may have changed. There may be too many, but none is lost.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
         self._lock = Lock()
-        self._feeds: dict[tuple[GroupVersionResource, str], _Feed] = {}
-        self._looks = Semaphore(_MOST_LOOKS)
+        self._watches: dict[Scope, _SharedWatch] = {}
+        self._slots = Semaphore(_MAX_CONCURRENT_READS)
         self.refused = RefusedReads(clock)
         """Refusals of optional reads, for the account of these watches."""
 
-    def look(self, read: Callable[[], T]) -> T:
-        """Read what was waited for, among no more than a few at once.
+    def read_in_slot(self, read: Callable[[], T]) -> T:
+        """Return `read()`, called in one of a few slots that all waiters share.
 
-        One change may wake a thousand; if all of them asked the cluster at the same
-        moment, none would be answered in time, and the lease would be lost over it.
+        One change may wake a thousand waiters. If all of them sent requests at the same moment,
+        the API server would answer none in time, and the renewal of the Lease would fail.
         """
-        with self._looks:
+        with self._slots:
             return read()
 
     def subscribe(self, reads: Iterable[Read], wake: Wake) -> Subscription:
-        """Have `wake` called for every change of what was read, from now on.
+        """Have `wake` called for every later change of the objects that were read.
 
-        Changes before this call are no news: subscribe first, then look.
+        Subscribe before the read whose answer counts: earlier changes cause no call.
         """
-        joined: list[tuple[_Feed, str]] = []
+        joined: list[tuple[_SharedWatch, str]] = []
         with self._lock:
             for read in reads:
-                key = (read.resource, read.namespace)
-                feed = self._feeds.get(key)
-                if feed is None or feed.is_closed:
-                    feed = _Feed(self._cluster, self._clock, self.refused, *key)
-                    self._feeds[key] = feed
-                feed.add(read.name, wake)
-                joined.append((feed, read.name))
-        for feed, _ in joined:
-            feed.start()
+                scope = Scope(read.resource, read.namespace)
+                watch = self._watches.get(scope)
+                if watch is None or watch.is_closed:
+                    watch = _SharedWatch(self._cluster, self._clock, self.refused, scope)
+                    self._watches[scope] = watch
+                watch.add(read.name, wake)
+                joined.append((watch, read.name))
+        for watch, _ in joined:
+            watch.start()
         return Subscription(self, joined, wake)
 
-    def _leave(self, joined: Iterable[tuple[_Feed, str]], wake: Wake) -> None:
-        unwanted = []
+    def _leave(self, joined: Iterable[tuple[_SharedWatch, str]], wake: Wake) -> None:
+        unused = []
         with self._lock:
-            for feed, name in joined:
-                if feed.remove(name, wake):
-                    unwanted.append(feed)
-                    self._feeds.pop((feed.resource, feed.namespace), None)
-        for feed in unwanted:
-            feed.close()
+            for watch, name in joined:
+                if watch.remove(name, wake):
+                    unused.append(watch)
+                    self._watches.pop(watch.scope, None)
+        for watch in unused:
+            watch.close()
 
     @property
     def open_watches(self) -> int:
-        """How many watches are kept open."""
+        """Return the number of watches with a waiter."""
         with self._lock:
-            return len(self._feeds)
+            return len(self._watches)
 
 
 class Subscription:
-    """One waiter's interest in some objects, until it is closed."""
+    """Interest of one waiter in some objects, until it is closed."""
 
-    def __init__(self, watches: SharedWatches, joined: list[tuple[_Feed, str]], wake: Wake) -> None:
+    def __init__(
+        self, watches: SharedWatches, joined: list[tuple[_SharedWatch, str]], wake: Wake
+    ) -> None:
         self._watches = watches
         self._joined = joined
         self._wake = wake
 
     @property
     def is_blind(self) -> bool:
-        """Whether nothing will ever wake this waiter: the cluster allows no such watch."""
-        return any(feed.is_blind for feed, _ in self._joined)
+        """Whether the cluster refuses a watch, so that the waiter has to poll."""
+        return any(watch.is_blind for watch, _ in self._joined)
 
     def close(self) -> None:
-        self._watches._leave(self._joined, self._wake)  # noqa: SLF001 # two halves of one thing
+        self._watches._leave(self._joined, self._wake)  # noqa: SLF001 # two halves of one class
         self._joined = []
 
 
-class _Feed:
-    """One watch, and the waiters for its events, by name of the object."""
+class _SharedWatch:
+    """Watch of a kind in a namespace, and the waiters for its events by name of the object.
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        clock: Clock,
-        refused: RefusedReads,
-        resource: GroupVersionResource,
-        namespace: str,
-    ) -> None:
-        self.resource = resource
-        self.namespace = namespace
+    It stores no objects: waiters read from the cluster. The list before the watch is cut to one
+    object, for its resourceVersion.
+    """
+
+    def __init__(self, cluster: Cluster, clock: Clock, refused: RefusedReads, scope: Scope) -> None:
+        self.scope = scope
         self.is_closed = False
         self.is_blind = False
-        self._cluster = cluster
-        self._clock = clock
+        """Whether the watch is refused, so that waiters have to poll."""
         self._refused = refused
         self._lock = Lock()
-        self._pause = Condition()
         self._waiters: dict[str, list[Wake]] = {}
-        self._watch: Watch | None = None
-        self._is_started = False
+        self._reflector = Reflector(cluster, clock, scope, self, _PACING)
 
     def add(self, name: str, wake: Wake) -> None:
         with self._lock:
             self._waiters.setdefault(name, []).append(wake)
 
     def remove(self, name: str, wake: Wake) -> bool:
-        """Forget a waiter, and say whether it was the last."""
+        """Remove a waiter; returns whether it was the last one."""
         with self._lock:
             waiting = self._waiters.get(name, [])
             if wake in waiting:
@@ -146,102 +143,73 @@ class _Feed:
             return not self._waiters
 
     def start(self) -> None:
-        with self._lock:
-            if self._is_started:
-                return
-            self._is_started = True
-        Thread(target=self._follow, name="watch", daemon=True).start()
+        self._reflector.start()
 
     def close(self) -> None:
-        with self._lock:
-            self.is_closed = True
-            watch = self._watch
-        if watch is not None:
-            watch.close()
-        with self._pause:
-            self._pause.notify_all()
+        self.is_closed = True
+        self._reflector.close()
 
-    def _follow(self) -> None:
-        while not self.is_closed:
-            try:
-                self._follow_once()
-            except Expired:
-                continue
-            except TransientError:
-                self._wake_all()
-                with self._pause:
-                    if not self.is_closed:
-                        self._clock.wait(self._pause, _RECONNECT_SECONDS)
-            except KanisterError:
-                # Without the right to watch one may still look: the waiters ask by themselves then.
-                self.is_blind = True
-                self._wake_all()
-                return
+    # Receiver of the reflector
 
-    def _follow_once(self) -> None:
-        listed = self._refused.read(
-            lambda: self._cluster.list(self.resource, namespace=self.namespace, limit=1),
-            self.resource,
-            self.namespace,
-        )
-        watch = self._cluster.watch(
-            self.resource, namespace=self.namespace, resource_version=listed.resource_version
-        )
-        with self._lock:
-            self._watch = watch
-            is_closed = self.is_closed
-        with watch:
-            if is_closed:
-                return
-            # What happened before the watch began is seen by a look from now on.
-            self._wake_all()
-            for event in watch:
-                self._wake(name_of(event.object))
+    def on_list(self, scope: Scope, pages: Iterator[ObjectList]) -> str:
+        page = self._refused.read(lambda: next(pages), scope.resource, scope.namespace)
+        # Changes up to this version cause no event: the waiters have to read again.
+        self._wake_all()
+        return page.resource_version
 
-    def _wake(self, name: str) -> None:
+    def on_event(self, kind: EventType, obj: KubeObject) -> None:
+        del kind
+        name = name_of(obj)
         with self._lock:
             waiting = [*self._waiters.get(name, ()), *(self._waiters.get("", ()) if name else ())]
         for wake in waiting:
             wake()
 
+    def on_failure(self, failure: Failure) -> None:
+        if not isinstance(failure.error, TransientError):
+            # An account that may not watch may still be allowed to read.
+            self.is_blind = True
+            self._reflector.close()
+        self._wake_all()
+
     def _wake_all(self) -> None:
         with self._lock:
-            waiting = [wake for each in self._waiters.values() for wake in each]
+            waiting = [wake for waiters in self._waiters.values() for wake in waiters]
         for wake in waiting:
             wake()
 
 
 class TracedCluster:
-    """A cluster that remembers, when asked to, what is read through it."""
+    """Cluster that records the reads made through it while `trace` runs."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._local = local()
 
     def as_cluster(self) -> Cluster:
-        """Give it as what it stands for: every other call goes through unchanged."""
+        """Return this object typed as a cluster: all other calls are forwarded."""
         return cast("Cluster", self)
 
-    def trace(self, ask: Callable[[], Any]) -> tuple[Any, frozenset[Read]]:
-        """Ask something, and say what was read for the answer."""
+    def trace(self, act: Callable[[], Any]) -> tuple[Any, frozenset[Read]]:
+        """Call `act` in this thread; return its result and the reads it made."""
         outer = getattr(self._local, "reads", None)
         reads: set[Read] = set()
         self._local.reads = reads
         try:
-            answer = ask()
+            result = act()
         finally:
             self._local.reads = outer
-        return answer, frozenset(reads)
+        return result, frozenset(reads)
 
     def get(self, resource: GroupVersionResource, name: str, **options: Any) -> KubeObject:
-        self._note(Read(resource, options.get("namespace", ""), name))
+        self._record(Read(resource, options.get("namespace", ""), name))
         return self._cluster.get(resource, name, **options)
 
     def list(self, resource: GroupVersionResource, **options: Any) -> ObjectList:
-        self._note(Read(resource, options.get("namespace", "")))
+        self._record(Read(resource, options.get("namespace", "")))
         return self._cluster.list(resource, **options)
 
-    def _note(self, read: Read) -> None:
+    def _record(self, read: Read) -> None:
         reads = getattr(self._local, "reads", None)
         if reads is not None:
             reads.add(read)

@@ -110,7 +110,7 @@ def test_a_namespace_that_lost_its_role_is_trouble_only_if_no_other_is_left(
     seen.store.start()
     until(lambda: seen.store.open_watches == 2)
     guarded.refuse("two")
-    until(lambda: any(feed.is_refused for feed in seen.store._feeds))
+    until(lambda: any(reflector.is_refused for reflector in seen.store.reflectors))
     assert seen.store.trouble == ""
     assert seen.store.has_synced
     cluster.create(config_map("a", namespace="one"))

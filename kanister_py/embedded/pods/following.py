@@ -1,98 +1,42 @@
-"""Follower: the objects of one kind, listed and watched without gaps."""
+"""Following the objects of a kind, for the node and the controllers of a laptop."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from typing import Final
 
-from kanister_py.core.errors import ApiError, Expired
 from kanister_py.core.kube.resources import GroupVersionResource
+from kanister_py.core.retries import NO_END, RetryRule
+from kanister_py.executor.reflector import Pacing
+from kanister_py.executor.watch_cache import ObjectKey, WatchCache
 from kanister_py.ports.clock import Clock
-from kanister_py.ports.cluster import Cluster, EventType, KubeObject, Watch
+from kanister_py.ports.cluster import Cluster, KubeObject
 
-_RETRY_SECONDS: Final = 1.0
+_PACING: Final = Pacing(
+    watch_seconds=None, retry=RetryRule(NO_END, 1.0, 1.0, 1.0), refused_seconds=1.0
+)
 
 
-class Follower:
-    """Watch over every object as it is now, and over those that are gone, from one thread.
+def follow_objects(
+    cluster: Cluster,
+    resource: GroupVersionResource,
+    on_present: Callable[[KubeObject], None],
+    on_gone: Callable[[KubeObject], None],
+    clock: Clock,
+) -> WatchCache[KubeObject]:
+    """Return a watch cache, not yet started, that calls back for every change of an object.
 
-    Where the watch breaks off, it lists again: what went in between is seen as
-    gone all the same. What `seen` and `gone` raise for the cluster is tried
-    again with the next list.
+    A callback that raises an error of the cluster is called again after a pause. After a gap in
+    the cluster's history `on_present` is called again for every object.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        resource: GroupVersionResource,
-        seen: Callable[[KubeObject], None],
-        gone: Callable[[KubeObject], None],
-        clock: Clock,
-    ) -> None:
-        self._cluster = cluster
-        self._resource = resource
-        self._seen = seen
-        self._gone = gone
-        self._clock = clock
-        self._known: dict[str, KubeObject] = {}
-        self._changed = threading.Condition()
-        self._watch: Watch | None = None
-        self._is_closed = False
-        self._thread = threading.Thread(
-            target=self._loop, name=f"follow-{resource.resource}", daemon=True
+    def on_change(_key: ObjectKey, old: KubeObject | None, new: KubeObject | None) -> None:
+        is_replaced = (
+            old is not None and new is not None and old["metadata"]["uid"] != new["metadata"]["uid"]
         )
+        if old is not None and (new is None or is_replaced):
+            on_gone(old)
+        if new is not None:
+            on_present(new)
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def close(self) -> None:
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify_all()
-            watch = self._watch
-        if watch is not None:
-            watch.close()
-        if self._thread.is_alive():
-            self._thread.join()
-
-    def _loop(self) -> None:
-        while not self._is_closed:
-            try:
-                self._follow()
-            except Expired:
-                continue
-            except ApiError:
-                with self._changed:
-                    if not self._is_closed:
-                        self._clock.wait(self._changed, _RETRY_SECONDS)
-
-    def _follow(self) -> None:
-        listed = self._cluster.list(self._resource)
-        present = {obj["metadata"]["uid"] for obj in listed}
-        for uid, obj in list(self._known.items()):
-            if uid not in present:
-                self._forget(obj)
-        for obj in listed:
-            self._take(obj)
-        watch = self._cluster.watch(self._resource, resource_version=listed.resource_version)
-        with self._changed:
-            self._watch = watch
-            if self._is_closed:
-                watch.close()
-                return
-        with watch:
-            for event in watch:
-                if event.type is EventType.DELETED:
-                    self._forget(event.object)
-                elif event.type is not EventType.BOOKMARK:
-                    self._take(event.object)
-
-    def _take(self, obj: KubeObject) -> None:
-        metadata = obj["metadata"]
-        self._known[metadata["uid"]] = {**obj, "spec": {}, "status": {}}
-        self._seen(obj)
-
-    def _forget(self, obj: KubeObject) -> None:
-        self._known.pop(obj["metadata"]["uid"], None)
-        self._gone(obj)
+    return WatchCache(cluster, clock, resource, lambda obj: obj, on_change, pacing=_PACING)

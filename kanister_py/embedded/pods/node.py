@@ -19,7 +19,8 @@ from kanister_py.core.kube.resources import (
     GroupVersionResource,
 )
 from kanister_py.core.kube.timestamps import timestamp
-from kanister_py.embedded.pods.following import Follower
+from kanister_py.embedded.pods.following import follow_objects
+from kanister_py.executor.watch_cache import WatchCache
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import (
     Cluster,
@@ -108,22 +109,22 @@ class ProcessNode:
         self._stopping: dict[str, float] = {}
         self._changed = threading.Condition()
         self._is_closed = False
-        self._follower: Follower | None = None
+        self._pods: WatchCache[KubeObject] | None = None
 
     def start(self, cluster: Cluster, sources: ClusterSources | None = None) -> None:
         """Register the node, then follow the cluster's pods until closed."""
         self._cluster = cluster
         self._sources = sources or ClusterSources(cluster)
         self._register(cluster)
-        self._follower = Follower(cluster, PODS, self._see, self._gone, self._clock)
-        self._follower.start()
+        self._pods = follow_objects(cluster, PODS, self._see, self._gone, self._clock)
+        self._pods.start()
 
     def close(self) -> None:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-        if self._follower is not None:
-            self._follower.close()
+        if self._pods is not None:
+            self._pods.close(waits=True)
         self._runner.close()
 
     def read_log(self, name: str, *, namespace: str, options: LogOptions) -> LogStream:

@@ -31,7 +31,7 @@ from kanister_py.core.kube.resources import (
     STATEFUL_SETS,
     GroupVersionResource,
 )
-from kanister_py.embedded.pods.following import Follower
+from kanister_py.embedded.pods.following import follow_objects
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 
@@ -65,19 +65,19 @@ class Workloads:
             "ReplicaSet": self._replica_set,
             "StatefulSet": self._stateful_set,
         }
-        self._followers = [
-            Follower(cluster, resource, self._noticer(kind), self._noticer(kind), clock)
+        self._caches = [
+            follow_objects(cluster, resource, self._noticer(kind), self._noticer(kind), clock)
             for kind, resource in _KINDS.items()
         ]
-        self._followers += [
-            Follower(cluster, PODS, self._notice_owner, self._notice_owner, clock),
-            Follower(cluster, PERSISTENT_VOLUME_CLAIMS, self._bind, self._unbind, clock),
+        self._caches += [
+            follow_objects(cluster, PODS, self._notice_owner, self._notice_owner, clock),
+            follow_objects(cluster, PERSISTENT_VOLUME_CLAIMS, self._bind, self._unbind, clock),
         ]
         self._thread = threading.Thread(target=self._work, name="workloads", daemon=True)
 
     def start(self) -> None:
-        for follower in self._followers:
-            follower.start()
+        for cache in self._caches:
+            cache.start()
         self._thread.start()
 
     def make_replica_sets(self) -> None:
@@ -95,8 +95,8 @@ class Workloads:
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
-        for follower in self._followers:
-            follower.close()
+        for cache in self._caches:
+            cache.close(waits=True)
         if self._thread.is_alive():
             self._thread.join()
 
