@@ -24,7 +24,7 @@ from kanister_py.cli.parser import CommandLineError, meant_among, repeated, swit
 from kanister_py.cli.releases import add_target_release, releases_at, unplanned
 from kanister_py.core.blueprints.lint.action_sets import NOT_GIVEN
 from kanister_py.core.blueprints.lint.check import Report, lint_sources, rules
-from kanister_py.core.blueprints.lint.context import Context, FormReader
+from kanister_py.core.blueprints.lint.context import Context, SchemaCheck
 from kanister_py.core.blueprints.lint.findings import Finding, Severity, finding_of, in_order
 from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, OVERLOOKED, UNREADABLE, Source
 from kanister_py.core.blueprints.lint.versions import DEPRECATED, REMOVED
@@ -143,7 +143,7 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
         at,
         args.strict_versions,
         load_function,
-        {kind: _reader(module) for kind, module in _READERS.items()},
+        {kind: _schema_check(module) for kind, module in _SCHEMA_MODULES.items()},
     )
     report = lint_sources(sources, context, args.ignore)
     unread = [finding_of(each, UNREADABLE) for each in problems]
@@ -163,18 +163,18 @@ def _lint(args: argparse.Namespace) -> tuple[Report, int, bool]:
     return whole, len(inputs), bool(beyond)
 
 
-_READERS = {
+_SCHEMA_MODULES = {
     "ActionSet": "kanister_py.core.actionsets.model",
     "Composition": "kanister_py.core.compositions.model",
     "Schedule": "kanister_py.core.schedules.model",
 }
 
 
-def _reader(module: str) -> FormReader:
+def _schema_check(module: str) -> SchemaCheck:
     """Make a reader of objects of a kind; most files hold none, and do without its module."""
 
     def read(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
-        unknown, problems = import_module(module).read_what_can_be_read(found)
+        unknown, problems = import_module(module).check_schema(found)
         return unknown, problems
 
     return read

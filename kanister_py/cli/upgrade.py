@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     _hand_out(results, named, texts, args)
     for result in results:
         for change in result.changes:
-            for note in (*change.notes_of_kept, *change.notes):
+            for note in (*change.kept_default_notes, *change.notes):
                 say(f"note: {change.file}:{change.line}: {change.where}: {note}")
     left = [finding for result in results for finding in result.left]
     _say_left(left, problems)

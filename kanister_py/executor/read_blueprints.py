@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from kanister_py.core.blueprints.model import Blueprint, read_what_can_be_read
+from kanister_py.core.blueprints.model import Blueprint, read_partial_blueprint
 from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.objects import Found
 from kanister_py.core.kube.parts import namespace_of, spec_of
@@ -23,6 +23,6 @@ def read_blueprints(cluster: Cluster, actionset: Mapping[str, Any]) -> dict[str,
             obj = cluster.get(BLUEPRINTS, bare, namespace=where or namespace_of(actionset))
         except NotFound:
             continue
-        located, _problems = read_what_can_be_read(Found(Document.of(obj), (), "Blueprint", obj))
+        located, _problems = read_partial_blueprint(Found(Document.of(obj), (), "Blueprint", obj))
         found[name] = located.blueprint
     return found

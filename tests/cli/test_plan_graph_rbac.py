@@ -124,7 +124,7 @@ class TestPlan:
         assert done.code == 1
         (problem,) = [line for line in done.out.splitlines() if line.startswith("error: ")]
         assert "tell outputArtifacts.x.keyValue.p" in problem
-        assert "The action tell has no phase zzz; it has hello, tell" in problem
+        assert "The action tell has no phase zzz; its phases are hello, tell" in problem
         (error,) = json.loads(kanister(*PLAN, "-o", "json", stdin=text).out)["errors"]
         assert problem == f"error: {error}"
 

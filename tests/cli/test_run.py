@@ -283,11 +283,11 @@ def test_what_an_actionset_says_itself_is_not_said_again(
     ("spec", "problem"),
     [
         pytest.param("", "spec is missing", id="no spec"),
-        pytest.param("spc: {actions: []}", "spec is missing; there is spc", id="misspelt spec"),
+        pytest.param("spc: {actions: []}", "spec is missing; found spc", id="misspelt spec"),
         pytest.param("spec: {}", "spec.actions is missing", id="an empty spec"),
         pytest.param(
             "spec: {action: [{name: go}]}",
-            "spec.actions is missing; there is action",
+            "spec.actions is missing; found action",
             id="misspelt actions",
         ),
     ],
@@ -375,7 +375,7 @@ def test_one_of_several_blueprints_is_named_and_may_come_from_stdin(kanister: Co
     text = f"{BLUEPRINT}---\n{BLUEPRINT.replace('greet', 'other')}"
     done = kanister("run", "-", "nothing", stdin=text)
     assert done.code == 1
-    assert "name one: there are greet, other" in done.err
+    assert "several Blueprints: greet, other" in done.err
     assert kanister("run", "-", "nothing", "--blueprint-name", "other", stdin=text).code == 0
     assert kanister("run", "-", "nothing", stdin=BLUEPRINT).code == 0
 

@@ -416,4 +416,4 @@ def test_a_plan_says_that_kando_would_get_no_profile(read: str, engine: str) -> 
     made = plan_of_text(read, engine=engine)
     assert not made.has_errors
     (why,) = made.lacking
-    assert why.startswith(".Profile is not there")
+    assert why.startswith(".Profile is missing")

@@ -181,11 +181,13 @@ READS_IT = '{{ index .Phases.second.Secrets.s.Data "password" | toString }}'
         ),
         pytest.param(act("second", objects=ABSENT), "Secret shop/absent", id="a Secret"),
         pytest.param(
-            act("second", timeout="10 minutes"), "timeout: '10 minutes' is no time", id="a time"
+            act("second", timeout="10 minutes"),
+            "timeout: '10 minutes' is not a duration",
+            id="a time",
         ),
         pytest.param(
             act("second", retry={"limit": 1, "backoff": "3"}),
-            "backoff: '3' is no time",
+            "backoff: '3' is not a duration",
             id="a wait",
         ),
         pytest.param(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kanister_py.cli.lint import exit_code_of
-from kanister_py.core.actionsets.model import read_what_can_be_read
+from kanister_py.core.actionsets.model import check_schema
 from kanister_py.core.blueprints.graph import dot_of, graph_of_blueprint, mermaid_of
 from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
@@ -47,7 +47,7 @@ def blueprints() -> list[LocatedBlueprint]:
 
 def context() -> Context:
     return Context(
-        read_functions().registry, load=load_function, readers={"ActionSet": read_what_can_be_read}
+        read_functions().registry, load=load_function, schema_checks={"ActionSet": check_schema}
     )
 
 

@@ -13,7 +13,7 @@ from time import monotonic, thread_time
 
 import pytest
 
-from kanister_py.core.blueprints.reads import hands_on_profile
+from kanister_py.core.blueprints.reads import passes_profile_as_json
 from kanister_py.core.templates.engines import Engine, choose_engine, fault_in
 from kanister_py.core.templates.errors import (
     TemplateError,
@@ -65,7 +65,7 @@ def _read_jinja(text: str) -> None:
 
 
 def _look_for_profile(text: str) -> None:
-    hands_on_profile(f"{{{{ toJson .Profile }}}}{text}", ())
+    passes_profile_as_json(f"{{{{ toJson .Profile }}}}{text}", ())
 
 
 @pytest.mark.parametrize("read", [_choose, _read_go, _read_jinja, _look_for_profile])

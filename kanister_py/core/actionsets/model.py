@@ -122,7 +122,7 @@ def parse_action_spec(document: Document) -> ActionSpec:
     return read_model(ActionSpec, document)
 
 
-def read_what_can_be_read(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
+def check_schema(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
     """Return the unknown keys and the problems of an ActionSet."""
     partial = read_partly(ActionSet, found.document, found.path)
     return [*partial.unknown_keys], [*partial.problems.values()]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kanister_py.core.actionsets.status import sort_key_of_time
-from kanister_py.core.blueprints.lint.pipelines import asks_of, packages_of
+from kanister_py.core.blueprints.lint.pipelines import packages_of, version_requests_of
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.kube.objects import Found
 from kanister_py.core.kube.parts import mapping_of, maps_in, metadata_of, namespace_of
@@ -110,7 +110,7 @@ def versions_in_composition(
     `functions` are the Functions that are installed: a package of others is not ours to count.
     """
     packages = packages_of(map(_found, functions), registry)
-    for ask in asks_of(_found(composition), packages, registry):
+    for ask in version_requests_of(_found(composition), packages, registry):
         function = ask.spot.function
         asked = Asked("" if ask.version == "latest" else ask.version)
         try:

@@ -1,7 +1,6 @@
-"""Analysis of an action: what its templates read and what its phases say, without running it.
+"""Static analysis of an action: which values its templates read, and defects of its phases.
 
-Lint, the plan and the check before a run find defects here; each of them decides on its own
-what a defect means.
+Lint, the plan and the check before a run report the same defects with different consequences.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol
 
 from kanister_py.core.blueprints.model import Action, Blueprint, Phase
-from kanister_py.core.blueprints.reads import EACH, Read, reads_of
+from kanister_py.core.blueprints.reads import ANY_MEMBER, Read, reads_of
 from kanister_py.core.blueprints.texts import DEFER, Text, texts_of
 from kanister_py.core.errors import KanisterError, UsageError, did_you_mean
 from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
@@ -25,7 +24,7 @@ from kanister_py.core.yaml.weak import InvalidArgs, known_args, problems_of_args
 
 
 class Defect(StrEnum):
-    """Kind of a defect. The values are the ids of lint's rules."""
+    """Kind of a defect. The values are the ids of lint rules."""
 
     PARAMETER_UNKNOWN = "parameter-unknown"
     FIELD_UNKNOWN = "field-unknown"
@@ -42,26 +41,26 @@ class Defect(StrEnum):
 
     @property
     def is_advice(self) -> bool:
-        """Whether the action runs all the same."""
+        """Return whether the action can run in spite of the defect."""
         return self in (Defect.UNDECLARED, Defect.SECRET_KEPT)
 
 
 class Suggest(Protocol):
-    """Function that words a question for the name that was meant; empty if none is near."""
+    """Function that returns a "did you mean" question, or an empty string if no name is similar."""
 
     def __call__(self, word: str, known: Sequence[str], mark: str = "", /) -> str: ...
 
 
 def suggest(word: str, known: Sequence[str], mark: str = "") -> str:
-    """Ask whether one of the known names is meant, each of them preceded by `mark`."""
+    """Return a "did you mean" question with the similar names, prefixed with `mark`."""
     return did_you_mean([f"{mark}{name}" for name in nearest(word, known)])
 
 
-# Arguments and times
+# Arguments and durations
 
 
 class WrongArgument(NamedTuple):
-    """An argument that a function refuses. `path` leads there from the phase."""
+    """Argument that a function refuses. `path` is relative to the phase."""
 
     path: Path
     defect: Defect
@@ -84,12 +83,12 @@ def wrong_arguments(
     is_open: Callable[[object], bool],
     failed: Container[Path] = (),
 ) -> list[WrongArgument]:
-    """Compare arguments with the model of a function, and with what it refuses in itself.
+    """Check arguments against the model of a function and its own `refusals`.
 
-    A value that `is_open` may still become anything. Arguments at the paths in `failed` are
-    known to be wrong already.
+    `is_open` returns True for values that are not rendered yet. Arguments at the paths in `failed`
+    have been reported already and are skipped.
     """
-    found = []
+    wrong = []
     for problem in problems_of_args(code.Args, args, is_open):
         first = _FIRST_NAME.match(problem.path)
         is_given = first is not None and first[0] in args
@@ -97,9 +96,9 @@ def wrong_arguments(
         if path not in failed:
             defect = _DEFECTS_OF_ARGUMENTS[problem.kind]
             error = InvalidArgs(phase.func, [problem])
-            found.append(WrongArgument(path, defect, error, problem.message))
-    if found:
-        return found
+            wrong.append(WrongArgument(path, defect, error, problem.message))
+    if wrong:
+        return wrong
     refusals = getattr(code, "refusals", lambda _: ())(known_args(args, is_open))
     return [
         WrongArgument(("args", name), Defect.ARGUMENT_TYPE, error, error.message)
@@ -108,28 +107,28 @@ def wrong_arguments(
 
 
 def wrong_durations(phase: Phase) -> Iterator[tuple[Path, UsageError]]:
-    """Find the times of a phase that cannot be read, with their paths in the phase."""
-    written: dict[Path, str] = {("timeout",): phase.timeout}
+    """Yield the durations of a phase that are invalid, with their paths in the phase."""
+    durations: dict[Path, str] = {("timeout",): phase.timeout}
     if phase.retry is not None:
-        written["retry", "backoff"] = phase.retry.backoff
-        written["retry", "maxBackoff"] = phase.retry.max_backoff
-    for path, text in written.items():
+        durations["retry", "backoff"] = phase.retry.backoff
+        durations["retry", "maxBackoff"] = phase.retry.max_backoff
+    for path, text in durations.items():
         if not text:
             continue
         try:
             seconds = parse_seconds(text)
         except InvalidDuration as error:
-            message = f"{text!r} is no time: {error.message}"
+            message = f"{text!r} is not a duration: {error.message}"
             yield path, UsageError(message, reason=error.reason)
             continue
         if seconds < 0 or (seconds == 0 and path == ("timeout",)):
-            least = "zero or more" if path != ("timeout",) else "more than zero, or left out"
-            message = f"The time must be {least}, found {text!r}"
+            minimum = "zero or more" if path != ("timeout",) else "more than zero, or left out"
+            message = f"The duration must be {minimum}, found {text!r}"
             yield path, UsageError(message, reason=InvalidDuration.reason)
 
 
 def outputs_of(code: Any) -> frozenset[str] | None:
-    """Return the outputs that a function declares; None where only the blueprint knows them."""
+    """Return the outputs that a function declares, or None if the Blueprint defines them."""
     model = getattr(code, "Outputs", None)
     if model is None or model.model_config.get("extra") == "allow":
         return None
@@ -141,7 +140,7 @@ def outputs_of(code: Any) -> frozenset[str] | None:
 
 
 class MissingInput(NamedTuple):
-    """An input that an action declares and is not given; `field` is the ActionSet's for it."""
+    """Input that an action declares and the ActionSet lacks. `field` is the ActionSet's."""
 
     field: str
     message: str
@@ -150,7 +149,7 @@ class MissingInput(NamedTuple):
 def missing_inputs(
     name: str, action: Action, given: Mapping[str, Container[str]]
 ) -> Iterator[MissingInput]:
-    """Find declared inputs that are not given; `given` has the names by field of the ActionSet."""
+    """Yield declared inputs that are missing. `given` maps fields of the ActionSet to names."""
     for kind, declaration, field, names in (
         ("Secret", "secretNames", "secrets", action.secret_names),
         ("ConfigMap", "configMapNames", "configMaps", action.config_map_names),
@@ -166,7 +165,7 @@ def missing_inputs(
 
 
 class WrongRead(NamedTuple):
-    """Something that a template reads, and why that is a defect."""
+    """Read of a template that cannot succeed, with the reason."""
 
     read: Read
     defect: Defect
@@ -174,7 +173,7 @@ class WrongRead(NamedTuple):
 
 
 def actions_of_phases(blueprint: Blueprint) -> dict[str, str]:
-    """Map the name of each phase of a Blueprint to its action."""
+    """Map the names of phases to their actions."""
     return {
         phase.name: name
         for name, action in blueprint.actions.items()
@@ -184,7 +183,7 @@ def actions_of_phases(blueprint: Blueprint) -> dict[str, str]:
 
 
 class ActionAnalysis:
-    """Analysis of the templates of one action. Every text is parsed once."""
+    """Analysis of the templates of one action. Every text is parsed at most once."""
 
     def __init__(
         self,
@@ -195,7 +194,7 @@ class ActionAnalysis:
         owners: Mapping[str, str] | None = None,
         suggest: Suggest = suggest,
     ) -> None:
-        """`owners` are the actions of the phases of the Blueprint, if the caller has them."""
+        """`owners` maps phases of the Blueprint to their actions; computed if omitted."""
         self.blueprint: Final = blueprint
         self.name: Final = name
         self.engine: Final = engine
@@ -209,7 +208,7 @@ class ActionAnalysis:
             self._indices.setdefault(phase.name, index)
 
     def reads_in(self, text: str, *, inside_lists: bool = False) -> list[Read]:
-        """Find what a text of the action reads, as `reads_of` does; raises TemplateError."""
+        """List the reads of a text, as `reads_of` does. Raises TemplateError."""
         parsed = self._parsed.get(text)
         if parsed is None:
             try:
@@ -219,10 +218,10 @@ class ActionAnalysis:
             self._parsed[text] = parsed
         if isinstance(parsed, TemplateError):
             raise parsed
-        return [read for read in parsed if inside_lists or EACH not in read.names]
+        return [read for read in parsed if inside_lists or ANY_MEMBER not in read.names]
 
     def reads(self) -> Iterator[Read]:
-        """Find what the texts of the action read, except those that cannot be parsed."""
+        """Yield the reads of all texts of the action except texts that cannot be parsed."""
         for text in self.texts:
             try:
                 yield from self.reads_in(text.text)
@@ -230,9 +229,9 @@ class ActionAnalysis:
                 continue
 
     def wrong_reads(self, text: Text, outputs: Mapping[str, frozenset[str]]) -> Iterator[WrongRead]:
-        """Find what a text reads in vain; raises TemplateError for one that cannot be parsed.
+        """Yield reads that cannot succeed. Raises TemplateError if the text cannot be parsed.
 
-        `outputs` has what the functions of phases declare, by the names of the phases.
+        `outputs` maps phases to the outputs that their functions declare.
         """
         for read in self.reads_in(text.text, inside_lists=True):
             for defect, message in self._defects(text, read, outputs):
@@ -242,16 +241,16 @@ class ActionAnalysis:
         self, text: Text, read: Read, outputs: Mapping[str, frozenset[str]]
     ) -> Iterator[tuple[Defect, str]]:
         root, *below = read.names
-        if EACH in below:
+        if ANY_MEMBER in below:
             why = why_impossible(read.names, self.engine)
             if why:
                 yield Defect.FIELD_UNKNOWN, f"There is {why}"
             return
         if root not in ROOTS:
             dot = "." if self.engine is Engine.GO else ""
-            meant = self._suggest(root, ROOTS, dot)
-            there = meant or f"; there are {', '.join(dot + name for name in ROOTS)}"
-            yield Defect.PARAMETER_UNKNOWN, f"There is no {dot}{root}{there}"
+            hint = self._suggest(root, ROOTS, dot)
+            hint = hint or f"; expected one of {', '.join(dot + name for name in ROOTS)}"
+            yield Defect.PARAMETER_UNKNOWN, f"There is no {dot}{root}{hint}"
             return
         if text.role == "objects" and root in ("Phases", "DeferPhase"):
             yield Defect.OBJECTS_EARLY, f"{read} is read before any phase has run"
@@ -278,19 +277,19 @@ class ActionAnalysis:
             return
         phase = self.action.phases[index]
         now = len(self.action.phases) if text.phase in (None, DEFER) else text.phase
-        assert now is not None  # None is replaced in the line above
+        assert now is not None  # the line above replaces None
         is_itself = index == now
         if index > now or (is_itself and inside[:1] == ["Output"] and len(inside) > read.indexed):
             if read.indexed < len(below):
-                what = "is this very phase" if is_itself else "runs later"
-                yield Defect.PHASE_LATER, f"{read} is not there yet: the phase {name} {what}"
+                state = "is this phase" if is_itself else "runs later"
+                yield Defect.PHASE_LATER, f"{read} is not available yet: the phase {name} {state}"
             return
         yield from self._of_object(phase, read, inside)
-        made = outputs.get(name)
+        declared = outputs.get(name)
         is_output = len(inside) > 1 and inside[0] == "Output" and not read.indexed
-        if made is not None and is_output and inside[1] not in made:
-            there = f"it makes {', '.join(sorted(made))}" if made else "it makes none"
-            yield Defect.OUTPUT_UNKNOWN, f"{phase.func} makes no output {inside[1]}; {there}"
+        if declared is not None and is_output and inside[1] not in declared:
+            names = f"its outputs are {', '.join(sorted(declared))}" if declared else "it has none"
+            yield Defect.OUTPUT_UNKNOWN, f"{phase.func} has no output {inside[1]}; {names}"
 
     def _of_deferred(
         self, text: Text, read: Read, below: list[str]
@@ -298,11 +297,11 @@ class ActionAnalysis:
         deferred = self.action.defer_phase
         if below[:1] == ["Output"] and len(below) - 1 > read.indexed:
             if deferred is None:
-                message = f"The action {self.name} has no deferPhase, and no {read}"
+                message = f"The action {self.name} has no deferPhase, so it has no {read}"
                 yield Defect.PHASE_UNKNOWN, message
             elif text.phase is not None and read.is_certain:
-                what = "is this very phase" if text.phase == DEFER else "runs later"
-                yield Defect.PHASE_LATER, f"{read} is not there yet: the deferPhase {what}"
+                state = "is this phase" if text.phase == DEFER else "runs later"
+                yield Defect.PHASE_LATER, f"{read} is not available yet: the deferPhase {state}"
         elif deferred is not None:
             yield from self._of_object(deferred, read, below)
 
@@ -310,14 +309,14 @@ class ActionAnalysis:
         missing = f"The action {self.name} has no phase {name}"
         deferred = self.action.defer_phase
         if deferred is not None and deferred.name == name:
-            return f"{missing}; its deferPhase is read as .DeferPhase"
+            return f"{missing}; its deferPhase is available as .DeferPhase"
         if self._owners is None:
             self._owners = actions_of_phases(self.blueprint)
         if name in self._owners:
             return f"{missing}; it belongs to the action {self._owners[name]}"
-        names = [known for known in self._indices if known]
-        there = f"; it has {_few(names)}" if names else "; it has none with a name"
-        return missing + (self._suggest(name, names) or there)
+        names = [phase for phase in self._indices if phase]
+        hint = f"; its phases are {_few(names)}" if names else "; its phases have no names"
+        return missing + (self._suggest(name, names) or hint)
 
     def _of_object(
         self, phase: Phase, read: Read, inside: list[str]
@@ -325,12 +324,12 @@ class ActionAnalysis:
         if len(inside) < 2 or inside[0] not in ("Secrets", "ConfigMaps"):
             return
         if inside[1] not in phase.objects and read.indexed < len(inside) - 1:
-            there = ", ".join(phase.objects)
-            meant = self._suggest(inside[1], [*phase.objects]) or (
-                f"; there are {there}" if there else "; name it there, with its kind"
+            names = ", ".join(phase.objects)
+            hint = self._suggest(inside[1], [*phase.objects]) or (
+                f"; it names {names}" if names else "; add it to `objects` with its kind"
             )
-            called = phase.name or phase.func
-            message = f"The phase {called} names no object {inside[1]}{meant}"
+            phase_name = phase.name or phase.func
+            message = f"The phase {phase_name} names no object {inside[1]}{hint}"
             yield Defect.OBJECT_UNKNOWN, message
 
     def _undeclared(self, root: str, name: str) -> Iterator[tuple[Defect, str]]:
@@ -340,8 +339,8 @@ class ActionAnalysis:
             "Secrets": ("secretNames", self.action.secret_names),
         }[root]
         if name not in declared:
-            meant = self._suggest(name, declared)
-            message = f".{root}.{name} is read, and {field} does not name it{meant}"
+            hint = self._suggest(name, declared)
+            message = f".{root}.{name} is read, but {field} does not list it{hint}"
             yield Defect.UNDECLARED, message
 
 

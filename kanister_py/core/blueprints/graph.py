@@ -1,4 +1,4 @@
-"""Graph of a Blueprint, or of what an ActionSet runs of it: how data flow between phases."""
+"""Graph of the data flow between the phases of a Blueprint or an ActionSet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kanister_py.core.templates.errors import TemplateError
 
 
 class PhaseNode(NamedTuple):
-    """A phase of the drawing."""
+    """Phase in a graph."""
 
     id: str
     name: str
@@ -25,14 +25,14 @@ class PhaseNode(NamedTuple):
 
 
 class ArtifactNode(NamedTuple):
-    """Something that an action leaves for another."""
+    """Artifact that one action writes and another can read."""
 
     id: str
     name: str
 
 
 class ActionNode(NamedTuple):
-    """An action with its phases in order."""
+    """Action with its phases in order."""
 
     id: str
     title: str
@@ -40,7 +40,7 @@ class ActionNode(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """From one node to another. Without a label, it says only what comes next."""
+    """Edge between two nodes. An edge without a label only shows the order of phases."""
 
     source: str
     target: str
@@ -49,7 +49,7 @@ class Edge(NamedTuple):
 
 
 class Graph(NamedTuple):
-    """A drawing as data."""
+    """Graph of actions, phases, artifacts and their edges."""
 
     title: str
     actions: tuple[ActionNode, ...]
@@ -61,11 +61,15 @@ class Graph(NamedTuple):
             "title": self.title,
             "actions": [
                 action._asdict()
-                | {"phases": [dict(zip(_PHASE_KEYS, each, strict=True)) for each in action.phases]}
+                | {
+                    "phases": [
+                        dict(zip(_PHASE_KEYS, phase, strict=True)) for phase in action.phases
+                    ]
+                }
                 for action in self.actions
             ],
-            "artifacts": [each._asdict() for each in self.artifacts],
-            "edges": [dict(zip(_EDGE_KEYS, each, strict=True)) for each in self.edges],
+            "artifacts": [artifact._asdict() for artifact in self.artifacts],
+            "edges": [dict(zip(_EDGE_KEYS, edge, strict=True)) for edge in self.edges],
         }
 
 
@@ -77,7 +81,7 @@ _Drawn = Sequence[tuple[ActionNode, Action]]
 
 
 def graph_of_blueprint(blueprint: Blueprint) -> Graph:
-    """Draw every action of a Blueprint."""
+    """Build the graph of all actions of a Blueprint."""
     drawn = [
         (_action_node(index, name, action), action)
         for index, (name, action) in enumerate(blueprint.actions.items())
@@ -86,16 +90,16 @@ def graph_of_blueprint(blueprint: Blueprint) -> Graph:
 
 
 def graph_of_action_set(found: Found, blueprints: Mapping[str, Blueprint]) -> Graph | None:
-    """Draw the actions that an ActionSet runs; None if their Blueprint is not at hand."""
+    """Build the graph of an ActionSet's actions, or return None if a Blueprint is missing."""
     drawn: list[tuple[ActionNode, Action]] = []
     engine = Engine.GO
-    for index, each in actions_of(found):
-        name = str(each.get("name"))
-        blueprint = blueprints.get(str(each.get("blueprint")))
+    for index, entry in actions_of(found):
+        name = str(entry.get("name"))
+        blueprint = blueprints.get(str(entry.get("blueprint")))
         if blueprint is None or name not in blueprint.actions:
             return None
         engine = engine_of(blueprint).engine
-        reference = mapping_of(each.get("object"))
+        reference = mapping_of(entry.get("object"))
         target = " ".join(str(reference[key]) for key in ("kind", "name") if reference.get(key))
         action, title = blueprint.actions[name], f"{name} of {target}" if target else name
         drawn.append((_action_node(index, title, action), action))
@@ -115,8 +119,8 @@ def _graph(title: str, drawn: _Drawn, engine: Engine) -> Graph:
         for source, target, label in _data_edges(node, action, engine, names):
             labels.setdefault((source, target), {})[label] = None
     data = [
-        Edge(source, target, ", ".join(filter(None, found)), is_data=True)
-        for (source, target), found in labels.items()
+        Edge(source, target, ", ".join(filter(None, edge_labels)), is_data=True)
+        for (source, target), edge_labels in labels.items()
     ]
     artifacts = tuple(ArtifactNode(_artifact_id(names, name), name) for name in names)
     return Graph(title, tuple(node for node, _ in drawn), artifacts, (*order, *data))
@@ -142,7 +146,7 @@ def _artifact_id(names: Mapping[str, None], name: str) -> str:
 def _data_edges(
     node: ActionNode, action: Action, engine: Engine, names: dict[str, None]
 ) -> Iterator[tuple[str, str, str]]:
-    """Find what flows: from which node to which, and under what name."""
+    """Yield the data flows as (source node, target node, label)."""
     by_name = {phase.name: phase.id for phase in node.phases if not phase.is_deferred}
     deferred = next((phase.id for phase in node.phases if phase.is_deferred), "")
     for text in texts_of(action):
@@ -175,14 +179,14 @@ def _reads(text: str, engine: Engine) -> list[Read]:
     try:
         return reads_of(text, engine)
     except TemplateError:
-        return []  # lint says what is wrong with it; the rest can be drawn
+        return []  # lint reports the error; everything else can be drawn
 
 
 # Drawing
 
 
 def mermaid_of(graph: Graph) -> Iterator[str]:
-    """Write a drawing in Mermaid's language."""
+    """Yield the lines of the graph in Mermaid syntax."""
     title = " ".join(graph.title.split()).replace("'", "''")
     yield "---"
     yield f"title: '{title}'"
@@ -210,13 +214,13 @@ def _label(phase: PhaseNode, line_break: str, escape: Any) -> str:
 
 
 def mermaid_text(text: str) -> str:
-    """Escape a text for a label of Mermaid, on one line."""
+    """Escape a text for a Mermaid label, on one line."""
     escaped = text.replace("&", "&amp;").replace('"', "&quot;")
     return " ".join(escaped.replace("<", "&lt;").replace(">", "&gt;").split())
 
 
 def dot_of(graph: Graph) -> Iterator[str]:
-    """Write a drawing in the language of Graphviz."""
+    """Yield the lines of the graph in Graphviz syntax."""
     yield f'digraph "{dot_text(graph.title)}" {{'
     yield "  node [shape=box];"
     for action in graph.actions:
@@ -237,5 +241,5 @@ def dot_of(graph: Graph) -> Iterator[str]:
 
 
 def dot_text(text: str) -> str:
-    """Escape a text for a string of Graphviz, on one line."""
+    """Escape a text for a Graphviz string, on one line."""
     return " ".join(text.replace("\\", "\\\\").replace('"', '\\"').split())

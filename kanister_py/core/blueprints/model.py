@@ -1,4 +1,4 @@
-"""Blueprints: their models, and where in a file each part is."""
+"""Models of Blueprints, and the reader that reports the place of each problem in the file."""
 
 from __future__ import annotations
 
@@ -35,44 +35,53 @@ from kanister_py.core.yaml.documents import Document, Path, kind_of, nearest
 GROUP: Final = "cr.kanister.io"
 GROUP_VERSION: Final = f"{GROUP}/v1alpha1"
 
-# Taken for ours also without an apiVersion, which is then what is wrong with them.
+# Objects of these kinds are read even without an apiVersion, so that its absence is reported.
 _OUR_KINDS = frozenset({"Blueprint", "ActionSet"})
 
 
-class ObjectReference(ApiModel):
-    """Reference to an object of a cluster by its name."""
+# Fields of both kinds of references.
+_API_VERSION: Final[Any] = Field("", description="Version without the group, such as v1.")
+_GROUP: Final[Any] = Field("", description="API group, such as apps; empty for the core group.")
+_RESOURCE: Final[Any] = Field("", description="Plural name of the resource, such as secrets.")
+_KIND: Final[Any] = Field("", description="Kind of the object, such as Secret.")
+_NAME: Final[Any] = Field("", description="Name of the object.")
+_NAMESPACE: Final[Any] = Field("", description="Namespace of the object.")
 
-    api_version: str = Field("", description="Version without the group, such as v1.")
-    group: str = Field("", description="API group, such as apps; empty for the core group.")
-    resource: str = Field("", description="Plural name of the resource, such as secrets.")
-    kind: str = Field("", description="Kind of the object, such as Secret.")
-    name: str = Field("", description="Name of the object.")
-    namespace: str = Field("", description="Namespace of the object.")
+
+class ObjectReference(ApiModel):
+    """Reference to a Kubernetes object by name."""
+
+    api_version: str = _API_VERSION
+    group: str = _GROUP
+    resource: str = _RESOURCE
+    kind: str = _KIND
+    name: str = _NAME
+    namespace: str = _NAMESPACE
 
     def as_dict(self) -> dict[str, str]:
-        """Return every field under its name in YAML."""
+        """Return all fields under their YAML names."""
         return self.model_dump(by_alias=True)
 
 
 class TargetReference(ObjectReference):
-    """Reference whose fields become parts of request paths; in Blueprints, they are templates."""
+    """Reference whose fields become parts of request paths; templates in Blueprints."""
 
-    api_version: ApiVersionText = Field("", description="Version without the group, such as v1.")
-    group: GroupText = Field("", description="API group, such as apps; empty for the core group.")
-    resource: ResourceText = Field("", description="Plural name of the resource, such as secrets.")
-    kind: KindText = Field("", description="Kind of the object, such as Secret.")
-    name: NameText = Field("", description="Name of the object.")
-    namespace: NamespaceText = Field("", description="Namespace of the object.")
+    api_version: ApiVersionText = _API_VERSION
+    group: GroupText = _GROUP
+    resource: ResourceText = _RESOURCE
+    kind: KindText = _KIND
+    name: NameText = _NAME
+    namespace: NamespaceText = _NAMESPACE
 
 
 class Artifact(ApiModel):
-    """Output of an action for later actions: texts under keys, or a snapshot's description."""
+    """Output of an action for later actions: key-value pairs, or the description of a snapshot."""
 
     key_value: TextMap = Field(default_factory=dict, description="Values under keys.")
     kopia_snapshot: str = Field("", description="Snapshot of Kopia, as JSON.")
 
     def as_dict(self) -> dict[str, Any]:
-        """Return every field under its name in YAML."""
+        """Return all fields under their YAML names."""
         return self.model_dump(by_alias=True)
 
 
@@ -129,7 +138,7 @@ class Phase(ApiModel):
 
 
 class Action(ApiModel):
-    """Action of a Blueprint: phases in order, and one that always comes last."""
+    """Action of a Blueprint: ordered phases, and an optional phase that always runs last."""
 
     name: str = Field("", description="Name of the action. Its key in the map counts.")
     kind: str = Field("", description="Kind of object that the action is meant for.")
@@ -152,17 +161,17 @@ class Action(ApiModel):
     )
 
     def every_phase(self) -> list[tuple[Path, Phase]]:
-        """List the phases in the order they run, each with its path in the action."""
-        every: list[tuple[Path, Phase]] = [
+        """List the phases in execution order, with their paths in the action."""
+        phases: list[tuple[Path, Phase]] = [
             (("phases", index), phase) for index, phase in enumerate(self.phases)
         ]
         if self.defer_phase is not None:
-            every.append((("deferPhase",), self.defer_phase))
-        return every
+            phases.append((("deferPhase",), self.defer_phase))
+        return phases
 
 
 class Blueprint(ApiModel):
-    """Actions that can be run on an application, by name."""
+    """Named actions that can run on an application."""
 
     api_version: str = ""
     kind: str = "Blueprint"
@@ -176,20 +185,21 @@ class Blueprint(ApiModel):
 
     @property
     def found(self) -> Found | None:
-        """The file that holds the Blueprint, if people can open it."""
+        """The object in its file, or None if the Blueprint was not read from a file."""
         return self._found
 
     def located_at(self, found: Found) -> Blueprint:
-        """Return the same Blueprint with the file that holds it."""
+        """Return a copy of the Blueprint that records its place in a file."""
         located = self.model_copy()
         located._found = found  # noqa: SLF001 # an instance of this class
         return located
 
 
 class LocatedBlueprint(NamedTuple):
-    """A Blueprint, where it was found, and which of its keys are not known.
+    """Blueprint with its place in a file and its unknown keys.
 
-    What stood at a path in `refused` could not be read, and looks as if it were left out.
+    `refused` holds the paths of values that could not be read. The model has defaults in their
+    place.
     """
 
     found: Found
@@ -197,21 +207,21 @@ class LocatedBlueprint(NamedTuple):
     unknown_keys: tuple[UnknownKey, ...] = ()
     refused: frozenset[Path] = frozenset()
     broken: frozenset[Path] = frozenset()
-    """Every path that leads to one in `refused`."""
+    """All proper prefixes of the paths in `refused`."""
 
     def is_read(self, *path: str | int) -> bool:
-        """Say whether what stands at a path was read, if anything stands there."""
+        """Return whether the value at `path` was read. True if the document has no value there."""
         return not self.refused or not any(
             path[:length] in self.refused for length in range(len(path) + 1)
         )
 
     def is_whole(self, *path: str | int) -> bool:
-        """Say whether everything at a path and below it was read."""
+        """Return whether the value at `path` and everything below it were read."""
         return self.is_read(*path) and path not in self.broken
 
 
 def objects_in(documents: Sequence[Document]) -> Iterator[Found]:
-    """Find the objects of our group in documents, also those inside lists; skip all others."""
+    """Yield the objects of the group cr.kanister.io, including members of Lists."""
     for document in documents:
         yield from filter(is_of_our_group, objects_at(document, ()))
 
@@ -221,37 +231,37 @@ def is_of_our_group(found: Found) -> bool:
 
 
 def actions_of(found: Found) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Give the actions of an ActionSet that are maps, each with its index."""
+    """Yield the actions of an ActionSet that are mappings, with their indices."""
     actions = mapping_of(found.value.get("spec")).get("actions")
-    for index, given in enumerate(actions if isinstance(actions, list) else ()):
-        if isinstance(given, dict):
-            yield index, given
+    for index, action in enumerate(actions if isinstance(actions, list) else ()):
+        if isinstance(action, dict):
+            yield index, action
 
 
-def why_without_actions(actionset: Mapping[str, Any]) -> str:
-    """Say what an ActionSet that names no actions has instead; nothing if it names some.
+def why_no_actions(actionset: Mapping[str, Any]) -> str:
+    """Explain why an ActionSet has no actions, or return an empty string if it has some.
 
-    To a controller that is no mistake: it completes such an ActionSet at once.
+    The controller accepts such an ActionSet and completes it at once.
     """
     spec = actionset.get("spec")
     if isinstance(spec, Mapping):
-        wanted, path, there = "actions", "spec.actions", [*spec]
+        key, path, keys = "actions", "spec.actions", [*spec]
     else:
-        wanted, path = "spec", "spec"
-        there = [key for key in actionset if key not in {"apiVersion", "kind", "metadata"}]
+        key, path = "spec", "spec"
+        keys = [name for name in actionset if name not in {"apiVersion", "kind", "metadata"}]
     if isinstance(spec, Mapping) and spec.get("actions"):
         return ""
-    if wanted in there:
+    if key in keys:
         return f"{path} is empty"
-    found = f"; there is {', '.join(map(str, there))}" if there else ""
-    return f"{path} is missing{found}"
+    present = f"; found {', '.join(map(str, keys))}" if keys else ""
+    return f"{path} is missing{present}"
 
 
 def parse_blueprint(found: Found) -> LocatedBlueprint:
-    """Read a found object as a Blueprint, or refuse it with every problem in it."""
-    located, problems = read_what_can_be_read(found)
+    """Parse an object as a Blueprint. Raises InvalidDocument with all its problems."""
+    located, problems = read_partial_blueprint(found)
     version = located.blueprint.api_version
-    # Without one, it is at hand as a file, and lint says that no API server takes it.
+    # A file without an apiVersion can be run; lint reports that no API server accepts it.
     if version not in ("", GROUP_VERSION) and located.is_read("apiVersion"):
         problems.append(
             found.problem(("apiVersion",), f"Must be {GROUP_VERSION}, found {version!r}")
@@ -261,8 +271,8 @@ def parse_blueprint(found: Found) -> LocatedBlueprint:
     return located
 
 
-def read_what_can_be_read(found: Found) -> tuple[LocatedBlueprint, list[Problem]]:
-    """Read an object as far as it is a Blueprint, and return the problems of the rest."""
+def read_partial_blueprint(found: Found) -> tuple[LocatedBlueprint, list[Problem]]:
+    """Parse an object as a Blueprint as far as possible; also return the problems found."""
     partial = read_partly(Blueprint, found.document, found.path)
     refused = frozenset(partial.problems)
     blueprint = partial.value.located_at(found) if found.document.file else partial.value
@@ -272,41 +282,49 @@ def read_what_can_be_read(found: Found) -> tuple[LocatedBlueprint, list[Problem]
 
 
 def blueprints_in(documents: Sequence[Document]) -> list[LocatedBlueprint]:
-    """Read every Blueprint in documents, or refuse them with every problem in any of them."""
-    read: list[LocatedBlueprint] = []
+    """Parse every Blueprint in the documents. Raises InvalidDocument with the problems of all."""
+    blueprints: list[LocatedBlueprint] = []
     problems: list[Problem] = []
     for found in objects_in(documents):
         if found.kind != "Blueprint":
             continue
         try:
-            read.append(parse_blueprint(found))
+            blueprints.append(parse_blueprint(found))
         except InvalidDocument as error:
             problems += error.problems
     if problems:
         raise InvalidDocument(problems)
-    return read
+    return blueprints
 
 
 def only_blueprint(documents: Sequence[Document], file: str, name: str = "") -> LocatedBlueprint:
-    """Give the one Blueprint of a file, or the one with a name; say what there is otherwise."""
-    found = blueprints_in(documents)
-    wanted = [each for each in found if not name or each.blueprint.name == name]
-    if len(wanted) == 1:
-        if not wanted[0].blueprint.actions:
-            raise InvalidDocument([wanted[0].found.problem(("actions",), _no_actions(wanted[0]))])
-        return wanted[0]
-    if not found:
-        kinds = sorted({_kind_in(each) for each in documents})
-        there = f"; there is {', '.join(kinds)}" if kinds else ""
-        raise InvalidDocument([Problem(file, 0, 0, "", f"No Blueprint in it{there}")])
-    names = ", ".join(sorted(each.blueprint.name or "one without a name" for each in found))
-    why = f"No Blueprint is called {name}" if name else "Several Blueprints in it; name one"
-    raise InvalidDocument([Problem(file, 0, 0, "", f"{why}: there are {names}")])
+    """Return the only Blueprint of a file, or the one called `name`.
+
+    Raises InvalidDocument that lists the objects in the file if there is no such Blueprint.
+    """
+    blueprints = blueprints_in(documents)
+    matches = [located for located in blueprints if not name or located.blueprint.name == name]
+    if len(matches) == 1:
+        located = matches[0]
+        if not located.blueprint.actions:
+            raise InvalidDocument([located.found.problem(("actions",), _no_actions(located))])
+        return located
+    if not blueprints:
+        kinds = sorted({_kind_in(document) for document in documents})
+        contents = f"; found {', '.join(kinds)}" if kinds else ""
+        raise InvalidDocument([Problem(file, 0, 0, "", f"The file has no Blueprint{contents}")])
+    names = ", ".join(sorted(located.blueprint.name or "(unnamed)" for located in blueprints))
+    if name:
+        message = f"The file has no Blueprint called {name}; found {names}"
+    else:
+        message = f"The file has several Blueprints: {names}; choose one by name"
+    raise InvalidDocument([Problem(file, 0, 0, "", message)])
 
 
 def _no_actions(located: LocatedBlueprint) -> str:
-    near = nearest("actions", [str(each.path[0]) for each in located.unknown_keys])
-    return f"The Blueprint has no actions{f'; is {near[0]} meant for them?' if near else ''}"
+    near = nearest("actions", [str(key.path[0]) for key in located.unknown_keys])
+    hint = f"; did you mean `actions` instead of `{near[0]}`?" if near else ""
+    return f"The Blueprint has no actions{hint}"
 
 
 def _kind_in(document: Document) -> str:

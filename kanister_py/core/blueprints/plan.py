@@ -1,4 +1,4 @@
-"""Plan of a phase: its version, its args and the objects it touches, and what it fails for."""
+"""Plan of a phase: version, rendered arguments, objects it accesses, and reasons to fail."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kanister_py.core.blueprints.reads import (
     Read,
     check_condition,
     engine_of,
-    hands_on_profile,
+    passes_profile_as_json,
 )
 from kanister_py.core.blueprints.texts import DEFER, is_condition
 from kanister_py.core.errors import (
@@ -37,15 +37,15 @@ from kanister_py.core.versions.semver import Version
 from kanister_py.core.yaml.documents import Path, nearest, text_of_path
 from kanister_py.gotemplate.effects import Effects
 
-NO_PROFILE = ".Profile is not there, and has no location: what gets it as JSON gets null"
+NO_PROFILE = ".Profile is missing: templates that pass it on as JSON pass null"
 
 _NO_RELEASES: Mapping[str, Version] = {}
 
 
 class Unknown(NamedTuple):
-    """A text that cannot be known yet: it stays as the template it is.
+    """Text that cannot be rendered yet and stays a template.
 
-    `after` names the phases whose output it reads, `why` what was lacking otherwise.
+    `after` lists the phases whose outputs it reads; `why` is set if the reason is another one.
     """
 
     path: str
@@ -61,9 +61,9 @@ class Unknown(NamedTuple):
 
 
 class Obstacle(NamedTuple):
-    """Something that an action fails for, whatever else happens; `message` begins with its place.
+    """Problem that makes an action fail in every case. `message` begins with its place.
 
-    `phase` is the index of the phase at fault, DEFER for the deferPhase, None for none.
+    `phase` is the index of the phase, DEFER for the deferPhase, or None for the action itself.
     """
 
     phase: int | None
@@ -73,11 +73,11 @@ class Obstacle(NamedTuple):
 
 
 class PlannedPhase(NamedTuple):
-    """A phase as it would run. `errors` say why it could not.
+    """Phase as it would run. A phase with `errors` cannot run.
 
-    `is_wanted` is what its `if` says, None where that is not known yet. `may_make` says
-    whether Secrets and ConfigMaps may be made or changed by its end.
-    `at` is its index, DEFER for the deferPhase.
+    `is_wanted` is the result of `if`, or None if it cannot be evaluated yet. `may_make` is set if
+    Secrets or ConfigMaps may be created or changed by the end of the phase. `at` is the index of
+    the phase, DEFER for the deferPhase.
     """
 
     name: str
@@ -100,7 +100,7 @@ class PlannedPhase(NamedTuple):
 
     @property
     def skipped(self) -> str:
-        """Say why the phase will be skipped; empty if it may run."""
+        """Reason for skipping the phase; empty if it may run."""
         return f"if is {self.condition.strip() or 'empty'}" if self.is_wanted is False else ""
 
     def as_dict(self) -> dict[str, Any]:
@@ -114,18 +114,18 @@ class PlannedPhase(NamedTuple):
             data["skipped"] = self.skipped
         data |= {
             "args": dict(self.args),
-            "unknown": [each.as_dict() for each in self.unknown],
+            "unknown": [unknown.as_dict() for unknown in self.unknown],
             "objects": [
                 {
-                    "verbs": list(each.verbs),
-                    "group": each.group,
-                    "resource": each.resource,
-                    "namespace": each.namespace,
-                    "name": each.name,
+                    "verbs": list(access.verbs),
+                    "group": access.group,
+                    "resource": access.resource,
+                    "namespace": access.namespace,
+                    "name": access.name,
                 }
-                for each in self.accesses
+                for access in self.accesses
             ],
-            "notices": [each.as_dict() for each in self.notices],
+            "notices": [notice.as_dict() for notice in self.notices],
         }
         if self.errors:
             data["error"] = "; ".join(self.errors)
@@ -133,14 +133,13 @@ class PlannedPhase(NamedTuple):
 
 
 class PlanBasis(NamedTuple):
-    """Everything that the plan of an action goes by.
+    """Inputs of the plan of an action.
 
-    `open` says why what stands under some names is not known. What stands under `soft`
-    names is there, and may be something else when its turn comes. `is_whole`: templates
-    will see no more of what is given from outside than `params` has now. `unused` are the
-    options that are given and that the action reads nowhere: misspelt, as a rule.
-    `preferred` is the version that phases without one of their own were chosen by, and
-    `place_of` says what stands in for a store of a Profile.
+    `open` maps name paths to the reasons why their values are unknown. Values at `soft` paths exist
+    now but may change before the phase runs. `is_whole` is set if templates will see no other
+    outside input than `params` has now. `unused` are options that no template of the action reads:
+    usually misspelt. `preferred` is the version for phases without a `funcVersion`. `place_of`
+    returns the substitute for the store of a Profile.
     """
 
     analysis: ActionAnalysis
@@ -163,7 +162,7 @@ def choose_phase_version(
     at: Mapping[str, Version] = _NO_RELEASES,
     strict: bool = False,
 ) -> Choice[FunctionEntry]:
-    """Choose the version of one phase's function."""
+    """Choose the version of the function of a phase."""
     asked = asked_version(phase.func_version, preferred)
     return choose_version(
         registry, phase.func, asked, at=at, strict=strict, kind=FunctionKind.BLUEPRINT
@@ -173,9 +172,10 @@ def choose_phase_version(
 def plan_phase(
     phase: Phase, path: Path, choice: Choice[FunctionEntry] | KanisterError, known: PlanBasis
 ) -> PlannedPhase:
-    """Say what a phase would do, as far as that can be known before earlier ones have run.
+    """Plan a phase as far as possible before earlier phases have run.
 
-    `path` leads to it from its action; `choice` is the version it gets, or why it gets none.
+    `path` is the path of the phase in its action. `choice` is its version, or the error of choosing
+    one.
     """
     is_deferred = path[-1] == "deferPhase"
     texts = TextPlanner(path, known)
@@ -186,7 +186,7 @@ def plan_phase(
     obstacles = [*texts.obstacles]
     texts.obstacles.clear()
     args = texts.value(dict(phase.args), ("args",))
-    found = list(texts.obstacles)
+    arg_obstacles = list(texts.obstacles)
     planned = PlannedPhase(
         phase.name,
         phase.func,
@@ -205,7 +205,7 @@ def plan_phase(
         accesses = None if listed is None else tuple(listed)
         version, notices = str(choice.chosen.version), choice.notices
         planned = planned._replace(code=code, version=version, why=choice.why, notices=notices)
-        found += _problems_of_args(phase, args, code, texts)
+        arg_obstacles += _problems_of_args(phase, args, code, texts)
     except KanisterError as error:
         is_unknown = isinstance(error, FunctionNotRegistered)
         key = "funcVersion" if phase.func_version and not is_unknown else "func"
@@ -217,11 +217,11 @@ def plan_phase(
             message = "The phase names no function in `func`"
         obstacles.append(texts.obstacle((key,), error, message))
     unknown = [*texts.unknown]
-    for each in found:
-        if is_wanted or each.reason == TemplateParseError.reason:
-            obstacles.append(each)
+    for obstacle in arg_obstacles:
+        if is_wanted or obstacle.reason == TemplateParseError.reason:
+            obstacles.append(obstacle)
         elif is_wanted is None:
-            unknown.append(Unknown(text_of_path(each.path[len(path) :]), (), each.message))
+            unknown.append(Unknown(text_of_path(obstacle.path[len(path) :]), (), obstacle.message))
     may_run = is_wanted is not False
     return planned._replace(
         unknown=tuple(unknown),
@@ -238,7 +238,7 @@ _OF_VERSIONS = (InvalidVersion, FunctionVersionNotFound, FunctionVersionRemoved)
 def _problems_of_args(
     phase: Phase, args: Mapping[str, Any], code: type[Any], texts: TextPlanner
 ) -> list[Obstacle]:
-    """Compare the args with the model of the code; unknown values may become anything."""
+    """Check the arguments against the model of the function. Unknown values are accepted."""
     if getattr(code, "Args", None) is None or any(texts.is_open(name) for name in args):
         return []
     given, is_open = args, texts.is_open
@@ -246,55 +246,57 @@ def _problems_of_args(
         given, is_open = phase.args, texts.is_template
     failed = {obstacle.path[len(texts.base) :] for obstacle in texts.obstacles}
     wrong = wrong_arguments(phase, given, code, is_open, failed)
-    return [texts.obstacle(each.path, each.error, each.message) for each in wrong]
+    return [texts.obstacle(argument.path, argument.error, argument.message) for argument in wrong]
 
 
 _REFERABLE = frozenset({"secrets", "configmaps", "*"})
 _ONLY_LOOKS = frozenset({"get", "list", "watch"})
-# Nobody makes Secrets of what these hold. Operators and cert-manager do, of what others hold.
+# No controller creates Secrets for objects of these groups. Operators and cert-manager do so for
+# objects of other groups.
 _PLAIN_GROUPS = frozenset({"", "apps", "batch", "apps.openshift.io", "snapshot.storage.k8s.io"})
 
 
 def _may_make(accesses: tuple[Access, ...] | None) -> bool:
-    """Say whether a Secret or ConfigMap may be there after a phase that was not before it.
+    """Return whether a Secret or ConfigMap may exist after a phase that did not exist before.
 
-    What is created may bring others with it, as may a custom resource that is changed or
-    goes; what only looks waits for something as a rule, and what touches nothing acts
-    outside the cluster. What is left changes objects that are there, such as the size of
-    a workload.
+    Created objects may create others, as may custom resources that are changed or deleted. A phase
+    that only reads usually waits for something, and a phase without accesses acts outside the
+    cluster. All other phases change existing objects, such as the size of a workload.
     """
     if not accesses:
         return True
-    changing = [each for each in accesses if not _ONLY_LOOKS.issuperset(each.verbs)]
+    changing = [access for access in accesses if not _ONLY_LOOKS.issuperset(access.verbs)]
     return not changing or any(
-        "create" in each.verbs or each.resource in _REFERABLE or each.group not in _PLAIN_GROUPS
-        for each in changing
+        "create" in access.verbs
+        or access.resource in _REFERABLE
+        or access.group not in _PLAIN_GROUPS
+        for access in changing
     )
 
 
-# A Secret or a ConfigMap by its name, below which nothing can be given apart.
+# A Secret or a ConfigMap by its name. An ActionSet provides these as a whole only.
 _IN_GIVEN_OBJECT = re.compile(
     r"\(*(index )?\.(Secrets|ConfigMaps)[. ]."
     r"|\(*(index )?\.(Phases[. ]|DeferPhase\b).*\.(Secrets|ConfigMaps)\)?[. ]."
 )
 
-# What fails on purpose may do so at this hour alone.
+# Functions that fail on purpose, which may depend on the time of day.
 _MAY_PASS_LATER = re.compile(r"\b(fail|required|now)\b")
-# Parts of a Go template that read of the tree without naming what: its top as a whole, and
-# templates that are called.
+# Go template syntax that reads the tree without naming a field: its root as a whole, and calls of
+# other templates.
 _READS_ANYTHING = re.compile(r"(\$|[\s({|]\.)[\s)|}]|\b(define|template|block)\b")
 
-# Maps at the top of the tree to which a later command line may add.
+# Top-level maps to which a later command line may add keys.
 _MAY_GROW = frozenset(
     {"Options", "Secrets", "ConfigMaps", "ArtifactsIn", "Phases"}
     | {"PodOverride", "PodAnnotations", "PodLabels"}
 )
 
-# Jinja2's words for a name that is missing, and ours for one below what is none.
+# Jinja2's message for an undefined name, and our message for a field of a missing value.
 _UNDEFINED = re.compile(r"'(?P<missing>[^']+)' is undefined in (?P<owner>[\w.]+);")
 _NONE = re.compile(r'\b(?P<owner>\w+) is not there, and has no "(?P<missing>[^"]+)"')
 
-# What may be none at the top of the tree, by its name there.
+# Top-level values that may be missing, with their fields in ActionFacts.
 _FACTS = {
     "StatefulSet": "stateful_set",
     "Deployment": "deployment",
@@ -303,15 +305,15 @@ _FACTS = {
     "Namespace": "namespace",
     "Profile": "profile",
 }
-# What an action's object brings, each its own kind.
+# Top-level values that exist only if the object of the action has that kind.
 _OF_OBJECT = frozenset({".StatefulSet", ".Deployment", ".DeploymentConfig", ".PVC", ".Namespace"})
 
-# Functions that take seconds, or make something else whenever they are called.
+# Functions that take seconds or return random values.
 _COSTLY = re.compile(r"\b(gen[A-Z]\w+|derivePassword|bcrypt|htpasswd)\b")
 
 
 def renderer_of(blueprint: Blueprint, name: str, effects: Effects) -> Renderer:
-    """Make what renders the texts of one action of a Blueprint."""
+    """Build the renderer for the texts of one action."""
     choice = engine_of(blueprint)
     origin = _origin_of(blueprint, name)
     return Renderer(choice.engine, effects, is_sure=choice.is_sure, origin=origin)
@@ -331,7 +333,7 @@ def _origin_of(blueprint: Blueprint, name: str) -> Origin:
 
 
 class TextPlanner:
-    """Planner of texts: renders what can be rendered, notes what cannot, and what will fail."""
+    """Renderer of all texts of a phase; collects obstacles and texts that are unknown yet."""
 
     def __init__(self, base: Path, known: PlanBasis) -> None:
         self.base = base
@@ -344,16 +346,16 @@ class TextPlanner:
         self._reported: set[tuple[Path, str]] = set()
 
     def is_open(self, value: object) -> bool:
-        """Say whether a value is a template that could not be rendered."""
+        """Return whether a value is a template that could not be rendered."""
         return isinstance(value, str) and value in self._unrendered
 
     def is_template(self, value: object) -> bool:
-        """Say whether a value is a template at all."""
+        """Return whether a value is a template."""
         return isinstance(value, str) and is_template(value, self._renderer.engine)
 
     @property
     def phase(self) -> int | None:
-        """The index of the phase that the texts belong to, DEFER for the deferPhase."""
+        """Index of the phase that the texts belong to, DEFER for the deferPhase."""
         if self.base[:1] == ("phases",):
             return int(self.base[1])
         return DEFER if self.base[:1] == ("deferPhase",) else None
@@ -361,7 +363,7 @@ class TextPlanner:
     def obstacle(
         self, inside: Path, error: KanisterError | TemplateError, message: str = ""
     ) -> Obstacle:
-        """Say that there is an obstacle at a place below the base."""
+        """Build an obstacle at a path below `base`."""
         path = (*self.base, *inside)
         if isinstance(error, RenderFailed):
             return Obstacle(self.phase, path, error.message, error.reason)
@@ -369,22 +371,22 @@ class TextPlanner:
         return Obstacle(self.phase, path, f"{where}: {message or error.message}", error.reason)
 
     def value(self, value: Any, path: Path) -> Any:
-        """Render a value as far as that goes."""
+        """Render all texts in a value as far as possible."""
         if isinstance(value, str):
             return self._text(value, path)
         if isinstance(value, Mapping):
             return {
-                self._text(key, (*path, key)): self._condition(each, (*path, key))
+                self._text(key, (*path, key)): self._condition(child, (*path, key))
                 if is_condition(value, key)
-                else self.value(each, (*path, key))
-                for key, each in value.items()
+                else self.value(child, (*path, key))
+                for key, child in value.items()
             }
         if isinstance(value, list | tuple):
-            return [self.value(each, (*path, at)) for at, each in enumerate(value)]
+            return [self.value(member, (*path, index)) for index, member in enumerate(value)]
         return value
 
     def _condition(self, value: Any, path: Path) -> Any:
-        """Leave a template over an object of the cluster as it is; it must be one."""
+        """Check the syntax of a condition and return it unrendered; the function renders it."""
         if isinstance(value, str) and is_template(value, Engine.GO):
             self._unrendered.add(value)
             try:
@@ -401,18 +403,18 @@ class TextPlanner:
         try:
             reads = self._known.analysis.reads_in(text)
         except TemplateError as error:
-            # The renderer knows how to say it; where it reads the text, so be it.
+            # The renderer explains syntax errors. It may also accept the text.
             self._render(text, path, error.reason)
             self._unrendered.add(text)
             return text
         self.reads += reads
         is_without = self._known.params.facts.profile is None and path[:1] != ("if",)
-        if is_without and hands_on_profile(text, reads):
-            # No error: Kanister hands on `null`, too.
+        if is_without and passes_profile_as_json(text, reads):
+            # Not an error: Kanister passes `null` in this case as well.
             self.unknown.append(Unknown(text_of_path(path), (), NO_PROFILE))
         after, why = _outputs_in(reads), _why_open(reads, self._known.open)
         if _COSTLY.search(text):
-            why = why or "what it makes is made when its turn comes"
+            why = why or "its result is generated when the phase runs"
         if after or why:
             self._unrendered.add(text)
             self.unknown.append(Unknown(text_of_path(path), after, why))
@@ -444,18 +446,18 @@ class TextPlanner:
             if is_static or (is_wrong and not is_soft):
                 if (path, error.why) not in self._reported:
                     self._reported.add((path, error.why))
-                    found = self.obstacle(path, error)
-                    self.obstacles.append(found._replace(reason=reason or found.reason))
+                    obstacle = self.obstacle(path, error)
+                    self.obstacles.append(obstacle._replace(reason=reason or obstacle.reason))
             else:
-                # It may be there when the action is run.
+                # The value may exist when the action runs.
                 unknown = Unknown(text_of_path(path), (), error.why)
                 self.unknown += [unknown] if unknown not in self.unknown else []
         return None
 
     def _with_root(self, error: RenderFailed, reads: Iterable[Read]) -> RenderFailed:
-        """Name what is not there where Jinja2 says no more than that it is none."""
+        """Name the missing root value if Jinja2's message only says that the value is none."""
         facts = self._known.params.facts
-        for root, *below in (each.names for each in reads):
+        for root, *below in (read.names for read in reads):
             words = f"{below[0]!r} is undefined in none" if below else ""
             is_none = root in _FACTS and getattr(facts, _FACTS[root]) is None
             if words and is_none and error.why.endswith(words):
@@ -464,63 +466,63 @@ class TextPlanner:
         return error
 
     def _is_wrong_in_given(self, error: RenderFailed, reads: Iterable[Read]) -> bool:
-        """Say whether a name is missing in something that is given, so that it stays missing."""
+        """Return whether a name is missing in an object that is given, and so stays missing."""
         missing, owner = self._missing_in(error)
         if owner == ".Options":
             return bool(nearest(missing, self._known.unused))
         if owner in _OF_OBJECT:
-            # The namespace stands in where no object was given.
+            # Without an object, the namespace is used in its place.
             is_given = self._known.params.facts.namespace is None
             return is_given and any(
-                each.is_certain and f".{each.names[0]}" == owner for each in reads
+                read.is_certain and f".{read.names[0]}" == owner for read in reads
             )
         return _IN_GIVEN_OBJECT.match(owner) is not None
 
     def _fails_over_given(self, text: str, reads: Iterable[Read]) -> bool:
-        """Say whether a text that fails reads nothing but what is given, so that it always does."""
+        """Return whether a failing text reads only given values, so that it always fails."""
         is_go = self._renderer.engine is Engine.GO
         is_open = _MAY_PASS_LATER.search(text) or (is_go and _READS_ANYTHING.search(text))
         return not is_open and all(map(self._is_given, reads))
 
     def _is_given(self, read: Read) -> bool:
-        """Say whether what is read is there, and stays what it is."""
+        """Return whether the value of a read exists and cannot change before the phase runs."""
         root, *below = read.names
         if root not in ROOTS or (root in _MAY_GROW and not below):
             return False
         facts = self._known.params.facts
         if root == "Object" and (facts.namespace is not None or below[:1] == ["status"]):
-            return False  # the namespace stands in where no object was given
+            return False  # the namespace is the substitute for a missing object
         if f".{root}" in _OF_OBJECT and below[:1] not in (["Name"], ["Namespace"]):
-            return False  # its pods come and go
-        here: Any = self._known.params.root
+            return False  # pods are created and deleted at any time
+        node: Any = self._known.params.root
         for name in read.names:
             try:
-                here = here[name]
+                node = node[name]
             except (KeyError, TypeError):
                 return False
-        return here is not None and not getattr(here, "is_nil", False)
+        return node is not None and not getattr(node, "is_nil", False)
 
     def _missing_in(self, error: RenderFailed) -> tuple[str, str]:
-        """Give the name that is missing, and what it is missing in; empty where it is not that."""
+        """Return the missing name and its owner, or empty strings for other errors."""
         if self._renderer.engine is Engine.JINJA2:
-            found = _UNDEFINED.search(error.why) or _NONE.search(error.why)
-            return (found["missing"], f".{found['owner']}") if found is not None else ("", "")
+            match = _UNDEFINED.search(error.why) or _NONE.search(error.why)
+            return (match["missing"], f".{match['owner']}") if match is not None else ("", "")
         cause = error.cause
         return (cause.missing, cause.owner) if isinstance(cause, TemplateExecError) else ("", "")
 
     def _check(self, read: Read, path: Path) -> None:
-        """Look whether what a text reads besides what is not known yet is there."""
+        """Check that the values of a read exist, in a text that cannot be rendered yet."""
         is_plain = read.is_certain and not read.indexed
         name = str(read) if self._renderer.engine is Engine.GO else _jinja_name(read)
         is_later = read.names[0] in _OF_PHASES or _why_open([read], self._known.open)
         if is_plain and not is_later:
-            # On its own line: the message names that line.
+            # Keep the line number: the message includes it.
             self._render("\n" * (read.line - 1) + f"{{{{ {name} }}}}", path, "", [read])
 
 
 def _jinja_name(read: Read) -> str:
     root, *below = read.names
-    return root + "".join(f".{each}" if each.isidentifier() else f"[{each!r}]" for each in below)
+    return root + "".join(f".{name}" if name.isidentifier() else f"[{name!r}]" for name in below)
 
 
 _OF_PHASES = frozenset({"Phases", "DeferPhase", "CurrentPhase"})
@@ -528,27 +530,27 @@ _OF_PHASES = frozenset({"Phases", "DeferPhase", "CurrentPhase"})
 
 def _is_below(read: Read, names: Iterable[tuple[str, ...]]) -> bool:
     return any(
-        read.names[: min(len(each), len(read.names))] == each[: min(len(each), len(read.names))]
-        for each in names
+        read.names[: min(len(path), len(read.names))] == path[: min(len(path), len(read.names))]
+        for path in names
     )
 
 
-def _why_open(reads: Iterable[Read], not_known: Mapping[tuple[str, ...], str]) -> str:
-    """Say why something that is read is not known; nothing if all of it is."""
+def _why_open(reads: Iterable[Read], unknown: Mapping[tuple[str, ...], str]) -> str:
+    """Return why one of the reads is unknown, or an empty string if all are known."""
     for read in reads:
-        for names, why in not_known.items():
+        for names, why in unknown.items():
             if _is_below(read, [names]):
                 return why
     return ""
 
 
 def _outputs_in(reads: Iterable[Read]) -> tuple[str, ...]:
-    """Name the phases whose output is read, each once."""
-    found: dict[str, None] = {}
+    """List the phases whose outputs are read, without duplicates."""
+    phases: dict[str, None] = {}
     for read in reads:
         names = read.names
         if names[0] == "Phases" and (len(names) < 3 or names[2] == "Output"):
-            found.setdefault(names[1] if len(names) > 1 else "earlier phases")
+            phases.setdefault(names[1] if len(names) > 1 else "earlier phases")
         elif names[0] == "DeferPhase" and names[1:2] in ((), ("Output",)):
-            found.setdefault("the deferPhase")
-    return tuple(found)
+            phases.setdefault("the deferPhase")
+    return tuple(phases)

@@ -1,7 +1,7 @@
-"""Profiles as their authors write them: the model of the resource.
+"""Pydantic model of Profiles, used for the CRD schema and for unknown keys.
 
-Its schema and its known keys come from here; `core.kube.locations` reads the location, which
-`kando` does without this model.
+`core.kube.locations` reads the location of a Profile without this model, because `kando` needs a
+short start-up time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kanister_py.core.models import ApiModel, Named
 
 
 class LocationSpec(ApiModel):
-    """Where data is stored."""
+    """Place where data is stored."""
 
     type: str = Field("", description="Kind of store: s3Compliant, gcs, azure, file or kopia.")
     bucket: str = Field("", description="Name of the bucket, or of the container in Azure.")
@@ -26,7 +26,7 @@ class LocationSpec(ApiModel):
 
 
 class KeyPair(ApiModel):
-    """Credential of two parts in one Secret."""
+    """Credential that consists of two keys of one Secret."""
 
     id_field: str = Field("", description="Key in the Secret with the identity.")
     secret_field: str = Field("", description="Key in the Secret with the secret.")
@@ -55,7 +55,7 @@ class KopiaServerSecret(ApiModel):
 
 
 class CredentialSpec(ApiModel):
-    """What opens the location."""
+    """Credential for the location."""
 
     type: str = Field("", description="Kind of credential: keyPair, secret or kopia.")
     key_pair: KeyPair | None = Field(None, description="Two keys of a Secret, for type keyPair.")
@@ -68,7 +68,7 @@ class CredentialSpec(ApiModel):
 
 
 class ProfileObject(ApiModel):
-    """A location for data, and the credential that opens it."""
+    """Location for data, with its credential."""
 
     api_version: str = ""
     kind: str = "Profile"
@@ -77,7 +77,7 @@ class ProfileObject(ApiModel):
         default_factory=LocationSpec, description="Where data is stored."
     )
     credential: CredentialSpec = Field(
-        default_factory=CredentialSpec, description="What opens the location."
+        default_factory=CredentialSpec, description="Credential for the location."
     )
     skip_ssl_verify: bool = Field(
         False,

@@ -1,4 +1,4 @@
-"""Rights that a Blueprint needs at the least, as roles."""
+"""Minimal RBAC roles for a Blueprint."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from kanister_py.core.blueprints.reads import engine_of, reads_of_action
 from kanister_py.core.kube.access import Access, merged
 from kanister_py.core.kube.resources import PODS, GroupVersionResource
 from kanister_py.core.templates.engines import is_template
-from kanister_py.core.templates.facts import SEEN_AS, needs_of
+from kanister_py.core.templates.facts import ROOT_BY_KIND, needs_of
 
-# What is fetched so that a template can see it, by the name it is seen under.
-_SEEN: Final[Mapping[str, tuple[Access, ...]]] = {
+# Accesses for objects that templates read, by top-level parameter.
+_ACCESSES_BY_ROOT: Final[Mapping[str, tuple[Access, ...]]] = {
     "StatefulSet": (Access("apps", "statefulsets", ("get",)), Access("", "pods", ("get", "list"))),
     "Deployment": (
         Access("apps", "deployments", ("get",)),
@@ -32,8 +32,8 @@ _SEEN: Final[Mapping[str, tuple[Access, ...]]] = {
     "Secrets": (Access("", "secrets", ("get",)),),
     "Profile": (Access("cr.kanister.io", "profiles", ("get",)), Access("", "secrets", ("get",))),
 }
-# How a template says where that object is.
-_ITS_NAMESPACE: Final = re.compile(
+# Template for the namespace of the ActionSet's object.
+_OBJECT_NAMESPACE: Final = re.compile(
     r"\{\{-?\s*\.?"
     r"((StatefulSet|Deployment|DeploymentConfig|PVC)\.Namespace"
     r"|Namespace\.Name|Object\.metadata\.namespace)"
@@ -43,8 +43,9 @@ _OBJECT_KINDS: Final = {"secret": "secrets", "configmap": "configmaps"}
 
 
 class Needs(NamedTuple):
-    """Accesses of a Blueprint to a cluster, the functions that do not declare theirs, and
-    the actions whose templates read an object of an unknown kind.
+    """Accesses of a Blueprint, functions without declared accesses, and actions that need a target.
+
+    `objectless_actions` read an object whose kind is unknown without an ActionSet.
     """
 
     accesses: tuple[Access, ...]
@@ -53,7 +54,7 @@ class Needs(NamedTuple):
 
 
 class Target(NamedTuple):
-    """The object of an ActionSet, as it refers to it, and whether its kind has namespaces."""
+    """Object of an ActionSet, as an object reference, and whether its kind is namespaced."""
 
     reference: Mapping[str, Any]
     is_namespaced: bool = True
@@ -67,13 +68,13 @@ class Target(NamedTuple):
         return str(self.reference.get("namespace") or "") if self.is_namespaced else ""
 
     @property
-    def seen_as(self) -> str:
-        """Under which name templates see more of it than of any object; none for most kinds."""
-        return SEEN_AS.get(str(self.reference.get("kind") or "").lower(), "")
+    def root(self) -> str:
+        """Top-level parameter with details about objects of this kind; empty for most kinds."""
+        return ROOT_BY_KIND.get(str(self.reference.get("kind") or "").lower(), "")
 
 
 AccessOf = Callable[[str, str, Mapping[str, Any]], Iterable[Access] | None]
-"""Says what a function does, by its name, the version asked for, and its args; None if unknown."""
+"""Returns the accesses of a function by name, requested version and arguments; None if unknown."""
 
 
 def needs_of_blueprint(
@@ -82,12 +83,11 @@ def needs_of_blueprint(
     only: Sequence[str] = (),
     target: Target | None = None,
 ) -> Needs:
-    """Gather what the actions of a Blueprint do: all of them, or `only` some.
+    """Collect the accesses of all actions of a Blueprint, or of the actions in `only`.
 
-    With a `target` they act on that very object, which is read whether or not a
-    template looks at it.
+    With a `target`, the accesses for reading that object are always included.
     """
-    found: list[Access] = [] if target is None else list(accesses_to(target))
+    needed: list[Access] = [] if target is None else list(accesses_to(target))
     silent: dict[str, None] = {}
     objectless: list[str] = []
     engine = engine_of(blueprint).engine
@@ -95,30 +95,30 @@ def needs_of_blueprint(
         if only and name not in only:
             continue
         roots = _roots_of(action, engine)
-        if target is None and "Object" in roots and roots.isdisjoint(SEEN_AS.values()):
+        if target is None and "Object" in roots and roots.isdisjoint(ROOT_BY_KIND.values()):
             objectless.append(name)
         if target is not None:
-            roots.discard(target.seen_as)
+            roots.discard(target.root)
         for root in sorted(roots):
-            found += _SEEN.get(root, ())
+            needed += _ACCESSES_BY_ROOT.get(root, ())
         for _path, phase in action.every_phase():
             for reference in phase.objects.values():
                 resource = _OBJECT_KINDS.get(reference.kind.lower())
                 if resource:
-                    found.append(
+                    needed.append(
                         Access("", resource, ("get",), reference.namespace, reference.name)
                     )
             declared = access_of(phase.func, phase.func_version, phase.args)
             if declared is None:
                 silent.setdefault(phase.func)
             else:
-                found += declared
-    accesses = merged(_known_part(each, target) for each in found)
+                needed += declared
+    accesses = merged(_known_part(access, target) for access in needed)
     return Needs(tuple(accesses), tuple(silent), tuple(objectless))
 
 
 def accesses_to(target: Target) -> Iterator[Access]:
-    """Say what it takes to read the object of an ActionSet, with what templates see of it."""
+    """Yield the accesses for reading the object of an ActionSet and its details for templates."""
     needs = needs_of(target.reference)
     resource, where = needs.object.resource, target.namespace
     is_cluster_wide = not target.is_namespaced
@@ -131,17 +131,17 @@ def accesses_to(target: Target) -> Iterator[Access]:
 
 
 def _roots_of(action: Action, engine: Any) -> set[str]:
-    roots = {SEEN_AS[action.kind.lower()]} if action.kind.lower() in SEEN_AS else set()
+    roots = {ROOT_BY_KIND[action.kind.lower()]} if action.kind.lower() in ROOT_BY_KIND else set()
     return roots | {read.names[0] for read in reads_of_action(action, engine)}
 
 
 def _known_part(access: Access, target: Target | None) -> Access:
-    """Leave out names that only a run knows: any object of the run's namespace, then.
+    """Remove names and namespaces that are only known at run time.
 
-    Where the object of the ActionSet is, is known with it.
+    A removed namespace means the namespace of the run. The namespace of the target is known.
     """
     namespace = access.namespace
-    if target is not None and _ITS_NAMESPACE.fullmatch(namespace.strip()):
+    if target is not None and _OBJECT_NAMESPACE.fullmatch(namespace.strip()):
         namespace = str(target.reference.get("namespace") or "")
     return access._replace(
         namespace="" if is_template(namespace) else namespace,
@@ -150,7 +150,7 @@ def _known_part(access: Access, target: Target | None) -> Access:
 
 
 def roles_of(needs: Needs, name: str, namespace: str = "") -> list[dict[str, Any]]:
-    """Write the smallest roles that allow it: one for each namespace, one for the cluster."""
+    """Build the smallest roles: one for each namespace, and one for the cluster."""
     by_place: dict[tuple[bool, str], list[Access]] = {}
     for access in needs.accesses:
         place = (access.is_cluster_wide, "" if access.is_cluster_wide else access.namespace)
@@ -176,11 +176,11 @@ def _role(
 
 
 def _rules(accesses: Sequence[Access]) -> Iterator[dict[str, Any]]:
-    """Put resources with the same group, verbs and names into one rule."""
+    """Combine resources with the same group, verbs and names into one rule."""
     grouped: dict[tuple[str, tuple[str, ...], str], list[str]] = {}
-    for each in accesses:
-        for verbs, name in _by_nameability(each):
-            grouped.setdefault((each.group, verbs, name), []).append(each.resource)
+    for access in accesses:
+        for verbs, name in _by_nameability(access):
+            grouped.setdefault((access.group, verbs, name), []).append(access.resource)
     for (group, verbs, name), resources in grouped.items():
         rule: dict[str, Any] = {
             "apiGroups": [group],
@@ -192,7 +192,7 @@ def _rules(accesses: Sequence[Access]) -> Iterator[dict[str, Any]]:
         yield rule
 
 
-# A rule with names does not allow these: the name is not part of such a request.
+# Requests with these verbs do not contain a name, so a rule with resourceNames refuses them.
 _NAMELESS = frozenset({"create", "list", "watch", "deletecollection"})
 
 

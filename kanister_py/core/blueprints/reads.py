@@ -1,4 +1,4 @@
-"""Reads of a template: what it takes from the parameters, found without rendering it."""
+"""Reads of a template: the parameters that it uses, found without rendering it."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 
 def engine_of(blueprint: Blueprint) -> EngineChoice:
-    """Say in which language a Blueprint's templates are written."""
+    """Return the template engine of a Blueprint."""
     return choose_engine(blueprint.metadata.annotations, templates_of(blueprint))
 
 
 class Read(NamedTuple):
-    """One thing that a template reads: the names that lead to it from the top of the tree.
+    """Parameter that a template reads, as the path of names from the root.
 
-    `indexed` counts the names, from the end, that stand in an `index` or in brackets:
-    for those a missing key is no error in itself. `is_certain` where it is read
-    whatever the parameters are. `line` counts from one, in the text.
+    `indexed` counts the names at the end of the path that are arguments of `index` or in brackets:
+    a missing key is no error there. `is_certain` is set if the value is read for all parameters.
+    `line` is the line in the text, starting at 1.
     """
 
     names: tuple[str, ...]
@@ -49,10 +49,10 @@ class Read(NamedTuple):
 
 
 def reads_of(text: str, engine: Engine, *, inside_lists: bool = False) -> list[Read]:
-    """Find what a text reads; raises TemplateParseError for one that is no template.
+    """List the reads of a text. Raises TemplateParseError if the text is not a valid template.
 
-    With `inside_lists` also what it reads of the members of lists and maps that it goes
-    through: each of them is called EACH.
+    With `inside_lists`, reads of the members of lists and maps in loops are included; ANY_MEMBER is
+    their key.
     """
     if not is_template(text, engine):
         return []
@@ -64,13 +64,13 @@ def reads_of(text: str, engine: Engine, *, inside_lists: bool = False) -> list[R
         is_own = name == tree.name
         top = () if is_own else None
         walker.block(body, _Scope(top, {"$": top}, is_own))
-    return [each for each in walker.reads if inside_lists or EACH not in each.names]
+    return [read for read in walker.reads if inside_lists or ANY_MEMBER not in read.names]
 
 
-def hands_on_profile(text: str, reads: Collection[Read]) -> bool:
-    """Say whether a text hands the Profile on as JSON, as kando wants it, asking for none first."""
+def passes_profile_as_json(text: str, reads: Collection[Read]) -> bool:
+    """Return whether a text passes the Profile as JSON, as for kando, without testing it first."""
     return (
-        any(each.names == ("Profile",) and each.is_certain for each in reads)
+        any(read.names == ("Profile",) and read.is_certain for read in reads)
         and _PROFILE_AS_JSON.search(text) is not None
         and _IF_PROFILE.search(text) is None
     )
@@ -79,38 +79,38 @@ def hands_on_profile(text: str, reads: Collection[Read]) -> bool:
 _PROFILE_AS_JSON: Final = re.compile(
     r"(?i)\bto(pretty|raw)?json[ (]+\$?\.?Profile\b(?!\.)|\bProfile *\| *to(pretty|raw)?json\b"
 )
-# Up to the next brace, so that no character is scanned twice.
+# Stops at the next brace, so that no character is scanned twice.
 _IF_PROFILE: Final = re.compile(r"\{\{-? *(else )?(if|with)\b[^{}]*\.Profile\b")
 
 
 def reads_of_action(action: Action, engine: Engine) -> Iterator[Read]:
-    """Give what the templates of an action read, but those that cannot be parsed."""
-    for each in texts_of(action):
+    """Yield the reads of all templates of an action except templates that cannot be parsed."""
+    for text in texts_of(action):
         try:
-            yield from reads_of(each.text, engine)
+            yield from reads_of(text.text, engine)
         except TemplateError:
             continue
 
 
 def check_condition(text: str, functions: Collection[str] | None) -> None:
-    """Raise TemplateParseError for what is no condition on an object.
+    """Raise TemplateParseError if `text` is not a valid condition.
 
-    It is a Go template, and may call these functions besides Go's own; `*` stands for
-    those of blueprints. None where it is not known which.
+    A condition is a Go template. `functions` are the functions that it may call in addition to
+    Go's; `*` stands for the functions of Blueprints. None means that the functions are unknown.
     """
     if is_template(text, Engine.GO):
         parse(text, _ConditionNames(functions))
 
 
-# Names that most blueprints call. For others the table of functions is loaded, which takes
-# longer than reading a Blueprint.
+# Names that most Blueprints call. Other names need the table of functions, which takes longer to
+# load than a Blueprint.
 COMMON_NAMES: Final = frozenset(
     {"b64dec", "b64enc", "date", "default", "lower", "quote", "replace", "toDate", "toJson"}
     | {"toString", "trim", "upper"}
 )
 
 
-# The parser asks whether these are functions, at every template; they are not.
+# The parser looks these names up in every template. They are not functions.
 UNCALLED_NAMES: Final = frozenset({"break", "continue"})
 
 
@@ -123,7 +123,7 @@ class _Names(Container[str]):
 
 class _ConditionNames(_Names):
     def __init__(self, functions: Collection[str] | None) -> None:
-        # Those that blueprints do not have are kubectl's.
+        # The names after `*` are functions of kubectl.
         self._functions = ("*", "exists", "base64decode") if functions is None else functions
 
     def __contains__(self, name: object) -> bool:
@@ -133,19 +133,19 @@ class _ConditionNames(_Names):
 
 
 _NAMES = _Names()
-EACH: Final = "[]"
-"""Stands among names for a member of a list or a map, whichever it is."""
-_Way = tuple[str, ...]
+ANY_MEMBER: Final = "[]"
+"""Stands for the key of any member of a list or a map."""
+_NamePath = tuple[str, ...]
 
 
 class _Scope(NamedTuple):
-    """Dot and variables, as names from the top; None where these are not known."""
+    """Dot and variables, as name paths from the root; None if the path is unknown."""
 
-    dot: _Way | None
-    variables: Mapping[str, _Way | None]
+    dot: _NamePath | None
+    variables: Mapping[str, _NamePath | None]
     is_certain: bool
 
-    def inside(self, dot: _Way | None) -> _Scope:
+    def inside(self, dot: _NamePath | None) -> _Scope:
         return _Scope(dot, dict(self.variables), is_certain=False)
 
 
@@ -153,13 +153,13 @@ _LINE_END: Final = re.compile("\n")
 
 
 class _Walker:
-    """Walk through the tree of a Go template that notes every way down from its data."""
+    """Visitor of the tree of a Go template that records the reads."""
 
     def __init__(self, text: str) -> None:
-        self._line_ends = [found.start() for found in _LINE_END.finditer(text)]
+        self._line_ends = [match.start() for match in _LINE_END.finditer(text)]
         self.reads: list[Read] = []
 
-    def _note(self, names: _Way, at: int, scope: _Scope, indexed: int = 0) -> _Way:
+    def _record(self, names: _NamePath, at: int, scope: _Scope, indexed: int = 0) -> _NamePath:
         if names:
             line = bisect_left(self._line_ends, at) + 1
             self.reads.append(Read(names, line, indexed, scope.is_certain))
@@ -169,30 +169,30 @@ class _Walker:
         here = scope._replace(variables=dict(scope.variables))
         for node in block.nodes if block is not None else ():
             if isinstance(node, nodes.Action):
-                here = self._declared(node.pipe, here)
+                here = self._declare_variables(node.pipe, here)
             elif isinstance(node, nodes.Branch):
                 self._branch(node, here)
             elif isinstance(node, nodes.Invocation) and node.pipe is not None:
                 self._pipe(node.pipe, here)
 
-    def _declared(self, pipe: nodes.Pipe, scope: _Scope) -> _Scope:
+    def _declare_variables(self, pipe: nodes.Pipe, scope: _Scope) -> _Scope:
         names = self._pipe(pipe, scope)
         if not pipe.variables:
             return scope
-        named = {variable.names[0]: names for variable in pipe.variables}
+        variables = {variable.names[0]: names for variable in pipe.variables}
         if pipe.is_assignment:
-            # It may have been assigned in a branch that was not taken.
-            named = dict.fromkeys(named)
-        return scope._replace(variables={**scope.variables, **named})
+            # The assignment may be in a branch that is not executed.
+            variables = dict.fromkeys(variables)
+        return scope._replace(variables={**scope.variables, **variables})
 
     def _branch(self, node: nodes.Branch, scope: _Scope) -> None:
-        inner = self._declared(node.pipe, scope)
+        inner = self._declare_variables(node.pipe, scope)
         names = self._pipe_names(node.pipe, scope)
         if isinstance(node, nodes.Range):
-            member = None if names is None else (*names, EACH)
-            # The last variable is the member, one before it its key.
-            variables = dict.fromkeys((each.names[0] for each in node.pipe.variables), None)
-            variables |= {each.names[0]: member for each in node.pipe.variables[-1:]}
+            member = None if names is None else (*names, ANY_MEMBER)
+            # The last variable is the member. A variable before it is its key.
+            variables = dict.fromkeys((variable.names[0] for variable in node.pipe.variables), None)
+            variables |= {variable.names[0]: member for variable in node.pipe.variables[-1:]}
             inner = inner._replace(variables={**inner.variables, **variables})
             self.block(node.body, inner.inside(member))
         else:
@@ -201,54 +201,54 @@ class _Walker:
             )
         self.block(node.otherwise, inner.inside(scope.dot))
 
-    def _pipe_names(self, pipe: nodes.Pipe, scope: _Scope) -> _Way | None:
-        """Say where a pipe leads without noting it once more."""
-        noted = len(self.reads)
+    def _pipe_names(self, pipe: nodes.Pipe, scope: _Scope) -> _NamePath | None:
+        """Return the name path of a pipe without recording reads."""
+        count = len(self.reads)
         names = self._pipe(pipe, scope)
-        del self.reads[noted:]
+        del self.reads[count:]
         return names
 
-    def _pipe(self, pipe: nodes.Pipe, scope: _Scope) -> _Way | None:
-        names: _Way | None = None
+    def _pipe(self, pipe: nodes.Pipe, scope: _Scope) -> _NamePath | None:
+        names: _NamePath | None = None
         for index, command in enumerate(pipe.commands):
-            found = self._command(command, scope)
-            names = found if index == 0 else None
+            path = self._command(command, scope)
+            names = path if index == 0 else None
         return names
 
-    def _command(self, command: nodes.Command, scope: _Scope) -> _Way | None:
-        first, *rest = command.args
-        if isinstance(first, nodes.Identifier) and first.name == "index" and rest:
-            return self._index(rest, scope)
-        if isinstance(first, nodes.Identifier) and first.name in ("and", "or") and rest:
-            # Only the first is always looked at.
-            self._operand(rest[0], scope)
-            for each in rest[1:]:
-                self._operand(each, scope._replace(is_certain=False))
+    def _command(self, command: nodes.Command, scope: _Scope) -> _NamePath | None:
+        first, *operands = command.args
+        if isinstance(first, nodes.Identifier) and first.name == "index" and operands:
+            return self._index(operands, scope)
+        if isinstance(first, nodes.Identifier) and first.name in ("and", "or") and operands:
+            # Only the first argument is always evaluated.
+            self._operand(operands[0], scope)
+            for operand in operands[1:]:
+                self._operand(operand, scope._replace(is_certain=False))
             return None
         names = self._operand(first, scope)
-        for each in rest:
-            self._operand(each, scope)
-        return names if not rest else None
+        for operand in operands:
+            self._operand(operand, scope)
+        return names if not operands else None
 
-    def _index(self, args: list[nodes.Node], scope: _Scope) -> _Way | None:
-        noted = len(self.reads)
+    def _index(self, args: list[nodes.Node], scope: _Scope) -> _NamePath | None:
+        count = len(self.reads)
         base = self._operand(args[0], scope)
         keys: list[str] = []
-        for each in args[1:]:
-            if isinstance(each, nodes.String):
-                keys.append(each.text)
+        for key in args[1:]:
+            if isinstance(key, nodes.String):
+                keys.append(key.text)
             else:
-                self._operand(each, scope)
-                keys.append(EACH)
+                self._operand(key, scope)
+                keys.append(ANY_MEMBER)
         if base is None:
             return None
-        if EACH in keys:
+        if ANY_MEMBER in keys:
             return (*base, *keys)
-        if keys and len(self.reads) > noted and self.reads[noted].names == base:
-            del self.reads[noted]
-        return self._note((*base, *keys), args[0].at, scope, len(keys))
+        if keys and len(self.reads) > count and self.reads[count].names == base:
+            del self.reads[count]
+        return self._record((*base, *keys), args[0].at, scope, len(keys))
 
-    def _operand(self, node: nodes.Node, scope: _Scope) -> _Way | None:
+    def _operand(self, node: nodes.Node, scope: _Scope) -> _NamePath | None:
         match node:
             case nodes.Dot():
                 return scope.dot
@@ -262,7 +262,7 @@ class _Walker:
                 base, names = self._operand(node.of, scope), node.names
             case _:
                 return None
-        return None if base is None else self._note((*base, *names), node.at, scope)
+        return None if base is None else self._record((*base, *names), node.at, scope)
 
 
 def _jinja_reads(text: str) -> Iterator[Read]:
@@ -279,8 +279,8 @@ def _jinja_reads(text: str) -> Iterator[Read]:
         *tree.find_all(jinja.Getitem),
     ]
     inner = {id(node.node) for node in chains if _jinja_names(node) is not None}
-    own = {each.name for each in tree.find_all(jinja.Name) if each.ctx != "load"}
-    certain = {id(each) for top in tree.body for each in _jinja_certain(top)}
+    own = {name.name for name in tree.find_all(jinja.Name) if name.ctx != "load"}
+    certain = {id(node) for top in tree.body for node in _certain_nodes(top)}
     for node in tree.find_all((jinja.Getattr, jinja.Getitem, jinja.Name)):
         names = _jinja_names(node)
         if names is not None and id(node) not in inner and names[0] in ROOTS:
@@ -290,10 +290,11 @@ def _jinja_reads(text: str) -> Iterator[Read]:
             yield Read((node.name,), node.lineno, is_certain=id(node) in certain)
 
 
-def _jinja_certain(node: jinja_nodes.Node) -> Iterator[jinja_nodes.Node]:
-    """Give a node and what is read below it whatever the parameters are.
+def _certain_nodes(node: jinja_nodes.Node) -> Iterator[jinja_nodes.Node]:
+    """Yield a node and the nodes below it that are evaluated for all parameters.
 
-    Branches, loops, macros and what may be undefined (`default`, tests, args) are not gone into.
+    Branches, loops, macros and nodes that accept undefined values (`default`, tests, arguments) are
+    not searched.
     """
     from jinja2 import nodes as jinja
 
@@ -312,8 +313,8 @@ def _jinja_certain(node: jinja_nodes.Node) -> Iterator[jinja_nodes.Node]:
             below = [node.left]
         case jinja.BinExpr():
             below = [node.left, node.right]
-    for each in below:
-        yield from _jinja_certain(each)
+    for child in below:
+        yield from _certain_nodes(child)
 
 
 _TOLERANT: Final = ("default", "d", "items")
@@ -331,6 +332,6 @@ def _jinja_names(node: jinja_nodes.Node) -> tuple[str, ...] | None:
     return None
 
 
-def _below(node: jinja_nodes.Node, key: Any) -> _Way | None:
+def _below(node: jinja_nodes.Node, key: Any) -> _NamePath | None:
     above = _jinja_names(node)
     return (*above, key) if above is not None and isinstance(key, str) else None

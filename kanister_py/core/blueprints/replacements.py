@@ -1,4 +1,4 @@
-"""Replacements of deprecated and removed versions, and what arguments are called there."""
+"""Replacements of deprecated and removed versions, with renamed arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kanister_py.core.versions.semver import Version
 
 
 class Replacement(NamedTuple):
-    """The version at the end of a chain of replacements, and what arguments are called there."""
+    """Version at the end of a chain of replacements, with the new names of arguments."""
 
     entry: FunctionEntry
     renamed_args: Mapping[str, str]
@@ -21,10 +21,10 @@ class Replacement(NamedTuple):
 def replacement_of(
     family: Family[FunctionEntry], entry: FunctionEntry, at: Mapping[str, Version]
 ) -> Replacement | None:
-    """Follow replacements to the first version that is served for good.
+    """Follow replacements to the first version that is supported and not deprecated.
 
-    One that is itself deprecated and has no replacement is better than none; one
-    that is removed or not there yet is none.
+    Returns the last deprecated version if the chain has no such version, and None if all versions
+    are removed or not released yet.
     """
     release = at.get(entry.source.name)
     best: Replacement | None = None
@@ -40,27 +40,31 @@ def replacement_of(
 def renames_between(
     family: Family[FunctionEntry], before: FunctionEntry, after: FunctionEntry
 ) -> Mapping[str, str]:
-    """Say what the arguments of a version are called in one that replacements lead to."""
+    """Map argument names of version `before` to their names in its replacement `after`."""
     chain = _chain_from(family, before)
-    renames = (each.renamed_args for each in chain if each.entry.version == after.version)
+    renames = (
+        replacement.renamed_args
+        for replacement in chain
+        if replacement.entry.version == after.version
+    )
     return next(renames, {})
 
 
 def _chain_from(family: Family[FunctionEntry], entry: FunctionEntry) -> Iterator[Replacement]:
-    """Follow replacements to the end, or to one that was there before."""
+    """Follow replacements to the end of the chain, or to a version that was visited before."""
     renamed: Mapping[str, str] = MappingProxyType({})
-    seen = {entry.version}
-    while (replacement := entry.listing.replacement) is not None and replacement not in seen:
+    visited = {entry.version}
+    while (replacement := entry.listing.replacement) is not None and replacement not in visited:
         after = family.by_identity.get(replacement)
         if after is None:
             return
-        seen.add(replacement)
+        visited.add(replacement)
         renamed = MappingProxyType(_composed(renamed, entry.listing.renamed_args))
         entry = after
         yield Replacement(entry, renamed)
 
 
 def _composed(first: Mapping[str, str], then: Mapping[str, str]) -> dict[str, str]:
-    """Rename what was renamed before once more, and what is renamed only now."""
+    """Compose two renamings: `first`, then `then`."""
     both = {old: then.get(new, new) for old, new in first.items()}
     return {**{old: new for old, new in then.items() if old not in first.values()}, **both}

@@ -1,4 +1,4 @@
-"""Splicing: single values of a YAML text are changed without touching any other byte."""
+"""Splicing: change single values of a YAML text and leave all other bytes unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kanister_py.core.yaml.scalars import value_of_plain
 
 
 class NewValue(NamedTuple):
-    """The text at a path becomes another one."""
+    """Replace the text at a path."""
 
     path: Path
     before: str
@@ -22,14 +22,14 @@ class NewValue(NamedTuple):
 
 
 class NewName(NamedTuple):
-    """The last key of a path becomes another one; its value stays."""
+    """Rename the last key of a path; its value stays."""
 
     path: Path
     after: str
 
 
 class NewKey(NamedTuple):
-    """A map gets one more key, in front of the key at a path."""
+    """Insert a key into a mapping, before the key at a path."""
 
     path: Path
     key: str
@@ -40,7 +40,7 @@ Edit = NewValue | NewName | NewKey
 
 
 Edits = Sequence[tuple[Document, Edit]]
-"""What is to change, and in which documents of a file."""
+"""Edits with the documents of the file that they change."""
 
 
 class _Splice(NamedTuple):
@@ -49,26 +49,26 @@ class _Splice(NamedTuple):
     text: str
 
 
-def spliced(text: str, documents: Sequence[Document], wanted: Edits) -> str | None:
-    """Make the changes in a text, or answer None if they cannot be made without others.
+def apply_edits(text: str, documents: Sequence[Document], edits: Edits) -> str | None:
+    """Return the text with all edits, or None if they would change anything else.
 
-    Reads the result again: it must say what was wanted, and nothing else may have
-    changed. An anchor whose aliases would change along with it is such an other.
+    The result is parsed again and compared with the expected documents. For example, an edit of an
+    anchor whose aliases are not edited returns None.
     """
     splices: set[_Splice] = set()
-    for document, edit in wanted:
-        made = _splices_of(text, document, edit)
-        if made is None:
+    for document, edit in edits:
+        new_splices = _splices_of(text, document, edit)
+        if new_splices is None:
             return None
-        splices |= made
+        splices |= new_splices
     result = _apply(text, splices)
     if result is None:
         return None
     try:
-        found = [document.value for document in parse_documents(result)]
+        parsed = [document.value for document in parse_documents(result)]
     except InvalidDocument:
         return None
-    return result if found == _expected(documents, wanted) else None
+    return result if parsed == _expected(documents, edits) else None
 
 
 def _splices_of(text: str, document: Document, edit: Edit) -> set[_Splice] | None:
@@ -77,7 +77,7 @@ def _splices_of(text: str, document: Document, edit: Edit) -> set[_Splice] | Non
         if node is None:
             return None
         if node.style == "*":
-            # Only where the anchor is changed too does this one change as wanted.
+            # An alias changes with its anchor; the final comparison verifies that.
             return set()
         return _replaced(text, node.place, edit.before, edit.after)
     parent = document.node_at(edit.path[:-1])
@@ -91,17 +91,17 @@ def _splices_of(text: str, document: Document, edit: Edit) -> set[_Splice] | Non
 
 
 def _replaced(text: str, place: Place, before: str, after: str) -> set[_Splice] | None:
-    """Replace a text inside its quotes, block marks, tags and anchors, if it is there once."""
-    written = text[place.start : place.end]
-    # A version or a package: nothing that would have to be quoted.
-    if written.count(before) != 1 or not re.fullmatch(r"[\w.+:/@-]+", after):
+    """Replace a text inside its quotes, block marks, tags and anchors, if it occurs once."""
+    source = text[place.start : place.end]
+    # Versions and packages consist of these characters and need no quotes.
+    if source.count(before) != 1 or not re.fullmatch(r"[\w.+:/@-]+", after):
         return None
-    start = place.start + written.index(before)
+    start = place.start + source.index(before)
     return {_Splice(start, start + len(before), after)}
 
 
 def _new_line(text: str, parent: Node, place: Place, edit: NewKey) -> str:
-    pair = f"{edit.key}: {_written(edit.value)}"
+    pair = f"{edit.key}: {_format_value(edit.value)}"
     if text[parent.place.start : parent.place.start + 1] == "{":
         return f"{pair}, "
     line_start = place.start - (place.column - 1)
@@ -111,8 +111,8 @@ def _new_line(text: str, parent: Node, place: Place, edit: NewKey) -> str:
     return f"{pair}{ending}{indent}"
 
 
-def _written(value: Any) -> str:
-    """Write a value on one line; JSON is YAML, but plain text reads better."""
+def _format_value(value: Any) -> str:
+    """Format a value on one line, as plain text if possible, else as JSON, which is valid YAML."""
     is_plain = isinstance(value, str) and re.fullmatch(r"[\w.+-]+", value) is not None
     return str(value) if is_plain and value_of_plain(value) == value else dumps(value)
 
@@ -120,7 +120,7 @@ def _written(value: Any) -> str:
 def _apply(text: str, splices: Iterable[_Splice]) -> str | None:
     parts: list[str] = []
     position = 0
-    for splice in sorted(splices, key=lambda each: (each.start, each.end, each.text)):
+    for splice in sorted(splices, key=lambda splice: (splice.start, splice.end, splice.text)):
         if splice.start < position:
             return None
         parts += [text[position : splice.start], splice.text]
@@ -128,11 +128,11 @@ def _apply(text: str, splices: Iterable[_Splice]) -> str | None:
     return "".join([*parts, text[position:]])
 
 
-def _expected(documents: Sequence[Document], wanted: Edits) -> list[Any]:
-    # What aliases share is shared no longer.
+def _expected(documents: Sequence[Document], edits: Edits) -> list[Any]:
+    # Copies: values shared by aliases must not change together here.
     values = {id(document): copy_json(document.value) for document in documents}
-    # Names last: the paths of the other edits go by the old ones.
-    for document, edit in sorted(wanted, key=lambda each: isinstance(each[1], NewName)):
+    # Renames come last, because the paths of other edits use the old names.
+    for document, edit in sorted(edits, key=lambda pair: isinstance(pair[1], NewName)):
         parent = values[id(document)]
         for part in edit.path[:-1]:
             parent = parent[part]

@@ -1,4 +1,4 @@
-"""Texts of a Blueprint that may be templates, and what renders them."""
+"""Texts of a Blueprint that may be templates."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from kanister_py.core.blueprints.model import Action, Blueprint, Phase
 from kanister_py.core.yaml.documents import Path
 
 DEFER = -1
-"""Stands for the deferPhase where phases are counted."""
+"""Index that stands for the deferPhase."""
 
 
 class Text(NamedTuple):
-    """A text that is rendered, and where: its path in the action, its phase, and its role.
+    """Text that is rendered: its path in the action, its phase and its role.
 
-    `phase` counts from zero, is DEFER for the deferPhase, and None for what is
-    rendered at the end of the action. `role` is args, if, objects, artifacts or
-    condition: that one is a Go template over the object whose reference stands beside
-    it, whatever the Blueprint's other templates are.
+    `phase` is the index of the phase, DEFER for the deferPhase, and None for texts rendered at the
+    end of the action. `role` is args, if, objects, artifacts or condition. A condition is always a
+    Go template, rendered with the object that the `objectReference` next to it names.
     """
 
     text: str
@@ -28,7 +27,7 @@ class Text(NamedTuple):
 
 
 def texts_of(action: Action) -> Iterator[Text]:
-    """Go through every text of an action that is rendered, in the order of the file."""
+    """Yield every rendered text of an action, in file order."""
     for path, phase in action.every_phase():
         index = path[-1] if isinstance(path[-1], int) else DEFER
         yield from _texts_of_phase(phase, path, index)
@@ -54,32 +53,32 @@ def _texts_in(value: Any, path: Path, index: int) -> Iterator[Text]:
     if isinstance(value, str):
         yield Text(value, path, index, "args")
     elif isinstance(value, Mapping):
-        for key, each in value.items():
+        for key, child in value.items():
             yield Text(key, (*path, key), index, "args")
-            if is_condition(value, key) and isinstance(each, str):
-                yield Text(each, (*path, key), index, "condition")
+            if is_condition(value, key) and isinstance(child, str):
+                yield Text(child, (*path, key), index, "condition")
             else:
-                yield from _texts_in(each, (*path, key), index)
+                yield from _texts_in(child, (*path, key), index)
     elif isinstance(value, list | tuple):
-        for at, each in enumerate(value):
-            yield from _texts_in(each, (*path, at), index)
+        for index2, child in enumerate(value):
+            yield from _texts_in(child, (*path, index2), index)
 
 
-def is_condition(beside: Mapping[str, Any], key: str) -> bool:
-    """Say whether what stands under a key is a template over the object referred to beside it."""
-    return key == "condition" and "objectReference" in beside
+def is_condition(mapping: Mapping[str, Any], key: str) -> bool:
+    """Return whether `key` holds a condition for the object referenced in the same mapping."""
+    return key == "condition" and "objectReference" in mapping
 
 
 def has_templates(blueprint: Blueprint) -> bool:
-    """Say whether any text may be a template, conditions included."""
+    """Return whether any text, including conditions, may be a template."""
     return any(
-        "{" in each.text for action in blueprint.actions.values() for each in texts_of(action)
+        "{" in text.text for action in blueprint.actions.values() for text in texts_of(action)
     )
 
 
 def templates_of(blueprint: Blueprint) -> Iterator[str]:
-    """Give every text of a Blueprint that may be a template in its language."""
+    """Yield every text that may be a template in the Blueprint's engine, so no conditions."""
     for action in blueprint.actions.values():
-        for each in texts_of(action):
-            if "{" in each.text and each.role != "condition":
-                yield each.text
+        for text in texts_of(action):
+            if "{" in text.text and text.role != "condition":
+                yield text.text

@@ -1,4 +1,4 @@
-"""Upgrade of files: everything in them asks for versions that will last, and means the same."""
+"""Upgrade of files: replace deprecated and removed versions without changing the meaning."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ from kanister_py.core.blueprints.lint.action_sets import Preference, preferences
 from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity, Spot, in_order
-from kanister_py.core.blueprints.lint.pipelines import Ask, asks_of, packages_of
+from kanister_py.core.blueprints.lint.pipelines import (
+    VersionRequest,
+    packages_of,
+    version_requests_of,
+)
 from kanister_py.core.blueprints.lint.reading import (
     UNREADABLE,
     Contents,
@@ -25,7 +29,7 @@ from kanister_py.core.blueprints.lint.reading import (
 )
 from kanister_py.core.blueprints.model import LocatedBlueprint, Phase
 from kanister_py.core.blueprints.replacements import Replacement, replacement_of
-from kanister_py.core.blueprints.splicing import Edit, NewKey, NewName, NewValue, spliced
+from kanister_py.core.blueprints.splicing import Edit, NewKey, NewName, NewValue, apply_edits
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.registry.choose import Asked, choose_version
 from kanister_py.core.registry.entries import FunctionEntry
@@ -36,10 +40,10 @@ from kanister_py.core.yaml.documents import Path
 
 
 class Change(NamedTuple):
-    """One phase, or one preference of an ActionSet, that moves to another version.
+    """Move of one phase, or of one preferredVersion of an ActionSet, to another version.
 
-    `kept_defaults` are the arguments that are written with the default they had, which
-    is another one now. `notes` say what is different there without being wrong.
+    `kept_defaults` are arguments that are written out with their old default because the default
+    changes. `notes` describe other differences, which are not errors.
     """
 
     file: str
@@ -59,8 +63,8 @@ class Change(NamedTuple):
         return f"{self.action}.{self.phase}" if self.phase else self.action
 
     @property
-    def notes_of_kept(self) -> list[str]:
-        """Say which arguments were written to keep what they meant."""
+    def kept_default_notes(self) -> list[str]:
+        """Explain which arguments were written out to keep their meaning."""
         return [
             f"{name} stays {dumps(value)}, which was its default; --no-keep-meaning leaves it out"
             for name, value in self.kept_defaults.items()
@@ -84,7 +88,7 @@ class Change(NamedTuple):
 
 
 class Upgraded(NamedTuple):
-    """A file before and after, what changed in it, and what is left for its author."""
+    """File before and after the upgrade, its changes, and findings that need the author."""
 
     file: str
     before: str
@@ -93,8 +97,8 @@ class Upgraded(NamedTuple):
     left: tuple[Finding, ...]
 
 
-class _Wish(NamedTuple):
-    """A change that should be made, where, and with which edits."""
+class _PlannedChange(NamedTuple):
+    """Change that should be made, with its place and edits."""
 
     spot: Spot
     change: Change
@@ -102,42 +106,42 @@ class _Wish(NamedTuple):
 
 
 class _Plan(NamedTuple):
-    """Changes that a file should get, and findings about those that it cannot get."""
+    """Planned changes of a file, and findings about changes that cannot be made."""
 
     context: Context
     keeps_meaning: bool
-    wishes: list[_Wish]
+    changes: list[_PlannedChange]
     left: list[Finding]
 
 
 def upgrade_sources(
     sources: Sequence[Source], context: Context, *, keep_meaning: bool = True
 ) -> list[Upgraded]:
-    """Rewrite what asks for deprecated or removed versions; no other byte changes.
+    """Replace deprecated and removed versions; no other byte changes.
 
-    An argument that is left out, and whose default changes, is written with the old
-    default to `keep_meaning`. What is left is what lint still has to say about versions
-    afterwards, and the errors that the new versions bring or have kept.
+    With `keep_meaning`, an omitted argument whose default changes is written out with the old
+    default. `left` holds the remaining lint findings about versions, and errors about the arguments
+    of the new versions.
     """
     contents, blueprints = read_sources(sources)
-    pipelines = [found for each in contents.values() for found in each.pipelines]
+    pipelines = [composed for file in contents.values() for composed in file.pipelines]
     packages = packages_of(pipelines, context.registry)
     results = []
     for source in sources:
         read = contents[source.file]
         if not read.documents:
-            is_unreadable = any(each.rule == UNREADABLE.id for each in read.findings)
+            is_unreadable = any(finding.rule == UNREADABLE.id for finding in read.findings)
             text = "" if is_unreadable else text_of(source)
             results.append(Upgraded(source.file, text, text, (), tuple(read.findings)))
             continue
         plan = _Plan(context, keep_meaning, [], [])
         for located in read.blueprints:
             _plan_blueprint(located, plan)
-        for found in (*read.action_sets, *read.templates):
-            for preference in preferences_of(found, blueprints):
+        for action_set in (*read.action_sets, *read.templates):
+            for preference in preferences_of(action_set, blueprints):
                 _plan_preference(preference, plan)
-        for found in read.pipelines:
-            for ask in asks_of(found, packages, context.registry):
+        for pipeline in read.pipelines:
+            for ask in version_requests_of(pipeline, packages, context.registry):
                 _plan_ask(ask, plan)
         results.append(_upgraded(source, read, plan))
     return _with_leftovers(results, context)
@@ -145,40 +149,43 @@ def upgrade_sources(
 
 def _upgraded(source: Source, contents: Contents, plan: _Plan) -> Upgraded:
     text = text_of(source)
-    after, made, failed = _carry_out(text, contents, plan.wishes)
-    unread = [each for each in contents.findings if each.severity is Severity.ERROR]
-    left = [*unread, *plan.left, *(_left(each.spot, each.change, _UNSAFE) for each in failed)]
-    return Upgraded(source.file, text, after, tuple(each.change for each in made), tuple(left))
+    after, applied, failed = _apply_changes(text, contents, plan.changes)
+    unread = [finding for finding in contents.findings if finding.severity is Severity.ERROR]
+    left = [*unread, *plan.left]
+    left += [_left(planned.spot, planned.change, _UNSAFE) for planned in failed]
+    return Upgraded(
+        source.file, text, after, tuple(planned.change for planned in applied), tuple(left)
+    )
 
 
-_UNSAFE: Final = (
-    "written so that other places would change with it, or in a way that cannot be spliced"
-)
+_UNSAFE: Final = "the value cannot be replaced without changing other places of the file"
 
 
-def _carry_out(
-    text: str, contents: Contents, wishes: Sequence[_Wish]
-) -> tuple[str, list[_Wish], list[_Wish]]:
-    """Make all changes at once; where that is not safe, as many as are safe one after another."""
+def _apply_changes(
+    text: str, contents: Contents, changes: Sequence[_PlannedChange]
+) -> tuple[str, list[_PlannedChange], list[_PlannedChange]]:
+    """Apply all changes at once or, if that is not safe, as many as possible one by one."""
 
-    def attempt(wishes: Iterable[_Wish]) -> str | None:
-        edits = [(each.spot.found.document, edit) for each in wishes for edit in each.edits]
-        return spliced(text, contents.documents, edits)
+    def attempt(changes: Iterable[_PlannedChange]) -> str | None:
+        edits = [
+            (planned.spot.found.document, edit) for planned in changes for edit in planned.edits
+        ]
+        return apply_edits(text, contents.documents, edits)
 
-    result = attempt(wishes)
+    result = attempt(changes)
     if result is not None:
-        return result, list(wishes), []
-    made: list[_Wish] = []
-    failed: list[_Wish] = []
+        return result, list(changes), []
+    applied: list[_PlannedChange] = []
+    failed: list[_PlannedChange] = []
     best = text
-    for wish in wishes:
-        trial = attempt([*made, wish])
+    for planned in changes:
+        trial = attempt([*applied, planned])
         if trial is None:
-            failed.append(wish)
+            failed.append(planned)
         else:
-            made.append(wish)
+            applied.append(planned)
             best = trial
-    return best, made, failed
+    return best, applied, failed
 
 
 def _plan_blueprint(located: LocatedBlueprint, plan: _Plan) -> None:
@@ -192,7 +199,7 @@ def _plan_blueprint(located: LocatedBlueprint, plan: _Plan) -> None:
 
 
 class _Move(NamedTuple):
-    """A place that asks for a version which ends, and what replaces that."""
+    """Request for a version that is deprecated or removed, with its replacement."""
 
     entry: FunctionEntry
     replacement: Replacement
@@ -202,26 +209,26 @@ class _Move(NamedTuple):
 def _move_of(
     where: Spot, asked: Asked, before: str, given: Collection[str], plan: _Plan
 ) -> _Move | None:
-    """Find what a place moves to, if it does; `given` are the arguments that stand there."""
+    """Find the move for a requested version, or None. `given` are the names of the arguments."""
     context = plan.context
-    entry = _ending_entry(where.function, asked, context)
+    entry = _deprecated_entry(where.function, asked, context)
     if entry is None or is_range(asked.text):
         return None
     replacement = replacement_of(context.registry.family(where.function), entry, context.at)
     if replacement is None:
         return None
     renamed = {old: new for old, new in replacement.renamed_args.items() if old in given}
-    change = _change(where, before, _spelled(replacement, before), renamed)
+    change = _change(where, before, _format_version(replacement, before), renamed)
     clashes = [new for new in renamed.values() if new in given and new not in renamed]
     if clashes:
-        why = f"{', '.join(clashes)} is given already, under its new name"
+        why = f"{', '.join(clashes)} is already given under its new name"
         plan.left.append(_left(where, change, why))
         return None
     return _Move(entry, replacement, change)
 
 
-def _plan_ask(ask: Ask, plan: _Plan) -> None:
-    """Plan what a Composition or a Function asks for: a version, and the fields of an input."""
+def _plan_ask(ask: VersionRequest, plan: _Plan) -> None:
+    """Plan the change of a version and of input fields in a Composition or a Function."""
     spot = ask.spot
     asked = Asked("" if ask.version == "latest" else ask.version)
     move = _move_of(spot, asked, ask.version, ask.input, plan)
@@ -235,12 +242,12 @@ def _plan_ask(ask: Ask, plan: _Plan) -> None:
         head, colon, tail = ask.text.rpartition(ask.version)
         edits.append(NewValue(path, ask.text, f"{head}{after}{tail}" if colon else after))
     step = (*spot.found.path, *spot.path[:3])
-    edits += _renames(move, (*step, "input"))
+    edits += _rename_edits(move, (*step, "input"))
     if edits:
-        plan.wishes.append(_Wish(spot, move.change, edits))
+        plan.changes.append(_PlannedChange(spot, move.change, edits))
 
 
-def _renames(move: _Move, base: Path) -> list[Edit]:
+def _rename_edits(move: _Move, base: Path) -> list[Edit]:
     return [NewName((*base, old), new) for old, new in move.change.renamed_args.items()]
 
 
@@ -257,22 +264,22 @@ def _plan_phase(spot: Spot, phase: Phase, plan: _Plan) -> None:
         if before
         else NewKey((*base, "func"), "funcVersion", change.after)
     ]
-    edits += _renames(move, (*base, "args"))
-    given = {change.renamed_args.get(each, each) for each in phase.args}
-    changed = _changed_defaults(entry, replacement, given, plan.context)
+    edits += _rename_edits(move, (*base, "args"))
+    argument_names = {change.renamed_args.get(name, name) for name in phase.args}
+    changed = _changed_defaults(entry, replacement, argument_names, plan.context)
     if plan.keeps_meaning:
-        kept = {each.name: each.before for each in changed if each.before is not None}
-        changed = [each for each in changed if each.before is None]
-        edits += _written(kept, phase, base)
+        kept = {default.name: default.before for default in changed if default.before is not None}
+        changed = [default for default in changed if default.before is None]
+        edits += _insert_arguments(kept, phase, base)
         change = change._replace(kept_defaults=kept)
-    notes = [each.message for each in changed]
+    notes = [default.message for default in changed]
     if entry.target is None and plan.context.load is not None:
-        notes.append(f"The defaults that {entry.version} had are not known any more")
-    plan.wishes.append(_Wish(where, change._replace(notes=tuple(notes)), edits))
+        notes.append(f"The defaults that {entry.version} had are unknown")
+    plan.changes.append(_PlannedChange(where, change._replace(notes=tuple(notes)), edits))
 
 
-def _written(kept: Mapping[str, Any], phase: Phase, base: Path) -> Iterator[Edit]:
-    """Write arguments beside those that are there; without any, beside the function."""
+def _insert_arguments(kept: Mapping[str, Any], phase: Phase, base: Path) -> Iterator[Edit]:
+    """Insert arguments before the first argument, or an `args` key before the function."""
     first = next(iter(phase.args), None)
     if first is None:
         if kept:
@@ -283,9 +290,9 @@ def _written(kept: Mapping[str, Any], phase: Phase, base: Path) -> Iterator[Edit
 
 
 class _ChangedDefault(NamedTuple):
-    """An argument that is left out and means something else in the new version.
+    """Omitted argument whose default differs in the new version.
 
-    `before` is what it was, None where that cannot be written.
+    `before` is the old default, or None if it cannot be written out.
     """
 
     name: str
@@ -302,24 +309,24 @@ def _changed_defaults(
     reference = version_reference(before, old)
     changes = differences(reference, version_reference(after.entry, new), after.renamed_args)
     defaults = {
-        after.renamed_args.get(each["name"], each["name"]): each.get("default")
-        for each in reference["arguments"]
+        after.renamed_args.get(argument["name"], argument["name"]): argument.get("default")
+        for argument in reference["arguments"]
     }
     return [
-        _ChangedDefault(each["name"], defaults.get(each["name"]), each["message"])
-        for each in changes
-        if each["what"] == "default-changed" and each["name"] not in given
+        _ChangedDefault(change["name"], defaults.get(change["name"]), change["message"])
+        for change in changes
+        if change["what"] == "default-changed" and change["name"] not in given
     ]
 
 
-def _ending_entry(function: str, asked: Asked, context: Context) -> FunctionEntry | None:
-    """Find the version that a phase gets today if it is deprecated or removed."""
+def _deprecated_entry(function: str, asked: Asked, context: Context) -> FunctionEntry | None:
+    """Find the version that a phase gets today, if that version is deprecated or removed."""
     if function not in context.registry:
         return None
     family = context.registry.family(function)
     try:
         if asked.text and not is_range(asked.text):
-            # Not by choosing: a removed version is never chosen.
+            # `choose_version` never returns a removed version, so look the version up.
             entry = family.by_identity.get(parse_version(asked.text))
         else:
             entry = choose_version(context.registry, function, asked, at=context.at).chosen
@@ -331,22 +338,22 @@ def _ending_entry(function: str, asked: Asked, context: Context) -> FunctionEntr
     return entry if support in (Support.DEPRECATED, Support.REMOVED) else None
 
 
-def _spelled(replacement: Replacement, before: str) -> str:
-    """Write a version as its user does: without a leading v where there was none."""
+def _format_version(replacement: Replacement, before: str) -> str:
+    """Format a version like the one it replaces: without a leading v if that had none."""
     version = replacement.entry.version
     return version.bare if before and not before.startswith("v") else str(version)
 
 
-def _change(where: Spot, before: str, after: str, renamed: Mapping[str, str]) -> Change:
-    probe = where.finding(versions.DEPRECATED, "")
-    its = (where.action, where.phase, where.function)
-    return Change(probe.file, probe.line, probe.path, *its, before, after, renamed)
+def _change(spot: Spot, before: str, after: str, renamed: Mapping[str, str]) -> Change:
+    finding = spot.finding(versions.DEPRECATED, "")
+    names = (spot.action, spot.phase, spot.function)
+    return Change(finding.file, finding.line, finding.path, *names, before, after, renamed)
 
 
 def _left(where: Spot, change: Change, why: str) -> Finding:
     return where.finding(
         versions.DEPRECATED,
-        f"{change.function} {change.before} -> {change.after} is left to you: {why}",
+        f"{change.function} {change.before} -> {change.after} was not changed: {why}",
         version=change.before,
         replacement=change.after,
     )
@@ -356,77 +363,77 @@ def _plan_preference(preference: Preference, plan: _Plan) -> None:
     spot, context = preference.spot, plan.context
     if is_range(preference.version):
         return
-    reached = list(_reached(preference, context))
-    ending = [each for each in reached if each.replacement is not None]
-    if not ending:
+    affected = list(_affected_phases(preference, context))
+    moved = [phase for phase in affected if phase.replacement is not None]
+    if not moved:
         return
-    first = ending[0].replacement
-    assert first is not None  # by the choice of `ending`
-    after = _spelled(first, preference.version)
-    functions = ", ".join(dict.fromkeys(each.function for each in ending))
+    first = moved[0].replacement
+    assert first is not None  # checked in `moved`
+    after = _format_version(first, preference.version)
+    functions = ", ".join(dict.fromkeys(phase.function for phase in moved))
     where = spot._replace(function=functions)
     change = _change(where, preference.version, after, {})
     keeps = plan.keeps_meaning
-    reasons = (each.why_not(first, context, keep_meaning=keeps) for each in reached)
+    reasons = (phase.why_not(first, context, keep_meaning=keeps) for phase in affected)
     why = next(filter(None, reasons), "")
     if why:
         plan.left.append(_left(where, change, why))
         return
     path = (*spot.found.path, *spot.path)
     edit = NewValue(path, preference.version, after)
-    notes = [note for each in reached for note in each.notes(context)]
+    notes = [note for phase in affected for note in phase.notes(context)]
     change = change._replace(notes=tuple(dict.fromkeys(notes)))
-    plan.wishes.append(_Wish(where, change, [edit]))
+    plan.changes.append(_PlannedChange(where, change, [edit]))
 
 
-class _Reached(NamedTuple):
-    """A phase that a preferred version reaches, and what it gets by it.
+class _AffectedPhase(NamedTuple):
+    """Phase that a preferredVersion applies to, and its version.
 
-    `entry` is None where the function has no such version, and falls back.
+    `entry` is None if the function has no such version and falls back.
     """
 
     spot: Spot
-    called: Phase
+    phase: Phase
     entry: FunctionEntry | None
     replacement: Replacement | None
 
     @property
     def function(self) -> str:
-        return self.called.func
+        return self.phase.func
 
     def notes(self, context: Context) -> Iterator[str]:
-        """Say what is different in the version that this phase moves to."""
+        """Yield the differences of the version that this phase moves to."""
         if self.entry is not None and self.replacement is not None:
-            given = self.called.args
-            for each in _changed_defaults(self.entry, self.replacement, given, context):
-                yield f"{self.function}: {each.message}"
+            given = self.phase.args
+            for default in _changed_defaults(self.entry, self.replacement, given, context):
+                yield f"{self.function}: {default.message}"
 
-    def why_not(self, wanted: Replacement, context: Context, *, keep_meaning: bool) -> str:
-        """Say why this phase could not take the version that another one moves to."""
-        version = wanted.entry.version
+    def why_not(self, target: Replacement, context: Context, *, keep_meaning: bool) -> str:
+        """Explain why this phase cannot take the version that another phase moves to."""
+        version = target.entry.version
         if self.entry is None:
-            known = version in context.registry.family(self.function).by_identity
-            return f"{self.function} falls back now, and would get {version}" if known else ""
+            exists = version in context.registry.family(self.function).by_identity
+            return f"{self.function} falls back today and would get {version}" if exists else ""
         if self.replacement is None:
             return f"{self.function} {self.entry.version} would change too"
         if self.replacement.entry.version != version:
             return f"{self.function} moves to {self.replacement.entry.version}, not to {version}"
-        renamed = [old for old in self.replacement.renamed_args if old in self.called.args]
+        renamed = [old for old in self.replacement.renamed_args if old in self.phase.args]
         if renamed:
             return (
-                f"{self.function} knows {', '.join(renamed)} under another name then; "
+                f"{self.function} renames {', '.join(renamed)} in that version; "
                 "name the version in the Blueprint"
             )
         changed = [*self.notes(context)]
         if changed and keep_meaning:
             return f"{'; '.join(changed)}; name the version in the Blueprint"
-        wrong = arguments.check_arguments(self.spot, self.called, self.replacement.entry, context)
-        problems = "; ".join(each.message for each in wrong)
-        refuses = f"{self.function} {version} would refuse {self.called.name}"
+        wrong = arguments.check_arguments(self.spot, self.phase, self.replacement.entry, context)
+        problems = "; ".join(finding.message for finding in wrong)
+        refuses = f"{self.function} {version} would refuse {self.phase.name}"
         return f"{refuses}: {problems}" if problems else ""
 
 
-def _reached(preference: Preference, context: Context) -> Iterator[_Reached]:
+def _affected_phases(preference: Preference, context: Context) -> Iterator[_AffectedPhase]:
     asked = Asked(preference.version, "preferredVersion")
     for _path, phase in preference.action.every_phase() if preference.action else ():
         if phase.func_version or phase.func not in context.registry:
@@ -436,43 +443,46 @@ def _reached(preference: Preference, context: Context) -> Iterator[_Reached]:
             entry = family.by_identity.get(parse_version(asked.text))
         except KanisterError:
             return
-        ending = _ending_entry(phase.func, asked, context)
-        found = replacement_of(family, ending, context.at) if ending else None
-        yield _Reached(preference.spot, phase, entry, found)
+        moved = _deprecated_entry(phase.func, asked, context)
+        replacement = replacement_of(family, moved, context.at) if moved else None
+        yield _AffectedPhase(preference.spot, phase, entry, replacement)
 
 
 def _with_leftovers(results: Sequence[Upgraded], context: Context) -> list[Upgraded]:
-    """Add what lint still finds of versions and of what changed, each place once."""
-    report = lint_sources([Source(each.file, each.after) for each in results], context)
-    changed = [Source(each.file, each.before) for each in results if each.changes]
-    known = Counter(map(_kind_of, lint_sources(changed, context).findings if changed else ()))
-    now = Counter(map(_kind_of, report.findings))
+    """Add the lint findings about versions and about changed arguments that remain."""
+    report = lint_sources([Source(result.file, result.after) for result in results], context)
+    changed = [Source(result.file, result.before) for result in results if result.changes]
+    previous_findings = lint_sources(changed, context).findings if changed else ()
+    previous = Counter(map(_kind_of, previous_findings))
+    current = Counter(map(_kind_of, report.findings))
 
     def is_of_changes(finding: Finding, changes: Sequence[Change]) -> bool:
-        """Say whether an error came with the new versions, or is about their arguments."""
+        """Return whether an error is new, or concerns the arguments of changed phases."""
         if finding.severity is not Severity.ERROR or not changes:
             return False
-        phases = tuple(f"{each.path.rpartition('.')[0]}." for each in changes)
+        phases = tuple(f"{change.path.rpartition('.')[0]}." for change in changes)
         is_argument = finding.rule in _OF_ARGUMENTS and finding.path.startswith(phases)
-        return is_argument or now[_kind_of(finding)] > known[_kind_of(finding)]
+        return is_argument or current[_kind_of(finding)] > previous[_kind_of(finding)]
 
-    whole = []
+    completed = []
     for result in results:
-        reported = {each.path for each in result.left}
+        reported = {finding.path for finding in result.left}
         left = [
-            each
-            for each in report.findings
-            if each.severity is not Severity.INFO
-            and each.file == result.file
-            and each.path not in reported
-            and (each.rule in _OF_VERSIONS or is_of_changes(each, result.changes))
+            finding
+            for finding in report.findings
+            if finding.severity is not Severity.INFO
+            and finding.file == result.file
+            and finding.path not in reported
+            and (finding.rule in _OF_VERSIONS or is_of_changes(finding, result.changes))
         ]
-        whole.append(result._replace(left=tuple(in_order([*result.left, *left], [result.file]))))
-    return whole
+        completed.append(
+            result._replace(left=tuple(in_order([*result.left, *left], [result.file])))
+        )
+    return completed
 
 
 def _kind_of(finding: Finding) -> tuple[str, ...]:
-    """Tell findings apart without their lines and paths, which an upgrade moves."""
+    """Return a key of a finding without line and path, which an upgrade changes."""
     return finding.file, finding.rule, finding.action, finding.phase
 
 

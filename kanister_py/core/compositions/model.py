@@ -180,7 +180,7 @@ def is_composition(value: Any) -> bool:
     return api_version.startswith(f"{GROUP}/") and value.get("kind") in kinds
 
 
-def read_what_can_be_read(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
+def check_schema(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
     """Return the unknown keys and the problems of a Composition."""
     partial = read_partly(CompositionObject, found.document, found.path)
     problems = [found.problem(*problem) for problem in _problems_of_form(found.value)]

@@ -12,10 +12,10 @@ from kanister_py.core.actionsets.admission import (
     verdict_of,
     warnings_of_blueprints,
 )
-from kanister_py.core.actionsets.model import read_what_can_be_read as read_action_set
+from kanister_py.core.actionsets.model import check_schema as check_action_set
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.kube.parts import mapping_of, spec_of
-from kanister_py.core.schedules.model import read_what_can_be_read as read_schedule
+from kanister_py.core.schedules.model import check_schema as check_schedule
 
 
 def template_in(schedule: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -29,7 +29,8 @@ def judge_schedule(
     context: Context,
 ) -> Verdict:
     """Judge a Schedule beside the Blueprints it names; None stands for one that is not there."""
-    context = context._replace(readers={"Schedule": read_schedule, "ActionSet": read_action_set})
+    schema_checks = {"Schedule": check_schedule, "ActionSet": check_action_set}
+    context = context._replace(schema_checks=schema_checks)
     there = {name: each for name, each in blueprints.items() if each is not None}
     verdict = verdict_of(findings_in(schedule, there, context))
     if not verdict.is_allowed:

@@ -18,7 +18,7 @@ from kanister_py.core.kube.names import MAX_LABEL, short_hash
 from kanister_py.core.kube.parts import annotations_of, maps_in, metadata_of, spec_of, status_of
 from kanister_py.core.schedules.retention import Backup, Keep, Verdict, judge_backups
 from kanister_py.core.schedules.runs import RETENTION_LABEL, Run, backups_among
-from kanister_py.core.templates.facts import SEEN_AS
+from kanister_py.core.templates.facts import ROOT_BY_KIND
 
 ACTION: Final = "delete"
 _MOST_AT_ONCE: Final = 3
@@ -158,7 +158,7 @@ def target_of(blueprint: Blueprint, action: Action, reference: Mapping[str, Any]
     if kind == "namespace" or not namespace:
         return dict(reference)
     roots = {read.names[0] for read in reads_of_action(action, engine_of(blueprint).engine)}
-    if SEEN_AS.get(kind) in roots or "Object" in roots:
+    if ROOT_BY_KIND.get(kind) in roots or "Object" in roots:
         return dict(reference)
     if "Namespace" in roots or action.kind == "Namespace":
         return {"kind": "Namespace", "name": namespace, "namespace": namespace}

@@ -276,7 +276,7 @@ def parse_schedule(obj: Mapping[str, Any]) -> Schedule:
     )
 
 
-def read_what_can_be_read(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
+def check_schema(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
     """Return the unknown keys and the problems of a Schedule."""
     partial = read_partly(ScheduleObject, found.document, found.path)
     return [*partial.unknown_keys], [*partial.problems.values()]

@@ -40,7 +40,7 @@ class InvalidObjectReference(UsageError, reason="InvalidObjectReference"):
     """A reference to an object says too little about where the object is."""
 
     def __init__(self, kind: str, name: str) -> None:
-        known = tuple(SEEN_AS.values())
+        known = tuple(ROOT_BY_KIND.values())
         super().__init__(
             f"Object {name or 'without a name'} of kind {kind!r} cannot be found: "
             "give apiVersion and resource (and group, unless it is a core resource), "
@@ -50,7 +50,7 @@ class InvalidObjectReference(UsageError, reason="InvalidObjectReference"):
 
 
 KubeObject = Mapping[str, Any]
-SEEN_AS: Final = {
+ROOT_BY_KIND: Final = {
     each.lower(): each
     for each in ("StatefulSet", "Deployment", "DeploymentConfig", "PVC", "Namespace")
 }

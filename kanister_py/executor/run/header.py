@@ -22,7 +22,7 @@ from kanister_py.core.blueprints.model import (
     LocatedBlueprint,
     ObjectReference,
     only_blueprint,
-    why_without_actions,
+    why_no_actions,
 )
 from kanister_py.core.errors import UsageError, did_you_mean
 from kanister_py.core.kube.names import generate_name
@@ -139,7 +139,7 @@ def header_of_actionset(
 
 def _refuse_idle(name: str, actionset: Mapping[str, Any]) -> None:
     """Refuse what would do nothing: come to a good end so, or wait for one for ever."""
-    if why := why_without_actions(actionset):
+    if why := why_no_actions(actionset):
         raise UsageError(f"ActionSet {name} runs nothing: {why}", reason="NothingToRun")
     if actionset["spec"].get("suspend") is True:
         raise UsageError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.core.actionsets.model import read_what_can_be_read
+from kanister_py.core.actionsets.model import check_schema
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.registry.entries import (
     FunctionEntry,
@@ -95,4 +95,4 @@ def registry() -> Registry[FunctionEntry]:
 
 @pytest.fixture
 def context(registry: Registry[FunctionEntry]) -> Context:
-    return Context(registry, readers={"ActionSet": read_what_can_be_read})
+    return Context(registry, schema_checks={"ActionSet": check_schema})

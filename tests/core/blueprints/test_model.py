@@ -129,13 +129,13 @@ class TestBlueprintsAreFound:
             "kind: Blueprint\nmetadata: {name: b}\nactions: {x: {}}\n"
         )
         assert only_blueprint(documents, "f", "b").blueprint.name == "b"
-        with pytest.raises(InvalidDocument, match="there are a, b"):
+        with pytest.raises(InvalidDocument, match="several Blueprints: a, b"):
             only_blueprint(documents, "f")
-        with pytest.raises(InvalidDocument, match="No Blueprint is called c: there are a, b"):
+        with pytest.raises(InvalidDocument, match="no Blueprint called c; found a, b"):
             only_blueprint(documents, "f", "c")
 
     def test_or_the_kinds_that_are_there_are_told(self) -> None:
-        with pytest.raises(InvalidDocument, match="No Blueprint in it; there is Secret"):
+        with pytest.raises(InvalidDocument, match="has no Blueprint; found Secret"):
             only_blueprint(parse_documents("kind: Secret\n"), "f")
 
 
@@ -151,7 +151,11 @@ def test_a_blueprint_of_a_misspelt_version_is_refused_with_the_right_one() -> No
     ("before", "after", "message"),
     [
         ("cr.kanister.io", "cr.kanster.io", "a Blueprint of 'cr.kanster.io/v1alpha1'"),
-        ("actions:", "action:", "The Blueprint has no actions; is action meant for them?"),
+        (
+            "actions:",
+            "action:",
+            "The Blueprint has no actions; did you mean `actions` instead of `action`?",
+        ),
         ("funcVersion: v0.0.0", "funcVersion: 0.1", "write v0.1.0 or the range ~0.1"),
         ("timeout: 5m", "timeout: 30", "write 30s"),
         ("timeout: 5m", "timeout: -30", "found -30"),

@@ -7,13 +7,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.core.blueprints.splicing import Edit, NewKey, NewName, NewValue, spliced
+from kanister_py.core.blueprints.splicing import Edit, NewKey, NewName, NewValue, apply_edits
 from kanister_py.core.yaml.documents import parse_documents
 
 
 def change(text: str, *edits: Edit) -> str | None:
     documents = parse_documents(text)
-    return spliced(text, documents, [(documents[0], edit) for edit in edits])
+    return apply_edits(text, documents, [(documents[0], edit) for edit in edits])
 
 
 VALUE = NewValue(("a", "v"), "v0.1.0", "v0.2.0")
@@ -110,7 +110,7 @@ def test_any_text_that_is_there_once_in_its_place_can_be_changed(
     if not paths:
         return
     path = data.draw(st.sampled_from(paths))
-    result = spliced(text, [document], [(document, NewValue(path, "v0.1.0", "v0.2.0"))])
+    result = apply_edits(text, [document], [(document, NewValue(path, "v0.1.0", "v0.2.0"))])
     if "&" in text:  # the dumper wrote aliases
         return
     assert result is not None

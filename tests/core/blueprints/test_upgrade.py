@@ -150,11 +150,11 @@ class TestLeftToTheAuthor:
             pytest.param("func: Nothing", "has not been registered", id="no function"),
             pytest.param(
                 "func: Notify, funcVersion: v0.2.0, args: {to: a, recipient: b}",
-                "recipient is given already",
+                "recipient is already given",
                 id="an argument under both names",
             ),
             pytest.param(
-                'func: Notify, funcVersion: "v0\\x2e2.0"', "cannot be spliced", id="escapes"
+                'func: Notify, funcVersion: "v0\\x2e2.0"', "cannot be replaced", id="escapes"
             ),
         ],
     )
@@ -240,7 +240,7 @@ class TestAPreferredVersion:
             pytest.param(
                 "v0.2.0",
                 "{func: Notify, name: p, args: {to: x}}",
-                "Notify knows to under another name",
+                "Notify renames to in that version",
                 id="an argument has another name",
             ),
             pytest.param(

@@ -1,1 +1,1 @@
-"""Lint: what would go wrong with a blueprint, or surprise, before it runs."""
+"""Lint: finds errors and surprises in Blueprints before they run."""

@@ -1,4 +1,4 @@
-"""Arguments and times of a phase, held against what its function takes."""
+"""Lint rules for the arguments and durations of a phase."""
 
 from __future__ import annotations
 
@@ -19,59 +19,60 @@ MISSING = Rule(
     Severity.ERROR,
     "A phase lacks an argument that its function requires.",
     "The phase fails before it does anything. `kanister-py functions describe` lists "
-    "what a function requires, what it takes besides, and the defaults.",
+    "required and optional arguments with their defaults.",
 )
 UNKNOWN = Rule(
     "argument-unknown",
     Severity.ERROR,
-    "A phase gives an argument that its function does not know.",
-    "The phase fails before it does anything: a misspelt argument must not be "
-    "overlooked. Names of arguments are exact, capitals included.",
+    "A phase gives an argument that its function does not have.",
+    "The phase fails before it does anything, so that misspelt arguments are noticed. "
+    "Names of arguments are exact, including capitals.",
 )
 MISTYPED = Rule(
     "argument-type",
     Severity.ERROR,
-    "A phase gives an argument something that its function cannot take for it.",
-    "Arguments are read as loosely as Kanister reads them: a number may be written as "
-    "text, a list of one without its brackets. What is left over cannot be meant. Only "
-    "what stands there is judged, never what a template will say.",
+    "An argument has a value that its function does not accept.",
+    "Arguments are converted like in Kanister: a number may be written as text, a list with "
+    "one member without brackets. All other values of the wrong type are errors. Values that "
+    "come from templates are not checked.",
 )
 DURATION = Rule(
     "duration-invalid",
     Severity.ERROR,
-    "A time of a phase cannot be read, or cannot be meant.",
-    "Times are written as Go writes them: 90s, 5m, 1h30m. They need a unit. A phase with a "
-    "timeout of zero or less fails at once; one without has no bound.",
+    "A duration of a phase is invalid.",
+    "Durations are written like in Go, with a unit: 90s, 5m, 1h30m. A phase with a timeout of "
+    "zero or less fails at once; a phase without a timeout has no limit.",
 )
 RETRY_REASON = Rule(
     "retry-reason-unknown",
     Severity.WARNING,
-    "A phase is tried again for a reason that nearly has the name of another one.",
-    "`retry.on` lists reasons of failures, capitals included, and a phase that fails for any "
-    "other is not tried again. docs/blueprints.md lists those of the functions that come with "
-    "us; functions of others have more, which are not reported.",
+    "A phase is retried for an unknown reason that resembles a known one.",
+    "`retry.on` lists reasons of failures, including capitals. A phase that fails for any "
+    "other reason is not retried. docs/blueprints.md lists the reasons of the built-in "
+    "functions; other functions may have more, which are not reported.",
 )
 COMMAND_AS_TEXT = Rule(
     "command-as-text",
     Severity.INFO,
-    "A command is one text with spaces, where a list of words is meant.",
-    "A text counts as a list of one, so that the whole of it is the name of a program: `echo hi` "
-    "is looked for, and found nowhere. Write `[echo, hi]`, or `[sh, -c, 'echo hi']` for a shell.",
+    "A command is one text with spaces instead of a list of words.",
+    "A text counts as a list with one member, so the program is called `echo hi` and is not "
+    "found. Write `[echo, hi]`, or `[sh, -c, 'echo hi']` for a shell.",
 )
 POD_FIELD = Rule(
     "pod-field-unknown",
     Severity.WARNING,
-    "A podOverride names a field that pods do not have, and nearly the name of one they have.",
-    "An API server passes over fields that it does not know: the pod is made without it.",
+    "A podOverride names a field that pods do not have and that resembles one they have.",
+    "An API server ignores unknown fields: the pod is created without it.",
 )
 UNQUOTED = Rule(
     "argument-in-shell",
     Severity.WARNING,
     "An argument from the ActionSet becomes part of a shell command without quotes.",
     "As in Kanister, v0.0.0 of the functions that run restic puts its arguments into a command "
-    "line without quotes. IDs and tags are refused if they mean something to a shell; paths and "
-    "prefixes are not. Whoever writes the ActionSet could run commands in the pod, which has "
-    "the credentials of the store. v0.1.0 uses no shell for its arguments.",
+    "As in Kanister, v0.0.0 of the functions that run restic puts its arguments into a command "
+    "line without quotes. IDs and tags with shell characters are refused; paths and prefixes are "
+    "not. The author of an ActionSet could run commands in the pod, which has the credentials of "
+    "the store. v0.1.0 uses no shell for its arguments.",
 )
 OF_ARGUMENTS = (MISSING, UNKNOWN, MISTYPED)
 RULES = (*OF_ARGUMENTS, DURATION, RETRY_REASON, COMMAND_AS_TEXT, POD_FIELD, UNQUOTED)
@@ -82,7 +83,7 @@ _RULES_BY_ID = {rule.id: rule for rule in OF_ARGUMENTS}
 def check_arguments(
     spot: Spot, phase: Phase, entry: FunctionEntry, context: Context
 ) -> Iterator[Finding]:
-    """Hold the args of a phase against the model of the version that it gets."""
+    """Check the arguments of a phase against the model of its function version."""
     if any(may_be_template(name) for name in phase.args):
         return
     code = context.code(entry)
@@ -91,7 +92,7 @@ def check_arguments(
     yield from _commands_as_text(spot, phase, code.Args)
     yield from _unquoted(spot, phase, entry, code.Args)
     if "pod_override" in code.Args.model_fields:
-        yield from _fields_of_no_pod(spot, phase.args.get("podOverride"))
+        yield from _unknown_pod_fields(spot, phase.args.get("podOverride"))
     for wrong in wrong_arguments(phase, phase.args, code, _is_open):
         is_missing = wrong.defect is Defect.ARGUMENT_MISSING
         where = spot.at("args") if is_missing else spot.at(*wrong.path)
@@ -105,9 +106,9 @@ def _commands_as_text(spot: Spot, phase: Phase, model: Any) -> Iterator[Finding]
         value = phase.args.get(name)
         is_command = get_origin(info.annotation) is list and name.casefold().endswith("command")
         if is_command and isinstance(value, str) and not _is_open(value) and len(value.split()) > 1:
-            message = f"{name} is a text, so {value!r} as a whole is taken for a program's name"
-            remedy = "write a list of words"
-            yield spot.at("args", name).finding(COMMAND_AS_TEXT, f"{message}; {remedy}")
+            message = f"{name} is a text, so {value!r} as a whole is the name of the program"
+            fix = "write a list of words"
+            yield spot.at("args", name).finding(COMMAND_AS_TEXT, f"{message}; {fix}")
 
 
 def _unquoted(spot: Spot, phase: Phase, entry: FunctionEntry, model: Any) -> Iterator[Finding]:
@@ -125,11 +126,11 @@ def _unquoted(spot: Spot, phase: Phase, entry: FunctionEntry, model: Any) -> Ite
             yield where.finding(UNQUOTED, message, version=str(entry.version))
 
 
-def _fields_of_no_pod(spot: Spot, override: object) -> Iterator[Finding]:
-    for each in misshapen_in(override, "podOverride"):
-        # What is given a shape that no pod has is for the model of the function.
-        if not each.wanted:
-            yield spot.at("args", "podOverride").finding(POD_FIELD, str(each))
+def _unknown_pod_fields(spot: Spot, override: object) -> Iterator[Finding]:
+    for field in misshapen_in(override, "podOverride"):
+        # The model of the function reports fields of the wrong type.
+        if not field.wanted:
+            yield spot.at("args", "podOverride").finding(POD_FIELD, str(field))
 
 
 def _is_open(value: object) -> bool:
@@ -141,26 +142,26 @@ def may_be_template(text: str) -> bool:
 
 
 def conditions_of(function: Any) -> tuple[str, ...]:
-    """Say what the conditions of a class may call besides Go's own functions.
+    """Return the functions that conditions of a function class may call, in addition to Go's.
 
-    `*` stands for the functions of blueprints.
+    `*` stands for the functions of Blueprints.
     """
     return tuple(getattr(function, "condition_functions", ("*",)))
 
 
 def check_retry(spot: Spot, phase: Phase, hints: Hints) -> Iterator[Finding]:
-    """Look for misspelt reasons among those for which a phase is tried again."""
+    """Find misspelt reasons in `retry.on`."""
     for at, reason in enumerate(phase.retry.on if phase.retry is not None else ()):
-        near = () if reason in REASONS else hints.nearest(reason, REASONS, _ALIKE)
+        near = () if reason in REASONS else hints.nearest(reason, REASONS, _MIN_SIMILARITY)
         if near:
-            message = f"No failure has the reason {reason}{did_you_mean(near)}"
+            message = f"There is no failure reason {reason}{did_you_mean(near)}"
             path = (*spot.path, "retry", "on")
             is_bare = spot.found.document.node_at((*spot.found.path, *path)) is None
-            # YAML reads the bare key `on` as true.
+            # YAML reads the unquoted key `on` as true.
             place = spot.found.place_of((*path[:-1], "true", at) if is_bare else (*path, at))
-            found = spot.at("retry", "on", at).finding(RETRY_REASON, message)
-            yield found._replace(line=place.line, column=place.column)
+            finding = spot.at("retry", "on", at).finding(RETRY_REASON, message)
+            yield finding._replace(line=place.line, column=place.column)
 
 
-_ALIKE = 0.85
-"""How much a reason must be like a known one, since functions of others have their own."""
+_MIN_SIMILARITY = 0.85
+"""Similarity with a known reason from which a warning is due: plugins have their own reasons."""

@@ -1,4 +1,4 @@
-"""Lint: all findings about files with Blueprints and ActionSets."""
+"""Lint entry point: all findings of all files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from kanister_py.core.yaml.documents import Path
 
 
 def rules() -> Mapping[str, Rule]:
-    """Map the ids of all rules to the rules."""
+    """Map rule ids to rules."""
     return {
         rule.id: rule
         for rule in (
@@ -50,34 +50,36 @@ def rules() -> Mapping[str, Rule]:
 
 
 class Report(NamedTuple):
-    """Everything that was found, and how much was looked at."""
+    """Findings, and numbers of the objects that were checked."""
 
     findings: tuple[Finding, ...]
     blueprints: int
     action_sets: int
     empty_files: tuple[str, ...]
-    """Files that were named and hold nothing that lint is about."""
+    """Files named by the user that hold no object for lint."""
     compositions: int = 0
-    """Compositions, and revisions of such."""
+    """Number of Compositions and CompositionRevisions."""
     schedules: int = 0
 
 
 def lint_sources(
     sources: Sequence[Source], context: Context, ignore: Collection[str] = ()
 ) -> Report:
-    """Look at files together: an ActionSet is held against the Blueprint in another file."""
+    """Check files together: an ActionSet can use a Blueprint of another file."""
     context = context._replace(hints=Hints())
     reads, blueprints = read_sources(sources)
-    composed = [found for read in reads.values() for found in read.pipelines]
+    composed = [pipeline for read in reads.values() for pipeline in read.pipelines]
     packages = pipelines.packages_of(composed, context.registry) if composed else {}
     findings: list[Finding] = []
     for file, read in reads.items():
         of_file = [*read.findings, *_findings_of(read, blueprints, context)]
-        for found in read.pipelines:
-            of_file += pipelines.check_pipeline(found, packages, context)
+        for pipeline in read.pipelines:
+            of_file += pipelines.check_pipeline(pipeline, packages, context)
         if read.ignored:
             of_file += reading.check_suppressions(read.text, file, rules(), context.hints)
-        findings += [each for each in of_file if not _is_ignored(each, read.ignored, ignore)]
+        findings += [
+            finding for finding in of_file if not _is_ignored(finding, read.ignored, ignore)
+        ]
     return Report(
         tuple(in_order(findings, [*reads])),
         sum(len(read.blueprints) for read in reads.values()),
@@ -98,17 +100,17 @@ def _findings_of(
     for located in read.blueprints:
         yield from structure.check_structure(located, context.hints)
         yield from check_actions(located, context)
-    for found in read.profiles:
-        unknown = unknown_keys(ProfileObject, found.value)
-        yield from structure.unknown_keys(found, unknown, context.hints)
-    for found in read.action_sets:
-        yield from action_sets.check_action_set(found, blueprints, context)
-    for found in read.schedules:
-        yield from action_sets.check_schedule(found, blueprints, context)
+    for profile in read.profiles:
+        unknown = unknown_keys(ProfileObject, profile.value)
+        yield from structure.unknown_keys(profile, unknown, context.hints)
+    for action_set in read.action_sets:
+        yield from action_sets.check_action_set(action_set, blueprints, context)
+    for schedule in read.schedules:
+        yield from action_sets.check_schedule(schedule, blueprints, context)
 
 
 def check_actions(located: LocatedBlueprint, context: Context) -> Iterator[Finding]:
-    """Judge every action of a Blueprint."""
+    """Check every action of a Blueprint."""
     if not has_templates(located.blueprint):
         for name in located.blueprint.actions:
             yield from _check_phases(located, name, context, {})
@@ -125,10 +127,10 @@ def check_actions(located: LocatedBlueprint, context: Context) -> Iterator[Findi
 def _check_phases(
     located: LocatedBlueprint, name: str, context: Context, entries: dict[Path, FunctionEntry]
 ) -> Iterator[Finding]:
-    """Judge the phases of an action by themselves; `entries` takes what each of them calls."""
+    """Check the phases of an action; record the chosen version of each phase in `entries`."""
     for path, phase in located.blueprint.actions[name].every_phase():
         spot = Spot(located.found, ("actions", name, *path), name, phase.name, phase.func)
-        # Whatever a version that cannot be read asks for, it is not the default.
+        # An unreadable version must not be treated as an omitted one.
         if not phase.func or not located.is_read(*spot.path, "funcVersion"):
             continue
         is_version = phase.func_version and phase.func in context.registry
@@ -150,7 +152,7 @@ def _is_ignored(
 ) -> bool:
     if finding.rule in ignore:
         return True
-    here = ignored.get(finding.line, frozenset())
-    # What cannot be read is no matter of taste.
-    is_taste = finding.rule not in (UNREADABLE.id, NOT_A_BLUEPRINT.id)
-    return is_taste and (finding.rule in here or here == reading.EVERY_RULE)
+    rules_of_line = ignored.get(finding.line, frozenset())
+    # Files that cannot be read are always reported.
+    is_ignorable = finding.rule not in (UNREADABLE.id, NOT_A_BLUEPRINT.id)
+    return is_ignorable and (finding.rule in rules_of_line or rules_of_line == reading.ALL_RULES)

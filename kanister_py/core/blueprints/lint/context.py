@@ -1,4 +1,4 @@
-"""Context of lint: the functions there are, and how strict to be."""
+"""Context of lint: available functions and strictness."""
 
 from __future__ import annotations
 
@@ -14,34 +14,33 @@ from kanister_py.core.models import UnknownKey
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.versions.semver import Version
 
-FormReader = Callable[[Found], tuple[list[UnknownKey], list[Problem]]]
+SchemaCheck = Callable[[Found], tuple[list[UnknownKey], list[Problem]]]
 
 
 class Context(NamedTuple):
-    """The functions there are, the releases that are asked about, and how strict to be.
+    """Available functions, package releases and strictness.
 
-    `at` names other releases of packages than the installed ones. `load` gives the
-    class behind a version of a function; without it, arguments are not looked at.
-    `readers` are by kind (ActionSet, Composition, Schedule): each gives the keys of an
-    object that nothing reads, and its problems; without one, the form of objects of that
-    kind is not looked at.
+    `at` maps packages to releases that replace the installed ones. `load` returns the class of a
+    function version; without it, arguments are not checked. `schema_checks` are by kind (ActionSet,
+    Composition, Schedule) and return unknown keys and problems of an object; other kinds are
+    not checked against a schema.
     """
 
     registry: Registry[FunctionEntry]
     at: Mapping[str, Version] = MappingProxyType({})
     is_strict: bool = False
     load: Callable[[FunctionEntry], type[Any]] | None = None
-    readers: Mapping[str, FormReader] = MappingProxyType({})
+    schema_checks: Mapping[str, SchemaCheck] = MappingProxyType({})
     hints: Hints = Hints(inf)
 
     def code(self, entry: FunctionEntry) -> Any:
-        """Load the code of a version; None if there is none that can be loaded."""
+        """Return the class of a version, or None if it cannot be loaded."""
         if self.load is None or entry.target is None:
             return None
         try:
             return self.load(entry)
         except KanisterError:
-            # Code that cannot be loaded is no fault of the blueprint's.
+            # Code that cannot be loaded is not an error of the Blueprint.
             return None
 
     @property

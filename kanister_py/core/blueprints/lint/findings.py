@@ -1,4 +1,4 @@
-"""Findings of lint: a rule, a place, and how bad it is."""
+"""Findings of lint: rule, place and severity."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kanister_py.core.yaml.documents import nearest, text_of_path
 
 
 class Severity(StrEnum):
-    """Severity of a finding: it fails, may surprise, or is only worth knowing."""
+    """Severity of a finding: an error fails, a warning may surprise, an info is advice."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -22,9 +22,9 @@ class Severity(StrEnum):
 
 
 class Rule(NamedTuple):
-    """One thing that lint looks for.
+    """Lint rule.
 
-    `summary` is one sentence; `explanation` says why it matters and what to do.
+    `summary` is one sentence; `explanation` gives the consequences and the fix.
     """
 
     id: str
@@ -34,7 +34,7 @@ class Rule(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """One rule that found something in one place, with the facts a program wants."""
+    """Violation of a rule in one place."""
 
     file: str
     line: int
@@ -51,9 +51,9 @@ class Finding(NamedTuple):
     deprecated_in: str = ""
     removed_in: str = ""
     since: str = ""
-    """Since when it is on the cluster where it was found."""
+    """Creation time of the object in its cluster."""
     last_run: str = ""
-    """When it last ran there."""
+    """Time of its last run in its cluster."""
 
     def as_dict(self) -> dict[str, object]:
         data = {to_camel(key): value for key, value in self._asdict().items()}
@@ -63,7 +63,7 @@ class Finding(NamedTuple):
 
 
 class Spot(NamedTuple):
-    """Place of a finding: an object of a file, and the phase that it belongs to."""
+    """Place of a finding: an object in a file, and the phase that it belongs to."""
 
     found: Found
     path: tuple[str | int, ...] = ()
@@ -72,11 +72,11 @@ class Spot(NamedTuple):
     function: str = ""
 
     def at(self, *more: str | int) -> Spot:
-        """Give a spot below this one."""
+        """Return a spot below this one."""
         return self._replace(path=(*self.path, *more))
 
     def finding(self, rule: Rule, message: str, **facts: str) -> Finding:
-        """Say what a rule found here; `facts` fill the fields of a finding."""
+        """Build a finding at this spot; `facts` are further fields of the finding."""
         place = self.found.place_of(self.path)
         own = {"action": self.action, "phase": self.phase, "function": self.function}
         return Finding(
@@ -92,23 +92,23 @@ class Spot(NamedTuple):
 
 
 class Hints:
-    """Names that may have been meant.
+    """Similar names for misspelt words.
 
-    To look for them takes longer than all else. A file with so many mistakes that
-    the hints go unread is not kept waiting for them.
+    The search is expensive, so it stops after `most` words: in a file with that many mistakes the
+    hints would not be read.
     """
 
-    def __init__(self, most: float = 500) -> None:
-        self._left = most
+    def __init__(self, limit: float = 500) -> None:
+        self._remaining = limit
 
     def did_you_mean(self, word: str, known: Sequence[str], mark: str = "") -> str:
-        """Ask whether one of the names like this one is meant; nothing if none is like it."""
-        return did_you_mean([f"{mark}{each}" for each in self.nearest(word, known)])
+        """Return a "did you mean" question, or an empty string if no name is similar."""
+        return did_you_mean([f"{mark}{name}" for name in self.nearest(word, known)])
 
     def nearest(self, word: str, known: Sequence[str], likeness: float = 0.6) -> tuple[str, ...]:
-        if self._left <= 0:
+        if self._remaining <= 0:
             return ()
-        self._left -= 1
+        self._remaining -= 1
         return nearest(word, known[:_MOST_COMPARED], likeness=likeness)
 
 
@@ -116,22 +116,22 @@ _MOST_COMPARED = 1000
 
 
 def finding_of(problem: Problem, rule: Rule) -> Finding:
-    """Take over what kept a file from being read."""
+    """Convert a problem of reading a file into a finding."""
     place = (problem.file, problem.line, problem.column, problem.path)
     return Finding(*place, rule.id, rule.severity, problem.message)
 
 
 def in_order(findings: Iterable[Finding], files: Sequence[str]) -> list[Finding]:
-    """Sort by file, as they were given, then by place; each finding once."""
+    """Sort findings by file, in the given order, and by place; remove duplicates."""
     rank = {file: index for index, file in enumerate(files)}
     return sorted(
         dict.fromkeys(findings),
-        key=lambda each: (
-            rank.get(each.file, len(rank)),
-            each.line,
-            each.column,
-            each.rule,
-            each.path,
-            each.message,
+        key=lambda finding: (
+            rank.get(finding.file, len(rank)),
+            finding.line,
+            finding.column,
+            finding.rule,
+            finding.path,
+            finding.message,
         ),
     )

@@ -1,7 +1,7 @@
-"""Compositions and Functions: their form, and the versions of functions that they ask for.
+"""Lint rules for Compositions and Functions: schema and function versions.
 
-Of versions, only our numbers are judged: those of functions that come with us or with plugins.
-A package of others keeps its own, and so do the steps that name it.
+Only versions of built-in functions and plugins are checked. Packages of other vendors and the steps
+that use them have versions of their own.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Rule, Severity, Spot
-from kanister_py.core.blueprints.lint.structure import check_form
+from kanister_py.core.blueprints.lint.structure import schema_findings
 from kanister_py.core.blueprints.lint.versions import check_version
 from kanister_py.core.errors import InvalidVersion, did_you_mean
 from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
@@ -37,32 +37,32 @@ from kanister_py.core.yaml.documents import Path
 NOT_A_COMPOSITION = Rule(
     "composition-invalid",
     Severity.ERROR,
-    "A Composition says something that its pipeline cannot run with.",
+    "A Composition is invalid.",
     "`render` and the controller refuse the Composition: nothing of its pipeline runs. The "
-    "message says what belongs there.",
+    "message names the expected value.",
 )
 MISSPELT_FUNCTION = Rule(
     "step-function-unknown",
     Severity.INFO,
-    "A step names a function that is not built in, but has nearly the name of one that is.",
-    "A cluster may have a Function of that name, and then all is well. Give lint the file "
-    "with the Function too, or write the name of the built-in one.",
+    "A step names a function that is not built in and resembles one that is.",
+    "It is correct if the cluster has a Function of that name: then give lint the file with "
+    "the Function too. Otherwise write the name of the built-in function.",
 )
 NOT_STOOD_FOR = Rule(
     "package-not-stood-for",
     Severity.ERROR,
-    "No built-in version is known to stand for the release of a package.",
-    "`render` puts the built-in function in for such a package all the same, with a note; with "
-    "--strict-versions it refuses, as does this. Name a release that the message lists, or have "
-    "the Function say where it runs.",
+    "No built-in version is known to replace the release of a package.",
+    "`render` still uses the built-in function in place of such a package, with a note. With "
+    "--strict-versions, `render` and lint refuse it. Use a release that the message lists, or "
+    "set in the Function where it runs.",
 )
 INPUT = Rule(
     "step-input-invalid",
     Severity.ERROR,
-    "A step hands a built-in function an input that it refuses.",
-    "`render` and the controller end the pipeline at this step, whatever the composite resource "
-    "says. `kanister-py functions describe` lists what a function takes. Only what stands in the "
-    "step is judged, never what comes from a ConfigMap or a registry.",
+    "A step has an input that its built-in function refuses.",
+    "`render` and the controller stop the pipeline at this step for every composite resource. "
+    "`kanister-py functions describe` lists the fields of the input. Only the input in the step "
+    "is checked, not inputs from a ConfigMap or a registry.",
 )
 RULES = (NOT_A_COMPOSITION, MISSPELT_FUNCTION, NOT_STOOD_FOR, INPUT)
 
@@ -74,9 +74,10 @@ _PREFIX: Final = "function-"
 
 
 class Package(NamedTuple):
-    """The package of a Function: which function of the registry it is, and its tag.
+    """Package of a Function: the matching function of the registry, and its tag.
 
-    `function` is empty for one of others. `stand_in` is what `render` puts in for that.
+    `function` is empty for packages of other vendors; `stand_in` is the function that `render` uses
+    in their place.
     """
 
     function: str
@@ -84,11 +85,11 @@ class Package(NamedTuple):
     stand_in: FunctionEntry | None = None
 
 
-class Ask(NamedTuple):
-    """A place where a version of a function of the registry is asked for.
+class VersionRequest(NamedTuple):
+    """Place that requests a version of a function of the registry.
 
-    `version` may be a range, or empty for the stable one. `text` is what stands in the
-    place. Where it is not `is_own`, the version stands elsewhere and is judged there.
+    `version` may be a range, or empty for the stable version. `text` is the text at the place. If
+    `is_own` is False, the version is defined at another place and checked there.
     """
 
     spot: Spot
@@ -104,18 +105,18 @@ def is_pipeline(found: Found) -> bool:
 
 
 def is_of_pipelines(found: Found) -> bool:
-    """Say whether an object is a Composition or a Function, or a revision of either."""
+    """Return whether an object is a Composition, a Function, or a revision of one."""
     return found.kind in _KINDS.get(found.group, ())
 
 
 def packages_of(
     objects: Iterable[Found], registry: Registry[FunctionEntry]
 ) -> Mapping[str, Package]:
-    """Say of each Function and FunctionRevision, by its name, which package it is."""
+    """Map the names of Functions and FunctionRevisions to their packages."""
     return {
-        str(metadata_of(found.value).get("name") or ""): _package_of(found, registry)
-        for found in objects
-        if not is_pipeline(found)
+        str(metadata_of(obj.value).get("name") or ""): _package_of(obj, registry)
+        for obj in objects
+        if not is_pipeline(obj)
     }
 
 
@@ -124,13 +125,13 @@ def _package_of(found: Found, registry: Registry[FunctionEntry]) -> Package:
     is_ours = annotations_of(found.value).get(RUNTIME) == Runtime.IN_PROCESS
     name = str(metadata_of(found.value).get("name") or "")
     function = own_function(registry, name, repository_of(package), is_ours=is_ours)
-    other = None if function else _stood_for(found, registry)
-    stand_in = other.entry if other is not None and not other.doubt(tag) else None
-    return Package(function, tag, stand_in)
+    stand_in = None if function else _stand_in_of(found, registry)
+    is_usable = stand_in is not None and not stand_in.doubt(tag)
+    return Package(function, tag, stand_in.entry if stand_in and is_usable else None)
 
 
 def _image_of(found: Found) -> tuple[str, str]:
-    """Give the image of a package, and its tag."""
+    """Return the image of a package, and its tag."""
     package = str(spec_of(found.value).get(_key_of(found)) or "")
     return package, str(annotations_of(found.value).get(PACKAGE_TAG) or tag_of(package))
 
@@ -139,8 +140,8 @@ def _key_of(found: Found) -> str:
     return "package" if found.kind == "Function" else "image"
 
 
-def _stood_for(found: Found, registry: Registry[FunctionEntry]) -> StandIn | None:
-    """Find what `render` puts in for a package of others, unless that runs elsewhere."""
+def _stand_in_of(found: Found, registry: Registry[FunctionEntry]) -> StandIn | None:
+    """Find the function that `render` uses for another vendor's package, if it runs in process."""
     runtime = annotations_of(found.value).get(RENDER_RUNTIME, Runtime.IN_PROCESS)
     if runtime != Runtime.IN_PROCESS:
         return None
@@ -149,7 +150,7 @@ def _stood_for(found: Found, registry: Registry[FunctionEntry]) -> StandIn | Non
 
 
 class _Step(NamedTuple):
-    """One step of a pipeline, as it is written."""
+    """Step of a pipeline."""
 
     found: Found
     at: int
@@ -160,8 +161,10 @@ class _Step(NamedTuple):
         return mapping_of(self.data.get("functionRef")).get("name")
 
     def spot(self, function: str, *path: str | int) -> Spot:
-        whole = ("spec", "pipeline", self.at, *path)
-        return Spot(self.found, whole, phase=str(self.data.get("step") or ""), function=function)
+        full_path = ("spec", "pipeline", self.at, *path)
+        return Spot(
+            self.found, full_path, phase=str(self.data.get("step") or ""), function=function
+        )
 
 
 def _steps_of(found: Found) -> Iterator[_Step]:
@@ -171,53 +174,59 @@ def _steps_of(found: Found) -> Iterator[_Step]:
             yield _Step(found, index, step)
 
 
-def asks_of(
+def version_requests_of(
     found: Found, packages: Mapping[str, Package], registry: Registry[FunctionEntry]
-) -> Iterator[Ask]:
-    """Find where an object asks for versions."""
+) -> Iterator[VersionRequest]:
+    """Yield the places of an object that request versions."""
     if is_pipeline(found):
         for step in _steps_of(found):
-            ask = _ask_of(step, packages, registry)
-            if ask is not None:
-                yield ask
+            request = _version_request_of(step, packages, registry)
+            if request is not None:
+                yield request
         return
     package = _package_of(found, registry)
     if package.function:
         key = _key_of(found)
         text = str(spec_of(found.value).get(key) or "")
-        # A revision is made of its Function: there is nothing in it to change.
+        # A revision is generated from its Function, so its version cannot be edited.
         spot = Spot(found, ("spec", key), function=package.function)
-        yield Ask(spot, package.tag, "the tag of spec.package", text, found.kind == "Function")
+        yield VersionRequest(
+            spot, package.tag, "the tag of spec.package", text, found.kind == "Function"
+        )
 
 
-def _ask_of(
+def _version_request_of(
     step: _Step, packages: Mapping[str, Package], registry: Registry[FunctionEntry]
-) -> Ask | None:
+) -> VersionRequest | None:
     name, version = step.function, mapping_of(step.data.get("functionRef")).get("version")
-    named = mapping_of(step.data.get("functionRevisionRef")).get("name")
+    revision = mapping_of(step.data.get("functionRevisionRef")).get("name")
     package = packages.get(str(name))
     if package is None:
         package = Package(named_here(registry, str(name).removeprefix(f"{OWNER}-")), "")
     if not package.function:
         return None
     spot = step.spot(package.function)
-    given = mapping_of(step.data.get("input"))
+    step_input = mapping_of(step.data.get("input"))
     if isinstance(version, str) and version:
         where = spot.at("functionRef", "version")
-        return Ask(where, version, "functionRef.version", version, input=given)
+        return VersionRequest(where, version, "functionRef.version", version, input=step_input)
     by_revision = spot.at("functionRevisionRef", "name")
-    if named in packages:
+    if revision in packages:
         setting = "functionRevisionRef to a revision of"
-        return Ask(by_revision, packages[str(named)].tag, setting, str(named), False, given)
-    if str(name) not in packages and (built_in := _built_in_version(str(named), str(name))):
+        return VersionRequest(
+            by_revision, packages[str(revision)].tag, setting, str(revision), False, step_input
+        )
+    if str(name) not in packages and (built_in := _built_in_version(str(revision), str(name))):
         setting = "the version in functionRevisionRef.name"
-        return Ask(by_revision, built_in, setting, str(named), input=given)
+        return VersionRequest(by_revision, built_in, setting, str(revision), input=step_input)
     where, is_own = spot.at("functionRef", "name"), not package.tag
-    return Ask(where, package.tag, "functionRef.version", is_own=is_own, input=given)
+    return VersionRequest(
+        where, package.tag, "functionRef.version", is_own=is_own, input=step_input
+    )
 
 
 def _built_in_version(revision: str, function: str) -> str:
-    """Give the version that stands in the name of a built-in revision; empty if none does."""
+    """Return the version in the name of a built-in revision, or an empty string."""
     head, _, version = revision.rpartition(f"{function}-")
     try:
         return version if not head and parse_version(version) else ""
@@ -228,16 +237,16 @@ def _built_in_version(revision: str, function: str) -> str:
 def check_pipeline(
     found: Found, packages: Mapping[str, Package], context: Context
 ) -> Iterator[Finding]:
-    """Say what is wrong with the form of an object, and what became of the versions it asks for."""
-    asked = list(_check_versions(found, packages, context))
-    yield from asked
+    """Check an object against its schema, and the function versions that it requests."""
+    version_findings = list(_check_versions(found, packages, context))
+    yield from version_findings
     if context.is_strict and not is_pipeline(found):
         yield from _not_stood_for(found, context)
-    if is_pipeline(found) and "Composition" in context.readers:
-        # A version that cannot be read is reported once, by the rule that is about it.
-        reported = {(NOT_A_COMPOSITION.id, each.path) for each in asked}
-        form = check_form(found, "Composition", NOT_A_COMPOSITION, context)
-        yield from (each for each in form if (each.rule, each.path) not in reported)
+    if is_pipeline(found) and "Composition" in context.schema_checks:
+        # An invalid version is reported only once, by its own rule.
+        reported = {(NOT_A_COMPOSITION.id, finding.path) for finding in version_findings}
+        form = schema_findings(found, "Composition", NOT_A_COMPOSITION, context)
+        yield from (finding for finding in form if (finding.rule, finding.path) not in reported)
         yield from _misspelt_functions(found, packages, context)
         for step in _steps_of(found):
             yield from _check_input(step, packages, context)
@@ -246,43 +255,45 @@ def check_pipeline(
 def _check_input(
     step: _Step, packages: Mapping[str, Package], context: Context
 ) -> Iterator[Finding]:
-    """Have the code of a built-in function read the input of a step."""
-    given = step.data.get("input")
-    if "inputRef" in step.data or not isinstance(given, dict | None):
+    """Check the input of a step with the code of its built-in function."""
+    step_input = step.data.get("input")
+    if "inputRef" in step.data or not isinstance(step_input, dict | None):
         return
     entry = _entry_of(step, packages, context)
-    read = None if entry is None else getattr(context.code(entry), "refusal_of", None)
-    refused = None if read is None else read(given)
-    if entry is None or refused is None:
+    refusal_of = None if entry is None else getattr(context.code(entry), "refusal_of", None)
+    refusal = None if refusal_of is None else refusal_of(step_input)
+    if entry is None or refusal is None:
         return
-    path = path_in_input(step.at, refused.path)
+    path = path_in_input(step.at, refusal.path)
     phase = str(step.data.get("step") or "")
     spot = Spot(step.found, path, phase=phase, function=entry.function)
-    meant = context.hints.did_you_mean(refused.word, refused.known) if refused.word else ""
-    where = f"{refused.path}: " if refused.path else ""
-    message = f"{where}{refused.message[:1].upper()}{refused.message[1:]}{meant}"
+    hint = context.hints.did_you_mean(refusal.word, refusal.known) if refusal.word else ""
+    where = f"{refusal.path}: " if refusal.path else ""
+    message = f"{where}{refusal.message[:1].upper()}{refusal.message[1:]}{hint}"
     yield spot.finding(INPUT, message, version=str(entry.version))
 
 
 def _entry_of(
     step: _Step, packages: Mapping[str, Package], context: Context
 ) -> FunctionEntry | None:
-    """Give the version that a step gets, if it is known to be one of the registry."""
+    """Return the version that a step gets, or None if it is not in the registry."""
     package = packages.get(str(step.function))
     if package is not None and package.stand_in is not None:
         return package.stand_in
-    ask = _ask_of(step, packages, context.registry)
-    choice = None if ask is None else _choice_for(ask, context)[0]
+    request = _version_request_of(step, packages, context.registry)
+    choice = None if request is None else _choice_for(request, context)[0]
     return None if choice is None else choice.chosen
 
 
-def _choice_for(ask: Ask, context: Context) -> tuple[Choice[FunctionEntry] | None, list[Finding]]:
-    asked = Asked("" if ask.version in NO_TAGS else ask.version, ask.setting)
-    return check_version(ask.spot, asked, context, FunctionKind.COMPOSITION)
+def _choice_for(
+    request: VersionRequest, context: Context
+) -> tuple[Choice[FunctionEntry] | None, list[Finding]]:
+    requested = Asked("" if request.version in NO_TAGS else request.version, request.setting)
+    return check_version(request.spot, requested, context, FunctionKind.COMPOSITION)
 
 
 def path_in_input(index: int, path: str) -> Path:
-    """Say where in a Composition a path of the input of a step is."""
+    """Return the path in a Composition for a path in the input of a step."""
     try:
         steps = parse_field_path(path).steps
     except FieldPathError:
@@ -293,29 +304,29 @@ def path_in_input(index: int, path: str) -> Path:
 def _check_versions(
     found: Found, packages: Mapping[str, Package], context: Context
 ) -> Iterator[Finding]:
-    for ask in asks_of(found, packages, context.registry):
-        is_reference = ask.spot.path[-2:] == ("functionRevisionRef", "name")
-        if ask.is_own or is_reference or found.kind == "FunctionRevision":
-            yield from _choice_for(ask, context)[1]
+    for request in version_requests_of(found, packages, context.registry):
+        is_reference = request.spot.path[-2:] == ("functionRevisionRef", "name")
+        if request.is_own or is_reference or found.kind == "FunctionRevision":
+            yield from _choice_for(request, context)[1]
 
 
 def _not_stood_for(found: Found, context: Context) -> Iterator[Finding]:
     if annotations_of(found.value).get(RUNTIME) == Runtime.IN_PROCESS:
-        return  # its tag is our number
+        return  # its tag is a version of ours
     package, tag = _image_of(found)
-    other = _stood_for(found, context.registry)
-    if other is not None and (doubt := other.doubt(tag)):
-        spot = Spot(found, ("spec", _key_of(found)), function=other.entry.function)
+    stand_in = _stand_in_of(found, context.registry)
+    if stand_in is not None and (doubt := stand_in.doubt(tag)):
+        spot = Spot(found, ("spec", _key_of(found)), function=stand_in.entry.function)
         yield spot.finding(NOT_STOOD_FOR, f"No version stands in for {package}: {doubt}")
 
 
 def _misspelt_functions(
     found: Found, packages: Mapping[str, Package], context: Context
 ) -> Iterator[Finding]:
-    # All names begin alike: compared as they are, any two would be near.
+    # Compare names without the common prefix, which makes all names similar.
     names = {
-        each.function.removeprefix(_PREFIX): each.function
-        for each in composition_families(context.registry)
+        family.function.removeprefix(_PREFIX): family.function
+        for family in composition_families(context.registry)
     }
     for step in _steps_of(found):
         name = step.function
@@ -326,7 +337,7 @@ def _misspelt_functions(
             continue
         near = context.hints.nearest(bare.removeprefix(_PREFIX), [*names])
         if near:
-            meant = did_you_mean([names[each] for each in near])
-            message = f"No built-in function is called {name}{meant}"
+            hint = did_you_mean([names[name] for name in near])
+            message = f"No built-in function is called {name}{hint}"
             spot = step.spot(name, "functionRef", "name")
             yield spot.finding(MISSPELT_FUNCTION, message)

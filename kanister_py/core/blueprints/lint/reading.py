@@ -1,4 +1,4 @@
-"""Contents of files: what lint looks at, and the comments that silence it."""
+"""Objects of files for lint, and the comments that suppress rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kanister_py.core.blueprints.model import (
     Blueprint,
     LocatedBlueprint,
     is_of_our_group,
-    read_what_can_be_read,
+    read_partial_blueprint,
 )
 from kanister_py.core.errors import InvalidDocument, Problem, did_you_mean
 from kanister_py.core.kube.objects import Found, maps_at, objects_at
@@ -24,34 +24,34 @@ UNREADABLE = Rule(
     "file-unreadable",
     Severity.ERROR,
     "A file cannot be read as YAML.",
-    "Files are read as Kubernetes' tools read them: UTF-8, at most 4 MiB, no key twice "
-    "in one map, no aliases that multiply without end. The message says where it broke.",
+    "Files are read like Kubernetes tools read them: UTF-8, at most 4 MiB, no duplicate keys "
+    "in a mapping, no aliases that multiply without end. The message names the line.",
 )
 NOT_A_BLUEPRINT = Rule(
     "blueprint-invalid",
     Severity.ERROR,
-    "A Blueprint has something else where text, a list or a map belongs.",
-    "An API server would refuse the object. The message says what belongs there.",
+    "A Blueprint has a value of the wrong type.",
+    "An API server would refuse the object. The message names the expected type.",
 )
 
 OVERLOOKED = Rule(
     "kind-overlooked",
     Severity.WARNING,
-    "An object looks like a Blueprint or another of ours, but its kind does not say so.",
-    "Kinds are exact, capitals included. Nothing in the object was looked at, and no "
-    "API server takes it for what it seems to be.",
+    "An object looks like a Blueprint or a similar resource, but has another kind.",
+    "Kinds are exact, including capitals. The object was not checked, and no API server "
+    "treats it as the resource that it resembles.",
 )
 UNKNOWN_IGNORED = Rule(
     "ignore-unknown",
     Severity.WARNING,
-    "A comment silences a rule that does not exist.",
-    "A misspelt rule silences nothing. `kanister-py lint --explain all` lists the rules.",
+    "A comment suppresses an unknown rule.",
+    "Such a comment has no effect. `kanister-py lint --explain all` lists the rules.",
 )
 RULES = (UNREADABLE, NOT_A_BLUEPRINT, OVERLOOKED, UNKNOWN_IGNORED)
 
 
 class Source(NamedTuple):
-    """The text of a file. `is_named`: this very file was asked for, not its folder."""
+    """Text of a file. `is_named` is set if the user named the file, not only its folder."""
 
     file: str
     text: str | bytes
@@ -59,7 +59,7 @@ class Source(NamedTuple):
 
 
 class Contents:
-    """Objects of a file that lint is about, and findings about what could not be read."""
+    """Objects of a file that lint checks, and findings about unreadable parts."""
 
     def __init__(self) -> None:
         self.blueprints: list[LocatedBlueprint] = []
@@ -67,14 +67,14 @@ class Contents:
         self.profiles: list[Found] = []
         self.schedules: list[Found] = []
         self.pipelines: list[Found] = []
-        """Compositions and Functions, and revisions of either."""
+        """Compositions, Functions and their revisions."""
         self.findings: list[Finding] = []
         self.ignored: Mapping[int, frozenset[str]] = {}
         self.documents: list[Document] = []
         self.text = ""
 
-    def take(self, found: Found) -> None:
-        """Keep an object if lint is about it."""
+    def add(self, found: Found) -> None:
+        """Add an object if lint checks its kind."""
         if is_schedule(found):
             self.schedules.append(found)
         elif is_of_pipelines(found):
@@ -86,15 +86,15 @@ class Contents:
         elif found.kind == "Profile":
             self.profiles.append(found)
         elif found.kind == "Blueprint":
-            located, problems = read_what_can_be_read(found)
+            located, problems = read_partial_blueprint(found)
             self.blueprints.append(located)
-            self.findings += [finding_of(each, NOT_A_BLUEPRINT) for each in problems]
+            self.findings += [finding_of(problem, NOT_A_BLUEPRINT) for problem in problems]
 
     @property
     def templates(self) -> list[Found]:
-        """The templates of Schedules, which stand where ActionSets would."""
-        found = map(template_of, self.schedules)
-        return [each for each in found if each is not None]
+        """Templates of the Schedules, in the place of ActionSets."""
+        templates = map(template_of, self.schedules)
+        return [template for template in templates if template is not None]
 
     @property
     def holds_anything(self) -> bool:
@@ -127,41 +127,41 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
         "Lock",
     ),
 }
-"""The kinds of each group, whether or not lint is about them."""
+"""Kinds of the API groups, including kinds that lint does not check."""
 
 
 def read_source(source: Source) -> Contents:
-    """Read what a file holds that lint is about, or what keeps it from being read."""
-    read = Contents()
+    """Read the objects of a file, or the errors that prevent it."""
+    contents = Contents()
     try:
         documents = parse_documents(source.text, source.file)
     except InvalidDocument as error:
-        read.findings += [finding_of(each, UNREADABLE) for each in error.problems]
-        return read
+        contents.findings += [finding_of(problem, UNREADABLE) for problem in error.problems]
+        return contents
     for document in documents if source.is_named else ():
         if not isinstance(document.value, dict):
             message = f"An object is a map, found {kind_of(document.value)}"
-            read.findings.append(finding_of(document.problem((), message), UNREADABLE))
+            contents.findings.append(finding_of(document.problem((), message), UNREADABLE))
     for document in documents:
-        read.findings += _overlooked(document)
-        for found in objects_at(document, ()):
-            read.take(found)
-    if read.holds_anything:
-        read.documents = documents
-        read.text = text_of(source)
-        read.ignored = suppressions_in(read.text)
-    return read
+        contents.findings += _overlooked(document)
+        for obj in objects_at(document, ()):
+            contents.add(obj)
+    if contents.holds_anything:
+        contents.documents = documents
+        contents.text = text_of(source)
+        contents.ignored = suppressions_in(contents.text)
+    return contents
 
 
 def read_sources(sources: Iterable[Source]) -> tuple[dict[str, Contents], dict[str, Blueprint]]:
-    """Read files that belong together: what each holds, and all Blueprints by their names."""
+    """Read files that belong together; return their contents, and all Blueprints by name."""
     contents = {source.file: read_source(source) for source in sources}
-    located = (each for read in contents.values() for each in read.blueprints)
-    return contents, {each.blueprint.name: each.blueprint for each in located}
+    located = (blueprint for read in contents.values() for blueprint in read.blueprints)
+    return contents, {blueprint.blueprint.name: blueprint.blueprint for blueprint in located}
 
 
 def text_of(source: Source) -> str:
-    """Give the characters of a file that could be read, counted as its places count them."""
+    """Return the decoded text of a readable file without a byte order mark."""
     text = source.text
     decoded = text if isinstance(text, str) else text.decode()
     return decoded.removeprefix("\ufeff")
@@ -174,7 +174,7 @@ def _overlooked(document: Document) -> Iterator[Finding]:
         message = ""
         if kind is None or kind == "":
             if _has_phases(value.get("actions")):
-                message = "The kind is missing, is it a Blueprint? Nothing was judged"
+                message = "The kind is missing; did you mean Blueprint? The object was not checked"
         elif isinstance(kind, str) and kind not in _KINDS.get(group, (kind,)):
             message = _wrong_kind(kind, group, is_certain=bool(api_version))
         if message:
@@ -182,34 +182,37 @@ def _overlooked(document: Document) -> Iterator[Finding]:
 
 
 def _wrong_kind(kind: str, group: str, *, is_certain: bool) -> str:
-    """Say which kind of its group one that is none may have been meant for; nothing if none."""
-    known = _KINDS[group]
-    for each in known:
-        if each.casefold() == kind.casefold():
-            return f"The kind must be {each}, found {kind!r}: nothing was judged"
-    near = nearest(kind, known) if is_certain else ()
-    return f"{group} has no kind {kind}: nothing was judged{did_you_mean(near)}" if near else ""
+    """Return a message for an unknown kind that resembles one of its group, else nothing."""
+    kinds = _KINDS[group]
+    for expected in kinds:
+        if expected.casefold() == kind.casefold():
+            return f"The kind must be {expected}, found {kind!r}; the object was not checked"
+    near = nearest(kind, kinds) if is_certain else ()
+    return (
+        f"{group} has no kind {kind}{did_you_mean(near)} The object was not checked" if near else ""
+    )
 
 
 def _has_phases(actions: object) -> bool:
     return isinstance(actions, dict) and any(
-        isinstance(each, dict) and "phases" in each for each in actions.values()
+        isinstance(action, dict) and "phases" in action for action in actions.values()
     )
 
 
-# Comments that silence rules
+# Comments that suppress rules
 
 
 _COMMENT = re.compile(
     r"(?P<before>.*?)(?:^|(?<=\s))#\s*kanister-py:\s*ignore(?:\s*=\s*(?P<rules>[\w-]+(?:\s*,\s*[\w-]+)*))?\s*$"
 )
-EVERY_RULE = frozenset({"*"})
+ALL_RULES = frozenset({"*"})
 
 
 def suppressions_in(text: str) -> Mapping[int, frozenset[str]]:
-    """Find the comments `# kanister-py: ignore` and `# kanister-py: ignore=RULE,RULE`.
+    """Map line numbers to the rules that comments suppress there.
 
-    Gives the rules for each line. A comment on a line of its own speaks of the line below.
+    The comments are `# kanister-py: ignore` and `# kanister-py: ignore=RULE,RULE`. A comment on a
+    line of its own applies to the next line.
     """
     if "kanister-py:" not in text:
         return {}
@@ -223,12 +226,12 @@ def suppressions_in(text: str) -> Mapping[int, frozenset[str]]:
 def check_suppressions(
     text: str, file: str, known: Collection[str], hints: Hints
 ) -> Iterator[Finding]:
-    """Find the comments that silence a rule which does not exist."""
+    """Find comments that suppress unknown rules."""
     for number, match in _comments_in(text):
-        for name in sorted(_rules_of(match) - EVERY_RULE - {*known}):
-            meant = hints.did_you_mean(name, [*known])
+        for name in sorted(_rules_of(match) - ALL_RULES - {*known}):
+            hint = hints.did_you_mean(name, [*known])
             column = match.start("rules") + 1
-            message = f"No rule {name!r} to ignore{meant}"
+            message = f"There is no rule {name!r} to ignore{hint}"
             yield finding_of(Problem(file, number, column, "", message), UNKNOWN_IGNORED)
 
 
@@ -241,4 +244,4 @@ def _comments_in(text: str) -> Iterator[tuple[int, re.Match[str]]]:
 
 def _rules_of(match: re.Match[str]) -> frozenset[str]:
     rules = match["rules"]
-    return frozenset(rule.strip() for rule in rules.split(",")) if rules else EVERY_RULE
+    return frozenset(rule.strip() for rule in rules.split(",")) if rules else ALL_RULES

@@ -1,4 +1,4 @@
-"""Structure of Blueprints: keys, names and phases, whatever the phases do."""
+"""Lint rules for the structure of Blueprints: keys, names and phases."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ UNKNOWN_KEY = Rule(
     "unknown-key",
     Severity.WARNING,
     "A key that nothing reads.",
-    "An API server drops unknown keys without a word. More often than not they are "
-    "misspelt, and what they should have said (`retries` for `retry`) does not happen.",
+    "An API server drops unknown keys silently. They are usually misspelt (`retries` for "
+    "`retry`), and have no effect.",
 )
 API_VERSION = Rule(
     "api-version",
     Severity.ERROR,
-    "An object does not say cr.kanister.io/v1alpha1.",
-    "Without its apiVersion no API server takes the object, and with another version "
-    "none that is installed today does.",
+    "The apiVersion is not cr.kanister.io/v1alpha1.",
+    "Without an apiVersion no API server accepts the object. No other version is supported by "
+    "the installed CRDs.",
 )
 NO_NAME = Rule(
     "blueprint-without-name",
@@ -42,13 +42,13 @@ NO_ACTIONS = Rule(
     "blueprint-without-actions",
     Severity.ERROR,
     "A Blueprint has no actions.",
-    "There is nothing that could be run of it. The key is `actions`, a map by their names.",
+    "Nothing can run. The key is `actions`, a mapping of names to actions.",
 )
 NO_PHASES = Rule(
     "action-without-phases",
     Severity.WARNING,
     "An action has no phases.",
-    "An ActionSet that runs it is complete at once and has done nothing.",
+    "An ActionSet that runs it completes at once without doing anything.",
 )
 NO_FUNC = Rule(
     "phase-without-func",
@@ -60,14 +60,14 @@ NO_PHASE_NAME = Rule(
     "phase-without-name",
     Severity.WARNING,
     "A phase has no name.",
-    "Later phases cannot read its output, and status and events cannot tell it from "
-    "others. A deferPhase may do without.",
+    "Later phases cannot read its output, and status and events cannot distinguish it. A "
+    "deferPhase needs no name.",
 )
 DUPLICATE = Rule(
     "duplicate-phase-name",
     Severity.ERROR,
     "Two phases of one action have the same name.",
-    "Outputs and progress go by the phase's name, so one of the two gets lost.",
+    "Outputs and progress are stored by phase name, so one of the two is lost.",
 )
 DUPLICATE_ACROSS = Rule(
     "duplicate-phase-name-across-actions",
@@ -80,14 +80,14 @@ NOT_FETCHED = Rule(
     "object-not-fetched",
     Severity.WARNING,
     "A phase refers to an object that is neither a Secret nor a ConfigMap.",
-    "Only these two are fetched for the templates of a phase, and by their `kind`; all "
-    "other references are passed over without a word.",
+    "Only Secrets and ConfigMaps are fetched for the templates of a phase, according to `kind`; "
+    "all other references are ignored silently.",
 )
 OBJECT_UNNAMED = Rule(
     "object-without-name",
     Severity.ERROR,
-    "A phase refers to a Secret or a ConfigMap without saying which.",
-    "There is no object without a name: the phase fails before it does anything.",
+    "A phase refers to a Secret or a ConfigMap without a name.",
+    "No object can be fetched, so the phase fails before it does anything.",
 )
 RULES = (
     UNKNOWN_KEY,
@@ -105,12 +105,12 @@ RULES = (
 
 
 def check_structure(located: LocatedBlueprint, hints: Hints) -> Iterator[Finding]:
-    """Find what is odd about the form of a Blueprint."""
+    """Check the structure of a Blueprint."""
     blueprint, spot = located.blueprint, Spot(located.found)
     version = blueprint.api_version
     if located.is_read("apiVersion") and version != GROUP_VERSION:
-        found = f"found {version!r}" if version else "it is missing"
-        message = f"The apiVersion must be {GROUP_VERSION}; {found}"
+        actual = f"found {version!r}" if version else "it is missing"
+        message = f"The apiVersion must be {GROUP_VERSION}; {actual}"
         yield spot.at("apiVersion").finding(API_VERSION, message)
     if not blueprint.name and located.is_read("metadata", "name"):
         yield spot.at("metadata").finding(NO_NAME, "The Blueprint has no metadata.name")
@@ -123,22 +123,22 @@ def check_structure(located: LocatedBlueprint, hints: Hints) -> Iterator[Finding
 
 
 def unknown_keys(found: Found, unknown: Iterable[UnknownKey], hints: Hints) -> Iterator[Finding]:
-    """Report the keys that nothing reads."""
-    for path, known in unknown:
+    """Report keys that are ignored."""
+    for path, keys in unknown:
         key = str(path[-1])
-        meant = hints.did_you_mean(key, known) or f"; there are {', '.join(known)}"
-        message = f"Nothing reads the key {key!r}{meant}"
+        hint = hints.did_you_mean(key, keys) or f"; expected one of {', '.join(keys)}"
+        message = f"Nothing reads the key {key!r}{hint}"
         yield Spot(found, path).finding(UNKNOWN_KEY, message)
 
 
-def check_form(found: Found, kind: str, rule: Rule, context: Context) -> list[Finding]:
-    """Hold an object against the form of its kind, where that can be read."""
-    reader = context.readers.get(kind)
-    if reader is None:
+def schema_findings(found: Found, kind: str, rule: Rule, context: Context) -> list[Finding]:
+    """Check an object against the schema of its kind, if that is known."""
+    check = context.schema_checks.get(kind)
+    if check is None:
         return []
-    unknown, problems = reader(found)
-    broken = [finding_of(each, rule) for each in problems]
-    return [*broken, *unknown_keys(found, unknown, context.hints)]
+    unknown, problems = check(found)
+    invalid = [finding_of(problem, rule) for problem in problems]
+    return [*invalid, *unknown_keys(found, unknown, context.hints)]
 
 
 def _action(
@@ -146,7 +146,7 @@ def _action(
 ) -> Iterator[Finding]:
     if not action.phases and located.is_read(*spot.path, "phases"):
         yield spot.finding(NO_PHASES, f"The action {spot.action} has no phases")
-    seen: dict[str, int] = {}
+    first_lines: dict[str, int] = {}
     for path, phase in action.every_phase():
         here = Spot(spot.found, (*spot.path, *path), spot.action, phase.name, phase.func)
         if not phase.func and located.is_read(*here.path, "func"):
@@ -157,21 +157,21 @@ def _action(
         for name, reference in phase.objects.items():
             is_fetched = reference.kind.lower() in ("secret", "configmap") or "{" in reference.kind
             if not is_fetched and located.is_read(*here.path, "objects", name, "kind"):
-                kind = f"is {reference.kind}" if reference.kind else "says no kind"
-                meant = hints.did_you_mean(reference.kind, ("Secret", "ConfigMap"))
-                message = f"{name} {kind}, and only a Secret or a ConfigMap is fetched{meant}"
+                kind = f"is {reference.kind}" if reference.kind else "has no kind"
+                hint = hints.did_you_mean(reference.kind, ("Secret", "ConfigMap"))
+                message = f"{name} {kind}, and only a Secret or a ConfigMap is fetched{hint}"
                 yield here.at("objects", name).finding(NOT_FETCHED, message)
             elif is_fetched and not reference.name and located.is_whole(*here.path, "objects"):
-                message = f"{name} does not say which {reference.kind}: it has no name"
+                message = f"The reference {name} to a {reference.kind} has no name"
                 yield here.at("objects", name).finding(OBJECT_UNNAMED, message)
         line = here.found.place_of((*here.path, "name")).line
-        if phase.name and phase.name in seen:
+        if phase.name and phase.name in first_lines:
             message = (
                 f"The action {spot.action} has two phases called {phase.name}, "
-                f"the first on line {seen[phase.name]}"
+                f"the first on line {first_lines[phase.name]}"
             )
             yield here.at("name").finding(DUPLICATE, message)
-        seen.setdefault(phase.name, line)
+        first_lines.setdefault(phase.name, line)
 
 
 def _duplicates_across(located: LocatedBlueprint) -> Iterator[Finding]:
@@ -183,7 +183,7 @@ def _duplicates_across(located: LocatedBlueprint) -> Iterator[Finding]:
                 spot = Spot(located.found, at, name, phase.name, phase.func)
                 users[phase.name].setdefault(name, spot)
     for phase_name, by_action in users.items():
-        first, *others = by_action.values()
-        for spot in others:
+        first, *duplicates = by_action.values()
+        for spot in duplicates:
             message = f"{first.action} and {spot.action} both have a phase called {phase_name}"
             yield spot.finding(DUPLICATE_ACROSS, message)

@@ -1,4 +1,4 @@
-"""Templates of a Blueprint: whether they can be read, and whether there is what they read."""
+"""Lint rules for the templates of a Blueprint: syntax, and reads that cannot succeed."""
 
 from __future__ import annotations
 
@@ -32,84 +32,84 @@ from kanister_py.core.yaml.documents import Path
 ENGINE = Rule(
     "template-engine",
     Severity.INFO,
-    "In which language the templates of a Blueprint are read.",
-    "One Blueprint has one language. The annotation kanister-py.io/template-engine names "
-    "it (go or jinja2). Without it, one expression that reads .Field or $variable means "
-    "Go; else Go is taken if it can read all of them, and Jinja2 if not.",
+    "The template engine of a Blueprint.",
+    "A Blueprint has one template engine. The annotation kanister-py.io/template-engine selects "
+    "it (go or jinja2). Without it, an expression that reads .Field or $variable means Go; "
+    "otherwise Go is used if it can parse all templates, and Jinja2 if not.",
 )
 ENGINE_UNKNOWN = Rule(
     "template-engine-unknown",
     Severity.ERROR,
-    "The annotation names a language that is not known.",
+    "The annotation names an unknown template engine.",
     "kanister-py.io/template-engine is go or jinja2.",
 )
 INVALID = Rule(
     "template-invalid",
     Severity.ERROR,
-    "A template cannot be read.",
-    "Kanister finds this out when the phase's turn comes, with earlier phases done. A key "
+    "A template cannot be parsed.",
+    "Kanister fails only when the phase is due, after earlier phases have run. A key "
     'with a hyphen needs index: {{ index .Options "a-b" }}.',
 )
 PARAMETER = Rule(
     "parameter-unknown",
     Severity.ERROR,
-    "A template reads something at the top that is never there.",
-    "Templates see " + ", ".join(ROOTS) + ". Names are exact, capitals included.",
+    "A template reads an unknown top-level parameter.",
+    "Templates see " + ", ".join(ROOTS) + ". Names are exact, including capitals.",
 )
 FIELD = Rule(
     "field-unknown",
     Severity.ERROR,
     "A template reads a field that cannot exist.",
-    "What stands at the top of the tree has fixed fields, whatever the action is about. "
-    "What an object itself says is below .Object: {{ .Object.metadata.labels.app }}.",
+    "Top-level parameters have fixed fields, regardless of the action. Fields of the object "
+    "itself are below .Object: {{ .Object.metadata.labels.app }}.",
 )
 PHASE_UNKNOWN = Rule(
     "phase-unknown",
     Severity.ERROR,
-    "A template reads of a phase that its action does not have.",
-    "Actions know nothing of each other's phases. What one action leaves for another goes "
-    "into outputArtifacts, and is read there as .ArtifactsIn.",
+    "A template reads a phase that its action does not have.",
+    "An action cannot read phases of other actions. An action passes data to another one in "
+    "outputArtifacts, which templates read as .ArtifactsIn.",
 )
 PHASE_LATER = Rule(
     "phase-later",
     Severity.ERROR,
-    "A template reads of a phase before that phase has run.",
+    "A template reads a phase before that phase has run.",
     "Phases run in order, and a phase has no output while it runs. Its own Secrets and "
-    "ConfigMaps, from `objects`, are there from its start.",
+    "ConfigMaps, from `objects`, are available from its start.",
 )
 OUTPUT = Rule(
     "output-unknown",
     Severity.ERROR,
-    "A template reads an output that the function does not make.",
-    "The function declares its outputs, and this is none of them. "
+    "A template reads an output that the function does not have.",
+    "The output is not among those that the function declares. "
     "`kanister-py functions describe` lists them.",
 )
 OBJECT = Rule(
     "phase-object-unknown",
     Severity.ERROR,
     "A template reads a Secret or ConfigMap that the phase does not name in `objects`.",
-    "Only what `objects` names is fetched for a phase, and only with the kind Secret or ConfigMap.",
+    "Only Secrets and ConfigMaps that `objects` names are fetched for a phase.",
 )
 OBJECTS_EARLY = Rule(
     "objects-read-phases",
     Severity.ERROR,
-    "`objects` of a phase reads of phases.",
+    "`objects` of a phase reads phases.",
     "References in `objects` are rendered when the action starts, before any phase has "
-    "run: there is nothing to read then, and the ActionSet fails at its start.",
+    "run: the values do not exist yet, and the ActionSet fails at its start.",
 )
 UNDECLARED = Rule(
     "dependency-not-declared",
     Severity.INFO,
     "A template reads an artifact, ConfigMap or Secret that its action does not declare.",
-    "Nothing enforces inputArtifactNames, configMapNames and secretNames. They tell the "
-    "authors of ActionSets what an action needs; what is missing there is missed by them.",
+    "inputArtifactNames, configMapNames and secretNames are not enforced. They document the "
+    "inputs of an action for the authors of ActionSets, so a missing name misleads them.",
 )
 SECRET_KEPT = Rule(
     "secret-in-artifact",
     Severity.WARNING,
-    "An output artifact holds what was read from a Secret or from credentials.",
-    "Artifacts are written into the status of the ActionSet as they are, and whatever may "
-    "read the ActionSet reads them. Keep the reference, not the value.",
+    "An output artifact contains data of a Secret or of credentials.",
+    "Artifacts are stored in the status of the ActionSet in plain text, readable for everyone "
+    "who can read the ActionSet. Store a reference to the Secret instead.",
 )
 _OF_READS = (PARAMETER, FIELD, PHASE_UNKNOWN, PHASE_LATER, OUTPUT, OBJECT, OBJECTS_EARLY)
 _RULES_BY_ID = {rule.id: rule for rule in (*_OF_READS, UNDECLARED, SECRET_KEPT)}
@@ -130,14 +130,14 @@ RULES = (
 
 
 class Language(NamedTuple):
-    """The language of a Blueprint's templates, and which action each name of a phase is of."""
+    """Template engine of a Blueprint, and the actions of its phases by phase name."""
 
     choice: EngineChoice
     all_phases: Mapping[str, str]
 
 
 def check_engine(located: LocatedBlueprint) -> tuple[Language | None, list[Finding]]:
-    """Choose the language of a Blueprint's templates, and say which it is."""
+    """Choose the template engine of a Blueprint, and report the choice."""
     spot = Spot(located.found)
     try:
         choice = engine_of(located.blueprint)
@@ -146,14 +146,14 @@ def check_engine(located: LocatedBlueprint) -> tuple[Language | None, list[Findi
     language = Language(choice, actions_of_phases(located.blueprint))
     if next(templates_of(located.blueprint), None) is None:
         return language, []
-    taken = "Go templates" if choice.engine is Engine.GO else "Jinja2"
-    return language, [spot.at("actions").finding(ENGINE, f"{choice.why}; read as {taken}")]
+    engine = "Go templates" if choice.engine is Engine.GO else "Jinja2"
+    return language, [spot.at("actions").finding(ENGINE, f"{choice.why}; read as {engine}")]
 
 
 class ActionTexts(NamedTuple):
-    """Texts of one action, held against what they will find.
+    """Texts of one action and their context.
 
-    `entries` has the versions that the phases get, by their paths.
+    `entries` maps the paths of phases to the function versions that they get.
     """
 
     located: LocatedBlueprint
@@ -167,7 +167,7 @@ class ActionTexts(NamedTuple):
         return self.located.blueprint.actions[self.name]
 
     def _outputs(self) -> dict[str, frozenset[str]]:
-        """Return what the functions of phases declare, by the names of the phases."""
+        """Map phases to the outputs that their functions declare."""
         outputs = {}
         for path, phase in self.action.every_phase():
             entry = self.entries.get(("actions", self.name, *path))
@@ -177,9 +177,9 @@ class ActionTexts(NamedTuple):
         return outputs
 
     def findings(self) -> Iterator[Finding]:
-        """Read every template of the action, and find what each reads in vain."""
+        """Yield the findings about all templates of the action."""
         if not self.located.is_whole("actions", self.name):
-            return  # where a name could not be read, templates would seem to lead nowhere
+            return  # a name that could not be parsed would make correct templates look wrong
         analysis = ActionAnalysis(
             self.located.blueprint,
             self.name,
@@ -200,11 +200,11 @@ class ActionTexts(NamedTuple):
             except TemplateError as error:
                 yield self._placed(self._unreadable(spot, text, error), spot, error.line)
                 continue
-            seen: set[tuple[Defect, str]] = set()
+            reported: set[tuple[Defect, str]] = set()
             for wrong in wrongs:
-                if (wrong.defect, wrong.message) in seen:
+                if (wrong.defect, wrong.message) in reported:
                     continue
-                seen.add((wrong.defect, wrong.message))
+                reported.add((wrong.defect, wrong.message))
                 finding = spot.finding(_RULES_BY_ID[wrong.defect], wrong.message)
                 if not wrong.defect.is_advice and not wrong.read.is_certain:
                     finding = finding._replace(severity=Severity.WARNING)
@@ -219,7 +219,7 @@ class ActionTexts(NamedTuple):
         return spot.finding(INVALID, why)
 
     def _callable_in(self, spot: Spot) -> tuple[str, ...] | None:
-        """Say what the conditions of a phase may call, if that is known."""
+        """Return the functions that the conditions of a phase may call, or None if unknown."""
         size = 3 if spot.path[2] == "deferPhase" else 4
         entry = self.entries.get(spot.path[:size])
         code = None if entry is None else self.context.code(entry)
@@ -228,8 +228,8 @@ class ActionTexts(NamedTuple):
     def _spot(self, text: Text) -> Spot:
         phase = self._phase(text.phase)
         path = ("actions", self.name, *text.path)
-        named = (phase.name, phase.func) if phase is not None else ("", "")
-        return Spot(self.located.found, path, self.name, *named)
+        names = (phase.name, phase.func) if phase is not None else ("", "")
+        return Spot(self.located.found, path, self.name, *names)
 
     def _phase(self, index: int | None) -> Phase | None:
         if index is None:
@@ -237,6 +237,6 @@ class ActionTexts(NamedTuple):
         return self.action.defer_phase if index == DEFER else self.action.phases[index]
 
     def _placed(self, finding: Finding, spot: Spot, line: int) -> Finding:
-        """Count lines inside a block from the line of its mark on."""
-        there = self.located.found.line_of(spot.path, line)
-        return finding if there == finding.line else finding._replace(line=there, column=1)
+        """Adjust the line of a finding for a text in a block scalar."""
+        file_line = self.located.found.line_of(spot.path, line)
+        return finding if file_line == finding.line else finding._replace(line=file_line, column=1)

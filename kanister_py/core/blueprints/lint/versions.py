@@ -1,4 +1,4 @@
-"""Versions that phases ask for, and whether they would still get them."""
+"""Lint rules for the function versions that phases request."""
 
 from __future__ import annotations
 
@@ -21,57 +21,57 @@ from kanister_py.core.versions.semver import parse_version
 REMOVED = Rule(
     "version-removed",
     Severity.ERROR,
-    "A phase asks for a version of a function that was removed.",
-    "A removed version has no code any more: the phase fails before anything runs, and "
-    "nothing stands in for it. Set funcVersion to the replacement, which "
-    "`kanister-py upgrade --write` does, arguments included where it can. Without a "
-    "replacement, look at `kanister-py functions describe` for what the function offers.",
+    "A phase requests a removed version of a function.",
+    "A removed version has no code, so the phase fails before anything runs, and no other "
+    "version is used in its place. Set funcVersion to the replacement; `kanister-py upgrade "
+    "--write` does it, and renames arguments where it can. Without a replacement, "
+    "`kanister-py functions describe` lists the versions of the function.",
 )
 DEPRECATED = Rule(
     "version-deprecated",
     Severity.WARNING,
-    "A phase asks for a version of a function that will be removed.",
-    "The version still works, until the release named in removedIn. Move to the "
-    "replacement before that release is installed; `kanister-py upgrade --write` does it. "
-    "`kanister-py functions diff` says what else changes between the two.",
+    "A phase requests a deprecated version of a function.",
+    "The version works until the release named in removedIn. Move to the replacement before "
+    "that release is installed; `kanister-py upgrade --write` does it. "
+    "`kanister-py functions diff` lists the other differences between the two.",
 )
 FALLBACK = Rule(
     "version-fallback",
     Severity.WARNING,
-    "A phase asks for a version that does not exist, and gets v0.0.0.",
+    "A phase requests a version that does not exist, and gets v0.0.0.",
     "As in Kanister, a version that does not exist falls back to v0.0.0. That hides "
-    "misspelt versions and versions of another release. Name one that exists. With "
-    "--strict-versions this is an error, here and when the blueprint runs.",
+    "misspelt versions and versions of another release. Request an existing version. With "
+    "--strict-versions this is an error, in lint and at run time.",
 )
 NOT_FOUND = Rule(
     "version-not-found",
     Severity.ERROR,
-    "No version that may be used answers what a phase asks for.",
-    "A range has nothing inside that is served, or the version does not exist and the "
-    "function has no v0.0.0 to fall back to. The message lists what there is.",
+    "No available version matches the request of a phase.",
+    "The range matches no supported version, or the version does not exist and the "
+    "function has no v0.0.0 to fall back to. The message lists the available versions.",
 )
 INVALID = Rule(
     "version-invalid",
     Severity.ERROR,
-    "A version or range cannot be read.",
+    "A version or range is invalid.",
     "Versions are SemVer, with or without a leading v: v1.2.3, v1.2.3-rc.1. Ranges are "
     "made of = != > >= < <= ~ ^, with space or comma for and, || for or.",
 )
 UNKNOWN = Rule(
     "function-unknown",
     Severity.ERROR,
-    "No package brings a function of this name.",
-    "Names are exact, capitals included. `kanister-py functions list` shows what is "
-    "there. A function of your own needs its package installed where the blueprint is "
+    "No installed package has a function of this name.",
+    "Names are exact, including capitals. `kanister-py functions list` lists the functions. "
+    "The package of a function of your own must be installed where the Blueprint is "
     "linted and where it runs.",
 )
 TRAP = Rule(
     "version-trap",
     Severity.INFO,
-    "A version does what Kanister does, and that is a trap.",
-    "v0.0.0 of a function is what Kanister has: published blueprints rely on it, so it stays "
-    "and is not deprecated. The message says what to know of it; a later version mends it, "
-    "which `kanister-py functions diff` shows.",
+    "A version has a known pitfall that it shares with Kanister.",
+    "v0.0.0 of a function behaves like Kanister's: published Blueprints rely on it, so it is "
+    "not deprecated. The message explains the pitfall; a later version avoids it, which "
+    "`kanister-py functions diff` shows.",
 )
 RULES = (REMOVED, DEPRECATED, FALLBACK, NOT_FOUND, INVALID, UNKNOWN, TRAP)
 
@@ -79,10 +79,10 @@ RULES = (REMOVED, DEPRECATED, FALLBACK, NOT_FOUND, INVALID, UNKNOWN, TRAP)
 def check_version(
     where: Spot, asked: Asked, context: Context, kind: FunctionKind = FunctionKind.BLUEPRINT
 ) -> tuple[Choice[FunctionEntry] | None, list[Finding]]:
-    """Choose the version that a phase or a step gets, and say what a user should hear about it.
+    """Choose the function version of a phase or a step; also return findings about the choice.
 
-    `where` is the place of the version, or of the function's name where none is given.
-    Steps of compositions never fall back to v0.0.0.
+    `where` is the place of the version, or of the function name if no version is requested. Steps
+    of Compositions never fall back to v0.0.0.
     """
     function = where.function
     if function not in context.registry:
@@ -121,10 +121,10 @@ def _noticed(
         yield where.finding(TRAP, message, version=str(entry.version))
     for notice in choice.notices:
         if notice.reason == "FunctionVersionFallback":
-            found = where.finding(FALLBACK, notice.message, version=asked.text)
+            finding = where.finding(FALLBACK, notice.message, version=asked.text)
             if context.is_strict:
-                found = found._replace(severity=Severity.ERROR)
-            yield found
+                finding = finding._replace(severity=Severity.ERROR)
+            yield finding
         else:
             window = _window_of(entry, context)
             hint = "" if window["replacement"] else "; no version replaces it"

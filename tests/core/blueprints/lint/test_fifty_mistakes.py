@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kanister_py.core.actionsets.model import read_what_can_be_read
+from kanister_py.core.actionsets.model import check_schema
 from kanister_py.core.blueprints.lint.check import lint_sources
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.reading import Source
@@ -133,8 +133,8 @@ MISTAKES = [
         "first on line",
     ),
     ("a limit below none", "        limit: 2", "        limit: -1", "found -1", "at least 0"),
-    ("a time without a unit", "timeout: 10m", 'timeout: "10"', "'10' is no time", "unit"),
-    ("a time in words", "backoff: 5s", "backoff: 5 seconds", "5 seconds", "is no time"),
+    ("a time without a unit", "timeout: 10m", 'timeout: "10"', "'10' is not a duration", "unit"),
+    ("a time in words", "backoff: 5s", "backoff: 5 seconds", "5 seconds", "is not a duration"),
     # Names
     (
         "no function",
@@ -336,7 +336,7 @@ def context() -> Context:
     return Context(
         read_functions().registry,
         load=load_function,
-        readers={"ActionSet": read_what_can_be_read},
+        schema_checks={"ActionSet": check_schema},
     )
 
 

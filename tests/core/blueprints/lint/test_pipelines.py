@@ -13,7 +13,7 @@ from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding
 from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.core.blueprints.upgrade import Upgraded, upgrade_sources
-from kanister_py.core.compositions.model import parse_composition, read_what_can_be_read
+from kanister_py.core.compositions.model import check_schema, parse_composition
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.registry.entries import (
     FunctionEntry,
@@ -289,7 +289,7 @@ def test_a_field_that_is_there_under_both_names_is_left_to_its_author(context: C
     asked = composition(step("v0.2.0", input={"colour": "red", "color": "blue"}))
     result = upgrade(context, asked)
     assert result.after == result.before
-    assert "color is given already, under its new name" in result.left[0].message
+    assert "color is already given under its new name" in result.left[0].message
 
 
 FORM = """\
@@ -312,7 +312,7 @@ AT = "spec.pipeline[0]"
 
 @pytest.fixture
 def reading(context: Context) -> Context:
-    return context._replace(readers={"Composition": read_what_can_be_read})
+    return context._replace(schema_checks={"Composition": check_schema})
 
 
 def lint_text(context: Context, text: str) -> list[Finding]:

@@ -12,7 +12,7 @@ from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Severity
 from kanister_py.core.blueprints.lint.reading import Source
 from kanister_py.core.schedules.admission import judge_schedule
-from kanister_py.core.schedules.model import read_what_can_be_read
+from kanister_py.core.schedules.model import check_schema
 from tests.core.schedules.schedules import schedule
 
 
@@ -28,8 +28,8 @@ def blueprint(function: str = "Greet", version: str = "") -> dict[str, Any]:
 
 def lint(context: Context, *objects: dict[str, Any]) -> list[Finding]:
     sources = [Source(f"{each['kind']}.yaml", yaml.safe_dump(each)) for each in objects]
-    readers = {**context.readers, "Schedule": read_what_can_be_read}
-    found = lint_sources(sources, context._replace(readers=readers)).findings
+    schema_checks = {**context.schema_checks, "Schedule": check_schema}
+    found = lint_sources(sources, context._replace(schema_checks=schema_checks)).findings
     return [each for each in found if each.file == "Schedule.yaml"]
 
 

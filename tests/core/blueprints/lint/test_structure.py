@@ -184,7 +184,8 @@ def test_what_cannot_be_read_is_not_told_to_be_missing(context: Context, text: s
         ),
         pytest.param(
             HEAD.replace("Blueprint", "Blueprnt") + "actions: {}\n",
-            "cr.kanister.io has no kind Blueprnt: nothing was judged; did you mean Blueprint?",
+            "cr.kanister.io has no kind Blueprnt; did you mean Blueprint? "
+            "The object was not checked",
             id="misspelt",
         ),
         pytest.param(

@@ -268,7 +268,7 @@ class TestTemplates:
         )
         (finding,) = lint(text)
         assert (finding.line, finding.path) == (13, "actions.go.phases[0].args.command[0]")
-        assert finding.message.startswith("There is no .Nope; there are .StatefulSet, ")
+        assert finding.message.startswith("There is no .Nope; expected one of .StatefulSet, ")
 
     @pytest.mark.parametrize(
         ("text", "taken"),

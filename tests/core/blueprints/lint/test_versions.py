@@ -217,9 +217,9 @@ class TestAPreferredVersion:
     ("spec", "why"),
     [
         ("", "spec is missing"),
-        ("spc: {actions: []}", "spec is missing; there is spc"),
+        ("spc: {actions: []}", "spec is missing; found spc"),
         ("spec: {}", "spec.actions is missing"),
-        ("spec: {action: []}", "spec.actions is missing; there is action"),
+        ("spec: {action: []}", "spec.actions is missing; found action"),
         ("spec: {actions: []}", "spec.actions is empty"),
     ],
 )
