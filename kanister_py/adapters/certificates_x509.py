@@ -51,7 +51,7 @@ class X509Certificates:
             .add_extension(_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
             .add_extension(
-                x509.SubjectAlternativeName([_general_name(each) for each in names]), critical=False
+                x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False
             )
             .add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()),  # type: ignore[arg-type]  # an authority's key is one that signs
@@ -62,34 +62,34 @@ class X509Certificates:
 
     def read(self, certificate: str) -> CertificateFacts | None:
         try:
-            found = x509.load_pem_x509_certificate(certificate.encode())
+            loaded = x509.load_pem_x509_certificate(certificate.encode())
         except ValueError:
             return None
         return CertificateFacts(
-            found.subject.rfc4514_string(),
-            found.issuer.rfc4514_string(),
-            found.not_valid_before_utc,
-            found.not_valid_after_utc,
-            _names_in(found),
-            _is_authority(found),
-            found.fingerprint(hashes.SHA256()).hex(),
+            loaded.subject.rfc4514_string(),
+            loaded.issuer.rfc4514_string(),
+            loaded.not_valid_before_utc,
+            loaded.not_valid_after_utc,
+            _names_in(loaded),
+            _is_authority(loaded),
+            loaded.fingerprint(hashes.SHA256()).hex(),
         )
 
     def is_signed_by(self, certificate: str, authority: str) -> bool:
         try:
-            found = x509.load_pem_x509_certificate(certificate.encode())
-            found.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.encode()))
+            loaded = x509.load_pem_x509_certificate(certificate.encode())
+            loaded.verify_directly_issued_by(x509.load_pem_x509_certificate(authority.encode()))
         except (ValueError, TypeError, InvalidSignature):
             return False
         return True
 
     def fits(self, pair: KeyPair) -> bool:
         try:
-            found = x509.load_pem_x509_certificate(pair.certificate.encode())
+            loaded = x509.load_pem_x509_certificate(pair.certificate.encode())
             key = serialization.load_pem_private_key(pair.key.encode(), None)
         except (ValueError, TypeError):
             return False
-        return bool(found.public_key() == key.public_key())
+        return bool(loaded.public_key() == key.public_key())
 
     def _builder(
         self, subject: x509.Name, issuer: x509.Name, key: Any, life: timedelta
@@ -143,11 +143,13 @@ def _signed(builder: x509.CertificateBuilder, key: Any, signing_key: Any) -> Key
 
 def _names_in(certificate: x509.Certificate) -> frozenset[str]:
     try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        alternative_names = certificate.extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        ).value
     except (x509.ExtensionNotFound, ValueError):
         return frozenset()
-    names = found.get_values_for_type(x509.DNSName)
-    return frozenset([*names, *map(str, found.get_values_for_type(x509.IPAddress))])
+    names = alternative_names.get_values_for_type(x509.DNSName)
+    return frozenset([*names, *map(str, alternative_names.get_values_for_type(x509.IPAddress))])
 
 
 def _is_authority(certificate: x509.Certificate) -> bool:

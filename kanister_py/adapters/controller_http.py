@@ -30,19 +30,19 @@ class LinesOverHttp:
     def new_lines(self, actionset: Mapping[str, Any]) -> Iterator[PrintedLine]:
         metadata = actionset["metadata"]
         path = "/".join(
-            quote(str(each), safe="")
-            for each in ("namespaces", metadata["namespace"], "actionsets", metadata["name"])
+            quote(str(segment), safe="")
+            for segment in ("namespaces", metadata["namespace"], "actionsets", metadata["name"])
         )
-        for each in self._ask(f"{self._server}/v1/{path}/lines?after={self._after}"):
-            self._after = max(self._after, int(each["number"]))
+        for line in self._ask(f"{self._server}/v1/{path}/lines?after={self._after}"):
+            self._after = max(self._after, int(line["number"]))
             yield PrintedLine(
-                str(each["time"]),
-                str(each["action"]),
-                str(each["phase"]),
-                str(each["line"]),
-                str(each["function"]),
-                str(each["version"]),
-                int(each["attempt"]),
+                str(line["time"]),
+                str(line["action"]),
+                str(line["phase"]),
+                str(line["line"]),
+                str(line["function"]),
+                str(line["version"]),
+                int(line["attempt"]),
             )
 
     def _ask(self, url: str) -> list[Mapping[str, Any]]:
@@ -58,9 +58,9 @@ class LinesOverHttp:
                 reason="PhaseLinesUnavailable",
             ) from error
         if answer.status != 200:
-            found = f"{self._server} answered {answer.status} {_detail(answer.data)}".rstrip()
+            why = f"{self._server} answered {answer.status} {_detail(answer.data)}".rstrip()
             hint = "give --token-file" if answer.status in (401, 403) else "look at its log"
-            raise UsageError(f"{found}; {hint}", reason="PhaseLinesUnavailable")
+            raise UsageError(f"{why}; {hint}", reason="PhaseLinesUnavailable")
         lines: list[Mapping[str, Any]] = json.loads(answer.data)["lines"]
         return lines
 

@@ -64,8 +64,8 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
     """Cancel what is under way in a loop, and stop it once that has ended."""
     under_way = asyncio.all_tasks(loop)
-    for each in under_way:
-        each.cancel()
+    for task in under_way:
+        task.cancel()
     ended = asyncio.gather(*under_way, return_exceptions=True)
     ended.add_done_callback(lambda _: loop.stop())
     # A task may ignore it.

@@ -55,8 +55,8 @@ class StateFolder:
         """Take the folder for this process, and make it if it is not there."""
         try:
             # Of folders that are made on the way, only the last gets the mode that is asked for.
-            for each in (self._folder, self._runs):
-                each.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (self._folder, self._runs):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise self._unreadable(error.strerror or str(error)) from error
@@ -100,8 +100,8 @@ class StateFolder:
         if not path.exists():
             write_whole(path, _json({"format": FORMAT}))
             return
-        found = self._read_json(path)
-        kept = found.get("format") if isinstance(found, dict) else None
+        content = self._read_json(path)
+        kept = content.get("format") if isinstance(content, dict) else None
         if kept != FORMAT:
             raise self._unreadable(
                 f"it is of format {kept}, this release reads {FORMAT}; take another folder"
@@ -139,8 +139,8 @@ class StateFolder:
 
     def runs(self) -> list[str]:
         """Name the runs that are kept here, the oldest first."""
-        files = sorted(self._runs.glob("*.jsonl"), key=lambda each: (each.stat().st_mtime, each))
-        return [each.stem for each in files]
+        files = sorted(self._runs.glob("*.jsonl"), key=lambda path: (path.stat().st_mtime, path))
+        return [path.stem for path in files]
 
     def read_run(self, name: str) -> RecordedRun:
         """Read a run back, the last one without a name; a line cut short never happened."""
@@ -157,15 +157,15 @@ class StateFolder:
                 f"{path.name} is of format {header.get('journal')}, this release reads {FORMAT}"
             )
         try:
-            outcomes = tuple(parse_outcome(each) for each in lines[1:])
+            outcomes = tuple(parse_outcome(line) for line in lines[1:])
         except ValueError as error:
             raise self._unreadable(f"{path.name} is damaged: {error}") from error
         return RecordedRun(name, header, outcomes)
 
     def _lines(self, path: Path) -> Iterator[dict[str, Any]]:
         data = path.read_bytes()
-        whole = data[: data.rfind(b"\n") + 1]
-        for number, line in enumerate(whole.splitlines(), 1):
+        complete = data[: data.rfind(b"\n") + 1]
+        for number, line in enumerate(complete.splitlines(), 1):
             try:
                 read = json.loads(line)
             except ValueError as error:
@@ -237,8 +237,8 @@ class StateFolder:
         return self._runs / f"{name}.jsonl"
 
     def _not_found(self, name: str) -> UsageError:
-        there = f"there are {', '.join(known)}" if (known := self.runs()) else "there are none"
-        return UsageError(f"No run {name} in {self._folder}; {there}", reason="RunNotFound")
+        available = f"there are {', '.join(names)}" if (names := self.runs()) else "there are none"
+        return UsageError(f"No run {name} in {self._folder}; {available}", reason="RunNotFound")
 
 
 class FileJournal:

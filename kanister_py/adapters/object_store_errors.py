@@ -94,9 +94,9 @@ def refusal_of(reason: str, location: Location, answer: str, key: str = "") -> K
     answer = answer[:MAX_ANSWER]
     if reason:
         return UsageError(_sentence(location, key, answer), reason=reason)
-    for found, signs, advice in _SIGNS:
+    for name, signs, advice in _SIGNS:
         if any(sign in answer for sign in signs):
-            return UsageError(f"{_sentence(location, key, _short(answer))}; {advice}", reason=found)
+            return UsageError(f"{_sentence(location, key, _short(answer))}; {advice}", reason=name)
     if key and any(sign in answer for sign in _KEY_MISSING):
         return ObjectMissing(key, str(location))
     if _TRANSIENT.search(answer):

@@ -77,10 +77,10 @@ class GcsUploads:
         return sent
 
     def _check(self, key: str, answer: Answer, wanted: str) -> None:
-        found = json.loads(answer.body or b"{}").get("md5Hash", wanted)
-        if found != wanted:
+        checksum = json.loads(answer.body or b"{}").get("md5Hash", wanted)
+        if checksum != wanted:
             raise UsageError(
-                f"Object {key!r}: the store has checksum {found}, not {wanted}",
+                f"Object {key!r}: the store has checksum {checksum}, not {wanted}",
                 reason="ObjectDamaged",
             )
 
@@ -128,7 +128,7 @@ def _signed(header: dict[str, Any], claims: dict[str, Any], key: str) -> str:
     from cryptography.hazmat.primitives.hashes import SHA256
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    text = ".".join(_encoded(json.dumps(each).encode()) for each in (header, claims))
+    text = ".".join(_encoded(json.dumps(part).encode()) for part in (header, claims))
     private = load_pem_private_key(key.encode(), None)
     assert isinstance(private, RSAPrivateKey)
     return f"{text}.{_encoded(private.sign(text.encode(), PKCS1v15(), SHA256()))}"
@@ -140,8 +140,8 @@ def _encoded(data: bytes) -> str:
 
 def _check_taken(location: Location, answer: Answer, end: int) -> None:
     """Refuse to go on where a store did not take a piece whole."""
-    taken = answer.headers.get("range", "")
-    if answer.status == 308 and taken and not taken.endswith(f"-{end - 1}"):
+    received_range = answer.headers.get("range", "")
+    if answer.status == 308 and received_range and not received_range.endswith(f"-{end - 1}"):
         raise TransientError(
-            f"The {location} took only {taken} of {end} bytes", reason="StoreUnavailable"
+            f"The {location} took only {received_range} of {end} bytes", reason="StoreUnavailable"
         )

@@ -151,9 +151,9 @@ def _endpoint_of(location: Location) -> str:
             credential = location.credential
             suffix = _AZURE_SUFFIXES.get(credential.environment.lower())
             if suffix is None:
-                known = "AzureCloud, AzureChinaCloud, AzureUSGovernmentCloud"
+                accepted = "AzureCloud, AzureChinaCloud, AzureUSGovernmentCloud"
                 raise InvalidProfile(
-                    f"Azure environment {credential.environment!r} is not known; known: {known}"
+                    f"Azure environment {credential.environment!r} is not known; known: {accepted}"
                 )
             return f"https://{credential.id}.blob.{suffix}"
         case _:
@@ -285,16 +285,16 @@ class LibraryStore:
                 page = next(pages, None)
             if page is None:
                 return
-            for each in page:
-                if each["path"].startswith(prefix):
-                    yield StoredObject(each["path"], each["size"], each["last_modified"])
-                elif is_ordered and each["path"] > prefix:
+            for entry in page:
+                if entry["path"].startswith(prefix):
+                    yield StoredObject(entry["path"], entry["size"], entry["last_modified"])
+                elif is_ordered and entry["path"] > prefix:
                     return
 
     def head(self, key: str) -> StoredObject:
         with _in_our_words(self._location, key):
-            found = self._store.head(key)
-        return StoredObject(key, found["size"], found["last_modified"])
+            described = self._store.head(key)
+        return StoredObject(key, described["size"], described["last_modified"])
 
     def get(self, key: str) -> Iterator[bytes]:
         opened = self._client.open(key) if isinstance(self._client, S3Parts) else self._open(key)
@@ -369,7 +369,7 @@ class LibraryStore:
                 waiting.append(pool.submit(self._delete_batch, batch))
                 if len(waiting) >= _DELETING:
                     removed += waiting.pop(0).result()
-            removed += sum(each.result() for each in waiting)
+            removed += sum(future.result() for future in waiting)
         return removed
 
     def _delete_batch(self, batch: Sequence[str]) -> int:

@@ -43,12 +43,12 @@ def cut(chunks: Iterable[bytes], bytes_of: Callable[[int], int]) -> Iterator[byt
     for chunk in chunks:
         held.append(chunk)
         size += len(chunk)
-        while size >= (wanted := bytes_of(number)):
-            whole = held[0] if len(held) == 1 else b"".join(held)
-            held, size = ([whole[wanted:]] if size > wanted else []), size - wanted
+        while size >= (target_size := bytes_of(number)):
+            piece = held[0] if len(held) == 1 else b"".join(held)
+            held, size = ([piece[target_size:]] if size > target_size else []), size - target_size
             number += 1
-            yield whole if len(whole) == wanted else whole[:wanted]
-            del whole
+            yield piece if len(piece) == target_size else piece[:target_size]
+            del piece
     if size or not number:
         yield b"".join(held)
 
@@ -56,8 +56,8 @@ def cut(chunks: Iterable[bytes], bytes_of: Callable[[int], int]) -> Iterator[byt
 def tag_of_parts(digests: Iterable[bytes]) -> str:
     """Say which tag S3 gives to an object of parts: the checksum of their checksums."""
     listed = list(digests)
-    whole = hashlib.md5(b"".join(listed), usedforsecurity=False).hexdigest()
-    return f"{whole}-{len(listed)}"
+    checksum = hashlib.md5(b"".join(listed), usedforsecurity=False).hexdigest()
+    return f"{checksum}-{len(listed)}"
 
 
 def is_tag_of_parts(tag: str) -> bool:
@@ -95,9 +95,10 @@ class Checksum:
     def check(self, key: str) -> None:
         """Raise unless what was fed is what was put."""
         self._catch_up()
-        if self._wanted and (found := self._found()) != self._wanted:
+        if self._wanted and (checksum := self._found()) != self._wanted:
             raise UsageError(
-                f"Object {key!r} has checksum {found}, not {self._wanted}", reason="ObjectDamaged"
+                f"Object {key!r} has checksum {checksum}, not {self._wanted}",
+                reason="ObjectDamaged",
             )
 
     def _catch_up(self) -> None:

@@ -193,7 +193,7 @@ class S3Parts:
                     while waiting and sum(size for size, _ in waiting) > _IN_FLIGHT_BYTES:
                         done.append(waiting.pop(0)[1].result())
                     del part
-                done += [each.result() for _, each in waiting]
+                done += [future.result() for _, future in waiting]
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
@@ -203,8 +203,8 @@ class S3Parts:
     def _put_part(self, key: str, query: str, part: bytes, digest: bytes) -> tuple[str, str]:
         """Write a part, and give its tag and its CRC."""
         crc = _encoded_crc(crc32(part))
-        given = {"content-md5": base64.b64encode(digest).decode(), "x-amz-checksum-crc32": crc}
-        return self._send("PUT", key, query, part, given).headers.get("etag", ""), crc
+        headers = {"content-md5": base64.b64encode(digest).decode(), "x-amz-checksum-crc32": crc}
+        return self._send("PUT", key, query, part, headers).headers.get("etag", ""), crc
 
     def _complete(
         self, key: str, query: str, done: list[tuple[str, str]], digests: list[bytes], crc: int
@@ -215,20 +215,20 @@ class S3Parts:
             for number, (tag, part_crc) in enumerate(done, 1)
         )
         body = f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>".encode()
-        given = {**_CRC_OF_ALL, "x-amz-checksum-crc32": _encoded_crc(crc)}
-        answer = self._send("POST", key, query, body, given)
+        headers = {**_CRC_OF_ALL, "x-amz-checksum-crc32": _encoded_crc(crc)}
+        answer = self._send("POST", key, query, body, headers)
         if b"<Error>" in answer.body:
             # A store may say 200 first and find out later.
             raise refusal_of("", self._location, answer.body.decode("utf-8", "replace"), key)
         found = self._parse(answer.body).findtext("ETag", "").strip('"')
-        wanted = tag_of_parts(digests)
+        expected = tag_of_parts(digests)
         if (
             is_tag_of_parts(found)
-            and found != wanted
+            and found != expected
             and not _is_encrypted(self._send("HEAD", key, "", b"").headers)
         ):
             raise UsageError(
-                f"Object {key!r}: the store has checksum {found}, not {wanted}",
+                f"Object {key!r}: the store has checksum {found}, not {expected}",
                 reason="ObjectDamaged",
             )
 
@@ -274,8 +274,8 @@ def taken_role(location: Location, now: Now) -> Location:
     Asked is the service of the region, or what AWS' own variable names in its place.
     """
     credential, region = location.credential, location.region or DEFAULT_REGION
-    given = os.environ.get("AWS_ENDPOINT_URL_STS", "").rstrip("/")
-    url = given or f"https://sts.{region}.amazonaws.com"
+    override = os.environ.get("AWS_ENDPOINT_URL_STS", "").rstrip("/")
+    url = override or f"https://sts.{region}.amazonaws.com"
     body = urlencode(
         {
             "Action": "AssumeRole",

@@ -45,22 +45,22 @@ def release_of_text(text: str) -> Version:
         return parse_version(text)
     except InvalidVersion:
         # Python's own spelling of versions: 1.2, 1.2.0rc1, 1.2.0.post1, 1.2.0+local
-        numbers, rest = _leading_numbers(text)
-        base = ".".join(str(each) for each in (*numbers, 0, 0, 0)[:3])
-        is_early = rest.startswith(("a", "b", "rc", ".dev"))
-        return parse_version(f"{base}-{rest.strip('.')}" if is_early else base)
+        numbers, suffix = _leading_numbers(text)
+        base = ".".join(str(number) for number in (*numbers, 0, 0, 0)[:3])
+        is_early = suffix.startswith(("a", "b", "rc", ".dev"))
+        return parse_version(f"{base}-{suffix.strip('.')}" if is_early else base)
 
 
 def _leading_numbers(text: str) -> tuple[list[int], str]:
     numbers: list[int] = []
-    rest = text.partition("+")[0]
+    release = text.partition("+")[0]
     while len(numbers) < 3:
-        digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
+        digits = release[: len(release) - len(release.lstrip("0123456789"))]
         if not digits:
             break
         numbers.append(int(digits))
-        rest = rest[len(digits) :]
-        if not (rest.startswith(".") and rest[1:2].isdigit()):
+        release = release[len(digits) :]
+        if not (release.startswith(".") and release[1:2].isdigit()):
             break
-        rest = rest[1:]
-    return numbers, rest
+        release = release[1:]
+    return numbers, release

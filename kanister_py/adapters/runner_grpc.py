@@ -148,7 +148,7 @@ class GrpcRunner:
     def keep_only(self, revisions: Collection[str]) -> None:
         """Let go of the connections to all other revisions, each when its last call has ended."""
         with self._lock:
-            for name in [each for each in self._connections if each not in revisions]:
+            for name in [name for name in self._connections if name not in revisions]:
                 self._connections.pop(name).retire()
 
     def close(self) -> None:
@@ -178,9 +178,9 @@ class GrpcRunner:
             return FunctionTimedOut(*where, f"it did not answer in time{at}")
         if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
             # Of all codes this one alone has two meanings: too busy, and too large for ever.
-            if found := _TOO_LARGE.search(details):
-                size, limit = int(found[2]), int(found[3])
-                if found[1] == "Received":
+            if match := _TOO_LARGE.search(details):
+                size, limit = int(match[2]), int(match[3])
+                if match[1] == "Received":
                     return FunctionAnswerTooLarge(*where, too_large(size, limit))
                 why = f"the request has {mebibytes(size)}, and at most {mebibytes(limit)} are sent"
                 return FunctionRequestInvalid(*where, why)
@@ -366,8 +366,8 @@ class _Connection:
 
     def _close_if_idle(self) -> None:
         if self._is_retired and not self._calls:
-            for each in self._channels:
-                each.close()
+            for channel in self._channels:
+                channel.close()
             self._ended.notify_all()
 
     def wait_until_closed(self) -> None:
@@ -395,18 +395,18 @@ def _certificates_of(security: ClientSecurity) -> tuple[bytes, ...]:
         )
     paths = [folder / name for name in _FILES]
     try:
-        stamp = tuple(each.stat().st_mtime_ns if each.exists() else 0 for each in paths)
-        known = _READ.get(folder)
-        if known is None or known[0] != stamp:
+        stamp = tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in paths)
+        cached = _READ.get(folder)
+        if cached is None or cached[0] != stamp:
             # A client may do without a certificate of its own, never without an authority.
             read = tuple(
-                each.read_bytes() if each.name == "ca.crt" or each.exists() else b""
-                for each in paths
+                path.read_bytes() if path.name == "ca.crt" or path.exists() else b""
+                for path in paths
             )
-            known = _READ[folder] = (stamp, read)
+            cached = _READ[folder] = (stamp, read)
     except OSError as error:
         raise CertificatesUnreadable(str(folder), f"{error.filename}: {error.strerror}") from None
-    return known[1]
+    return cached[1]
 
 
 _FILES = ("ca.crt", "tls.crt", "tls.key")
@@ -431,13 +431,13 @@ def _place_of(endpoint: str) -> tuple[str, int] | None:
     """Find host and port in an address of gRPC; of several, the first."""
     if endpoint.startswith("unix:"):
         return None
-    rest = endpoint
+    address = endpoint
     for scheme in ("dns:", "ipv4:", "ipv6:"):
-        if rest.startswith(scheme):
-            rest = rest.removeprefix(scheme)
-            if rest.startswith("//"):
-                rest = rest[2:].partition("/")[2]
-    host, _, port = rest.partition(",")[0].rpartition(":")
+        if address.startswith(scheme):
+            address = address.removeprefix(scheme)
+            if address.startswith("//"):
+                address = address[2:].partition("/")[2]
+    host, _, port = address.partition(",")[0].rpartition(":")
     return (host.strip("[]"), int(port)) if host and port.isdigit() else None
 
 

@@ -61,7 +61,7 @@ class ProcessRunner:
         seconds = call.timeout_seconds or _TIMEOUT_SECONDS
         try:
             text = json.dumps(call.request.as_data(), ensure_ascii=False, allow_nan=False)
-            given = text.encode()
+            request_bytes = text.encode()
         except (TypeError, ValueError, RecursionError) as error:
             raise FunctionRequestInvalid(*where, f"it cannot be told: {error}") from None
         program = "its program"
@@ -71,7 +71,7 @@ class ProcessRunner:
                 raise ValueError("it names no program")
             program = f"its program {command[0]}"
             limit_bytes = call.revision.answer_limit_bytes or self._limit_bytes
-            ended = self._carry_out(command, given, limit_bytes, seconds)
+            ended = self._carry_out(command, request_bytes, limit_bytes, seconds)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise FunctionNotServed(*where, f"{program} cannot be started: {why}") from None
@@ -93,8 +93,8 @@ class ProcessRunner:
             answer = json.loads(ended.out, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             words = " ".join(why_no_json(error).split())
-            found = f"no JSON ({words})" if ended.out.strip() else "nothing"
-            why = f"{program} wrote {found} on stdout{_stderr_of(ended.err)}"
+            content = f"no JSON ({words})" if ended.out.strip() else "nothing"
+            why = f"{program} wrote {content} on stdout{_stderr_of(ended.err)}"
             raise FunctionAnswerInvalid(*where, why) from None
         try:
             return FunctionResponse.of_data(check_message(RESPONSE, answer))

@@ -45,10 +45,12 @@ def _versions(target: str, first: str, *others: str) -> Mapping[str, str]:
     end with their versions.
     """
     folder, _, name = target.partition(":")
-    found = {first: name} | {each: name + each.replace(".", "").upper() for each in others}
+    targets = {first: name} | {
+        version: name + version.replace(".", "").upper() for version in others
+    }
     return {
-        version: f"kanister_py.functions.{folder}.{version.replace('.', '_')}:{each}"
-        for version, each in found.items()
+        version: f"kanister_py.functions.{folder}.{version.replace('.', '_')}:{target}"
+        for version, target in targets.items()
     }
 
 

@@ -101,9 +101,9 @@ def parse(arguments: list[str]) -> tuple[str, list[str], dict[str, str]]:
     command = _command_of(words)
     _flags_of([*words, ""])
     rest = words[len(command.split()) :]
-    wanted = _WORDS.get(command, 1)
-    if len(rest) != wanted and not (command == "chronicle push" and rest):
-        raise KandoError(f"{command} takes {wanted} argument(s), got {len(rest)}")
+    expected = _WORDS.get(command, 1)
+    if len(rest) != expected and not (command == "chronicle push" and rest):
+        raise KandoError(f"{command} takes {expected} argument(s), got {len(rest)}")
     return command, rest, flags
 
 
@@ -123,18 +123,18 @@ def _flags_of(words: list[str]) -> dict[str, str]:
 
 
 def _flag(argument: str, left: Iterator[str], short: dict[str, str]) -> tuple[str, str]:
-    known = {**short, **_EVERYWHERE}
+    flags = {**short, **_EVERYWHERE}
     name, equals, value = argument.partition("=")
-    if not argument.startswith("--") and len(argument) > 2 and argument[:2] in known:
+    if not argument.startswith("--") and len(argument) > 2 and argument[:2] in flags:
         name, equals, value = argument[:2], "=", argument[2:].removeprefix("=")
-    full = known.get(name) or name.removeprefix("--")
-    if full not in known.values() or (name not in known and not name.startswith("--")):
+    full = flags.get(name) or name.removeprefix("--")
+    if full not in flags.values() or (name not in flags and not name.startswith("--")):
         raise KandoError(f"unknown flag: {name}")
     if not equals:
-        given = next(left, None)
-        if given is None:
+        next_argument = next(left, None)
+        if next_argument is None:
             raise KandoError(f"flag needs an argument: {name}")
-        value = given
+        value = next_argument
     return full, value
 
 

@@ -94,12 +94,12 @@ def _place_in(location: Location, path: str, snapshot: str = "") -> Place:
 
 def _snapshot_id(printed: str) -> str:
     try:
-        found = json.loads(printed)["id"]
+        snapshot_id = json.loads(printed)["id"]
     except (ValueError, KeyError, TypeError) as error:
         raise KandoError("a kopia profile needs --kopia-snapshot, as push printed it") from error
-    if not (str(found).isascii() and str(found).isalnum()):
-        raise KandoError(f"{found!r} is not the id of a snapshot")
-    return str(found)
+    if not (str(snapshot_id).isascii() and str(snapshot_id).isalnum()):
+        raise KandoError(f"{snapshot_id!r} is not the id of a snapshot")
+    return str(snapshot_id)
 
 
 # location
@@ -136,7 +136,7 @@ def delete(place: Place) -> None:
     if place.is_kopia:
         place.store.delete([place.asked_key()])
         return
-    place.store.delete(each.key for each in place.store.list(place.key))
+    place.store.delete(obj.key for obj in place.store.list(place.key))
 
 
 def _chunks(read: int) -> Iterator[bytes]:
@@ -244,8 +244,8 @@ def _env_of(folder: str) -> dict[str, str]:
     """Read a variable from each file of a folder, as envdir does: its first line counts."""
     if not folder:
         return {}
-    files = (each for each in Path(folder).iterdir() if each.is_file())
-    return {each.name: (each.read_text().splitlines() or [""])[0].rstrip() for each in files}
+    files = (path for path in Path(folder).iterdir() if path.is_file())
+    return {path.name: (path.read_text().splitlines() or [""])[0].rstrip() for path in files}
 
 
 def pull_newest(place: Place, target: str) -> None:

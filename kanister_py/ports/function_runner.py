@@ -82,9 +82,9 @@ class FunctionCall(NamedTuple):
 
 def too_large(size: int | None, limit: int) -> str:
     """Say that an answer is too large, and what can be done; a size may not be known."""
-    found = f"has {mebibytes(size)}" if size is not None else "goes on"
+    size_text = f"has {mebibytes(size)}" if size is not None else "goes on"
     return (
-        f"its answer {found}, and {mebibytes(limit)} are allowed; "
+        f"its answer {size_text}, and {mebibytes(limit)} are allowed; "
         "if it needs more, annotate the Function with kanister-py.io/max-answer-size"
     )
 

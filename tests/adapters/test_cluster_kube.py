@@ -86,17 +86,19 @@ class Script:
                 heard = Heard(self.command, self.path, authorization, body, user)
                 script.heard.append(heard)
                 answer = script.answers.pop(0) if script.answers else Answer("", 404)
-                given = answer if isinstance(answer, Answer) else answer(heard)
-                text = given.body if isinstance(given.body, str) else json.dumps(given.body)
+                response = answer if isinstance(answer, Answer) else answer(heard)
+                text = (
+                    response.body if isinstance(response.body, str) else json.dumps(response.body)
+                )
                 data = text.encode()
-                self.send_response(given.code)
-                more = 10 if given.is_cut else 0
+                self.send_response(response.code)
+                more = 10 if response.is_cut else 0
                 self.send_header("Content-Length", str(len(data) + more))
-                for key, value in given.headers.items():
+                for key, value in response.headers.items():
                     self.send_header(key, value)
                 self.end_headers()
                 self.wfile.write(data)
-                self.close_connection = given.is_cut
+                self.close_connection = response.is_cut
 
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer  # noqa: N815 # as its base wants them
 
@@ -339,7 +341,7 @@ class TestCredentials:
         server.says(renew, Answer({"kind": "ConfigMap"}))
         with KubeCluster(ClusterChoice(kubeconfig=str(path))) as cluster:
             assert get(cluster)
-        assert [each.authorization for each in server.heard] == ["Bearer old", "Bearer new"]
+        assert [request.authorization for request in server.heard] == ["Bearer old", "Bearer new"]
 
     def test_a_token_that_stays_refused_is_told(self, server: Script, cluster: KubeCluster) -> None:
         server.says(*[Answer(status(401, "Unauthorized"), 401)] * 3)
@@ -415,10 +417,10 @@ class TestDiscovery:
 
     def test_a_group_is_asked_about_once(self, server: Script, cluster: KubeCluster) -> None:
         server.says(Answer({"resources": list(self.ROWS)}))
-        found = cluster.resource_for("example.org/v1", "Thing")
-        assert (found.gvr, found.has_status, found.has_scale) == (self.THINGS, True, False)
-        assert cluster.describe(self.THINGS) == found
-        assert [str(each) for each in server.heard] == ["GET /apis/example.org/v1"]
+        kind = cluster.resource_for("example.org/v1", "Thing")
+        assert (kind.gvr, kind.has_status, kind.has_scale) == (self.THINGS, True, False)
+        assert cluster.describe(self.THINGS) == kind
+        assert [str(request) for request in server.heard] == ["GET /apis/example.org/v1"]
 
     def test_an_unknown_kind_is_asked_for_once_more(
         self, server: Script, cluster: KubeCluster
@@ -471,13 +473,13 @@ class TestSchemas:
         return Answer({"paths": {}, "components": {"schemas": schemas}})
 
     def description_of_spec(self, cluster: KubeCluster) -> str:
-        found = cluster.schema_of("apps/v1", "Deployment")
-        assert found is not None
-        (spec,) = found["properties"]["spec"]["allOf"]
+        schema = cluster.schema_of("apps/v1", "Deployment")
+        assert schema is not None
+        (spec,) = schema["properties"]["spec"]["allOf"]
         return str(spec["description"])
 
     def heard_by(self, server: Script) -> list[str]:
-        paths = [each.path for each in server.heard]
+        paths = [request.path for request in server.heard]
         server.heard.clear()
         return paths
 
@@ -536,7 +538,9 @@ class TestSchemas:
             assert cluster.schema_of("apps/v1", "DaemonSet") is None
             assert len(server.heard) == heard
             cluster._requests.clock.sleep(61)
-        (answer,) = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+        (answer,) = [
+            record.getMessage() for record in caplog.records if record.levelname == "WARNING"
+        ]
         assert "/openapi/v3" in answer
         server.says(self.index("a"), self.description("first"))
         assert self.description_of_spec(cluster) == "first"
@@ -588,14 +592,14 @@ class TestLogs:
             ),
             Answer(ended),
         )
-        wanted = LogOptions(container="m", follow=True, tail_lines=2)
-        with cluster.read_log("p", namespace="shop", options=wanted) as stream:
+        options = LogOptions(container="m", follow=True, tail_lines=2)
+        with cluster.read_log("p", namespace="shop", options=options) as stream:
             assert b"".join(stream) == b"one\none\ntwo\nthree"
-        asked = [each.path for each in server.heard if "/log" in each.path]
-        assert "tailLines=2" in asked[0]
-        assert "sinceTime" not in asked[0]
-        assert all("sinceTime=2026-01-02T03%3A04%3A05" in each for each in asked[1:])
-        assert all("tailLines" not in each for each in asked[1:])
+        log_paths = [request.path for request in server.heard if "/log" in request.path]
+        assert "tailLines=2" in log_paths[0]
+        assert "sinceTime" not in log_paths[0]
+        assert all("sinceTime=2026-01-02T03%3A04%3A05" in path for path in log_paths[1:])
+        assert all("tailLines" not in path for path in log_paths[1:])
 
     def test_a_log_that_a_server_ended_on_its_way_out_goes_on(
         self, server: Script, cluster: KubeCluster
@@ -611,8 +615,8 @@ class TestLogs:
             Answer(first + second),
             Answer(ended),
         )
-        wanted = LogOptions(container="m", follow=True)
-        with cluster.read_log("p", namespace="shop", options=wanted) as stream:
+        options = LogOptions(container="m", follow=True)
+        with cluster.read_log("p", namespace="shop", options=options) as stream:
             assert b"".join(stream) == b"one\ntwo\n"
 
     def test_a_container_that_starts_anew_has_a_log_of_its_own(
@@ -627,8 +631,8 @@ class TestLogs:
             Answer("2026-01-02T03:04:05.5Z one\n"),
             Answer({"status": {"containerStatuses": [again]}}),
         )
-        wanted = LogOptions(container="m", follow=True)
-        with cluster.read_log("p", namespace="shop", options=wanted) as stream:
+        options = LogOptions(container="m", follow=True)
+        with cluster.read_log("p", namespace="shop", options=options) as stream:
             assert b"".join(stream) == b"one\n"
 
 

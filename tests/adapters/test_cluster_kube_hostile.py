@@ -98,7 +98,7 @@ def test_what_is_no_answer_of_an_api_server_is_no_success(
         return sent
 
     ended = _attempts(answer, tmp_path)
-    assert all(isinstance(each, ApiError) for each in ended[:-1]), ended
+    assert all(isinstance(error, ApiError) for error in ended[:-1]), ended
     # A list has no name of its own, and may be of another namespace's object for all we know.
     assert isinstance(ended[-1], ApiError) or sent is WRONG["another object"]
 
@@ -306,10 +306,10 @@ def test_nobody_waits_for_a_plugin_who_has_credentials(tmp_path: Path) -> None:
         user = {"exec": _plugin(tmp_path, script)}
         path = kubeconfig(tmp_path, f"http://{server.address}", user)
         with KubeCluster(ClusterChoice(kubeconfig=str(path))) as cluster:
-            found: list[Any] = []
+            answers: list[Any] = []
 
             def refused() -> None:
-                found.append(cluster.get(CONFIG_MAPS, "refused", namespace="shop"))
+                answers.append(cluster.get(CONFIG_MAPS, "refused", namespace="shop"))
 
             thread = threading.Thread(target=refused)
             thread.start()
@@ -318,10 +318,10 @@ def test_nobody_waits_for_a_plugin_who_has_credentials(tmp_path: Path) -> None:
                 pass
             for number in range(5):
                 assert cluster.get(CONFIG_MAPS, f"c{number}", namespace="shop")
-            assert not found
+            assert not answers
             go.touch()
             thread.join(180)
-    assert found
+    assert answers
 
 
 # Through a proxy
@@ -343,9 +343,9 @@ def _through_proxy(answer: Answer, folder: Path) -> tuple[Any, list[Asked]]:
 
 
 def test_an_answer_through_a_proxy_is_an_answer(tmp_path: Path) -> None:
-    found, asked = _through_proxy(lambda _: http(json.dumps(_object()).encode()), tmp_path)
-    assert found == _object()
-    assert asked[0].path.startswith("http://api.example/")
+    response, requests = _through_proxy(lambda _: http(json.dumps(_object()).encode()), tmp_path)
+    assert response == _object()
+    assert requests[0].path.startswith("http://api.example/")
 
 
 @pytest.mark.parametrize(
@@ -359,6 +359,6 @@ def test_an_answer_through_a_proxy_is_an_answer(tmp_path: Path) -> None:
 )
 def test_what_a_proxy_makes_of_an_answer_is_no_success(answer: Answer, tmp_path: Path) -> None:
     began = time.monotonic()
-    found, _ = _through_proxy(answer, tmp_path)
-    assert isinstance(found, ClusterUnavailable)
+    response, _ = _through_proxy(answer, tmp_path)
+    assert isinstance(response, ClusterUnavailable)
     assert time.monotonic() - began < GIVEN_UP_SECONDS

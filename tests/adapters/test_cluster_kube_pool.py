@@ -85,9 +85,9 @@ class Bytes:
 
 @pytest.fixture
 def server() -> Iterator[Bytes]:
-    made = Bytes()
-    yield made
-    made.close()
+    body = Bytes()
+    yield body
+    body.close()
 
 
 @pytest.fixture
@@ -249,8 +249,8 @@ def test_a_request_is_sent_once(
 
 
 def test_a_refused_connection_is_told_apart() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     with pytest.raises(NotConnected):
         ask(pool_of(f"http://127.0.0.1:{port}"))
 

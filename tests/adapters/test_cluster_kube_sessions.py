@@ -50,7 +50,7 @@ class Talker:
                 b"Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n"
                 b"Sec-WebSocket-Accept: %b\r\n\r\n" % base64.b64encode(accepted)
             )
-            frames = [bytes((0x82, len(each))) + each for each in self._messages]
+            frames = [bytes((0x82, len(message))) + message for message in self._messages]
             connection.sendall(b"".join([head, *frames]))
             try:
                 # A goodbye is heard and not answered.
@@ -97,11 +97,11 @@ def test_a_reader_is_let_go_though_the_other_side_never_answers(
     reader.start()
     assert arrived.wait(PATIENCE_SECONDS)
     closers = [threading.Thread(target=session.close) for _ in range(2)]
-    for each in closers:
-        each.start()
-    for each in (*closers, reader):
-        each.join(PATIENCE_SECONDS)
-        assert not each.is_alive()
+    for closer in closers:
+        closer.start()
+    for closer in (*closers, reader):
+        closer.join(PATIENCE_SECONDS)
+        assert not closer.is_alive()
     assert read == [b"hello"]
     assert session.exit_code is None
 
@@ -120,5 +120,5 @@ def test_a_command_is_followed_by_who_holds_a_thousand_other_files(
         cleanup.callback(os.close, os.open(os.devnull, os.O_RDONLY))
     ended = b"\x03" + json.dumps({"status": "Success"}).encode()
     session = session_with(cleanup, tmp_path, b"\x01hello", ended)
-    assert [each.data for each in session] == [b"hello"]
+    assert [closer.data for closer in session] == [b"hello"]
     assert session.exit_code == 0

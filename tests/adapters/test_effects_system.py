@@ -65,11 +65,11 @@ def test_a_time_is_shown_in_another_zone(now: datetime, zone: str, want: str) ->
 
 @pytest.fixture
 def machine_without_zones() -> Iterator[None]:
-    known = zoneinfo.TZPATH
+    search_path = zoneinfo.TZPATH
     zoneinfo.reset_tzpath(to=[])
     zoneinfo.ZoneInfo.clear_cache()
     yield
-    zoneinfo.reset_tzpath(to=known)
+    zoneinfo.reset_tzpath(to=search_path)
 
 
 @pytest.mark.usefixtures("machine_without_zones")
@@ -102,4 +102,4 @@ def test_every_draw_is_another_one() -> None:
     effects = system_effects(FakeClock())
     drawn = {effects.random_bytes(16) for _ in range(100)}
     assert len(drawn) == 100
-    assert {len(each) for each in drawn} == {16}
+    assert {len(text) for text in drawn} == {16}

@@ -28,7 +28,7 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
 @pytest.fixture
 def store(location: Location) -> ObjectStore:
     store = object_stores().open(location)
-    store.delete(each.key for each in store.list(""))
+    store.delete(obj.key for obj in store.list(""))
     return store
 
 
@@ -44,7 +44,7 @@ def test_what_fails_for_a_moment_is_tried_again(
         assert b"".join(object_stores().open(failing).get("key")) == data
     with faulty(location, Faults(fault, times=2)) as failing:
         other = object_stores().open(failing)
-        assert other.delete(each.key for each in other.list("")) == 1
+        assert other.delete(obj.key for obj in other.list("")) == 1
     assert list(store.list("")) == []
 
 

@@ -43,7 +43,7 @@ def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
 
 def emptied(location: Location) -> ObjectStore:
     store = opened(location)
-    store.delete(each.key for each in store.list(""))
+    store.delete(obj.key for obj in store.list(""))
     return store
 
 
@@ -169,7 +169,7 @@ def test_a_token_of_a_federated_identity_opens_a_container(
         store = opened(location)
         store.put("a/b", [b"x" * 10])
         assert b"".join(store.get("a/b")) == b"x" * 10
-        assert store.delete(each.key for each in store.list("a/")) == 1
+        assert store.delete(obj.key for obj in store.list("a/")) == 1
         other = location.credential._replace(federated_token="no.token.at-all")
         assert refusal(location._replace(credential=other)).reason == "CredentialRefused"
 

@@ -38,7 +38,7 @@ def test_a_checksum_of_parts_is_read_from_chunks_of_any_size() -> None:
     data = bytes(20 * 2**20)
     first = part_bytes(0)
     parts = [data[start : start + first] for start in range(0, len(data), first)]
-    tag = tag_of_parts(hashlib.md5(each).digest() for each in parts)
+    tag = tag_of_parts(hashlib.md5(part).digest() for part in parts)
     checksum = Checksum(tag)
     for start in range(0, len(data), 3 * 2**20):
         checksum.feed(data[start : start + 3 * 2**20])

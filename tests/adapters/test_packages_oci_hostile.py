@@ -141,7 +141,7 @@ def test_a_tag_that_stays_is_asked_for_and_not_read_again() -> None:
         packages = _packages()
         first = packages.resolve(_reference(server.address))
         assert packages.resolve(_reference(server.address)) == first
-    assert [each.method for each in server.asked] == ["HEAD", "GET", "HEAD"]
+    assert [request.method for request in server.asked] == ["HEAD", "GET", "HEAD"]
 
 
 DEEP = b"[" * 100_000
@@ -204,9 +204,9 @@ BLOBS: dict[str, list[bytes]] = {
 @pytest.mark.parametrize("blob", BLOBS.values(), ids=BLOBS)
 def test_a_layer_that_is_none_is_one_clear_error(blob: list[bytes]) -> None:
     def answer(asked: Asked) -> Iterable[bytes]:
-        return blob if "/blobs/" in asked.path or "other" in asked.path else whole(asked)
+        return blob if "/blobs/" in asked.path or "other" in asked.path else registry(asked)
 
-    whole = _registry(_manifest())
+    registry = _registry(_manifest())
     _is_refused(answer)
 
 
@@ -258,7 +258,7 @@ def test_a_challenge_that_is_none_is_one_clear_error(challenge: str) -> None:
 
 
 def test_a_token_is_requested_for_pulling_only() -> None:
-    whole = _registry(_manifest())
+    registry = _registry(_manifest())
 
     def answer(asked: Asked) -> Iterable[bytes]:
         if asked.path.startswith("/token"):
@@ -266,12 +266,12 @@ def test_a_token_is_requested_for_pulling_only() -> None:
         if "Authorization: Bearer t" not in asked.head:
             host = next(line[6:] for line in asked.head.split("\r\n") if line.startswith("Host: "))
             return http(b"", "401 Unauthorized", WWW_Authenticate=CHALLENGE.format(realm=host))
-        return whole(asked)
+        return registry(asked)
 
     with hostile_server(answer) as server:
         packages, reference = _packages(), _reference(server.address)
         assert packages.read(reference, packages.resolve(reference)) == PACKAGE
-        scopes = [asked.path for asked in server.asked if asked.path.startswith("/token")]
+        scopes = [request.path for request in server.asked if request.path.startswith("/token")]
     assert scopes
     assert all("scope=repository%3Ateam%2Ffunction-x%3Apull&" in f"{path}&" for path in scopes)
 
@@ -327,9 +327,9 @@ def test_a_password_stays_with_the_registry_when_it_sends_us_away() -> None:
                 return http(b"", "401 Unauthorized", WWW_Authenticate="Basic realm=x")
             if "/blobs/" in asked.path:
                 return http(b"", "307 Moved", Location=f"http://{store.address}/layer")
-            return [*whole(asked)]
+            return [*registry(asked)]
 
-        whole = _registry(_manifest())
+        registry = _registry(_manifest())
         with hostile_server(answer) as server:
             login = RegistryLogin(server.address, "ann", "s3cret")
             reference = _reference(server.address)
@@ -357,9 +357,9 @@ def test_nothing_goes_from_tls_to_plain_http(tmp_path: Path) -> None:
         def answer(asked: Asked) -> Iterable[bytes]:
             if "/blobs/" in asked.path:
                 return http(b"", "307 Moved", Location=f"http://{plain.address}/layer")
-            return whole(asked)
+            return registry(asked)
 
-        whole = _registry(_manifest())
+        registry = _registry(_manifest())
         with hostile_server(answer, tls=context) as server:
             # An address of this machine that is spoken to as any other: over TLS.
             reference = _reference(server.address.replace("127.0.0.1", "0.0.0.0"))
@@ -376,11 +376,11 @@ def test_nothing_goes_from_tls_to_plain_http(tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", ["head", "body"])
 def test_a_byte_now_and_then_is_not_waited_for_longer_than_a_pull_may_take(part: str) -> None:
     def answer(asked: Asked) -> Iterable[bytes]:
-        whole = b"".join(http(b"x" * DRIPS))
-        head, _, body = whole.partition(b"\r\n\r\n")
+        response = b"".join(http(b"x" * DRIPS))
+        head, _, body = response.partition(b"\r\n\r\n")
         if part == "body":
             return [head + b"\r\n\r\n", *dripping(body)]
-        return dripping(whole)
+        return dripping(response)
 
     with hostile_server(answer) as server:
         packages = OciPackages(timeout_seconds=60.0, read_seconds=0.5)
@@ -452,8 +452,8 @@ def test_a_file_is_found_however_an_archive_is_written(
     data = packed.getvalue()
     # In two pieces of gzip, as some tools write them.
     wire = gzip.compress(data[:700]) + gzip.compress(data[700:]) if is_packed else data
-    found = find_file(_pieces(wire, size), PACKAGE_FILE, Allowance(1 << 20), 1 << 20)
-    assert found == PACKAGE
+    content = find_file(_pieces(wire, size), PACKAGE_FILE, Allowance(1 << 20), 1 << 20)
+    assert content == PACKAGE
 
 
 def test_a_layer_is_read_to_its_end_before_it_is_believed() -> None:
@@ -477,9 +477,9 @@ def _tags(*pages: Any) -> tuple[list[str], list[str]]:
 
 
 def test_tags_come_page_by_page_and_nobody_is_sent_elsewhere_for_them() -> None:
-    found, asked = _tags({"tags": ["v1.0.0", "v1.1.0"]}, {"tags": ["v2.0.0"]})
-    assert found == ["v1.0.0", "v1.1.0", "v2.0.0"]
-    assert [each.partition("last=")[2] for each in asked] == ["", "v1.1.0", "v2.0.0"]
+    tags, requests = _tags({"tags": ["v1.0.0", "v1.1.0"]}, {"tags": ["v2.0.0"]})
+    assert tags == ["v1.0.0", "v1.1.0", "v2.0.0"]
+    assert [path.partition("last=")[2] for path in requests] == ["", "v1.1.0", "v2.0.0"]
 
 
 @pytest.mark.parametrize(

@@ -21,16 +21,16 @@ class Greet:
 
 
 def entry_point(mocker: MockerFixture, loaded: object, version: str = "") -> EntryPoint:
-    made = mocker.create_autospec(EntryPoint, instance=True)
-    made.name, made.value, made.module = "greet", "acme.functions:Greet", "acme.functions"
-    made.load.side_effect = loaded if isinstance(loaded, BaseException) else None
-    made.load.return_value = loaded
-    made.dist = None
+    point = mocker.create_autospec(EntryPoint, instance=True)
+    point.name, point.value, point.module = "greet", "acme.functions:Greet", "acme.functions"
+    point.load.side_effect = loaded if isinstance(loaded, BaseException) else None
+    point.load.return_value = loaded
+    point.dist = None
     if version:
-        made.dist = mocker.create_autospec(Distribution, instance=True)
-        made.dist.name, made.dist.version = "acme-functions", version
-    found: EntryPoint = made
-    return found
+        point.dist = mocker.create_autospec(Distribution, instance=True)
+        point.dist.name, point.dist.version = "acme-functions", version
+    entry: EntryPoint = point
+    return entry
 
 
 @pytest.mark.parametrize(
@@ -43,10 +43,10 @@ def entry_point(mocker: MockerFixture, loaded: object, version: str = "") -> Ent
 def test_a_plugin_is_counted_in_the_releases_of_its_package(
     mocker: MockerFixture, version: str, source: str, release: str
 ) -> None:
-    found, declared = declared_by(entry_point(mocker, Greet, version))
-    assert (found.name, found.release) == (source, parse_version(release))
+    loaded, declared = declared_by(entry_point(mocker, Greet, version))
+    assert (loaded.name, loaded.release) == (source, parse_version(release))
     assert declared == [Greet]
-    assert not found.is_ours
+    assert not loaded.is_ours
 
 
 def test_several_functions_under_one_name_stay_together(mocker: MockerFixture) -> None:

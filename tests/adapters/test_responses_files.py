@@ -28,10 +28,10 @@ def kept(size: int = 10) -> Kept:
 
 def test_what_is_written_is_read_as_it_was(tmp_path: Path) -> None:
     FileStore(tmp_path).write(KEY, kept())
-    found = FileStore(tmp_path).read(KEY)
-    assert found is not None
-    assert found.deadline == 12.5
-    assert found.response.as_data() == kept().response.as_data()
+    stored = FileStore(tmp_path).read(KEY)
+    assert stored is not None
+    assert stored.deadline == 12.5
+    assert stored.response.as_data() == kept().response.as_data()
 
 
 def test_nobody_else_may_read_it(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_the_folder_never_holds_more_than_it_may(tmp_path: Path) -> None:
     store = FileStore(tmp_path, most_bytes=2000)
     for number in range(10):
         store.write(KEY._replace(tag=str(number)), kept(500))
-    assert 0 < sum(each.stat().st_size for each in tmp_path.iterdir()) <= 2000
+    assert 0 < sum(path.stat().st_size for path in tmp_path.iterdir()) <= 2000
     store.write(KEY, kept(5000))
     assert store.read(KEY) is None
 
@@ -121,7 +121,7 @@ def test_nothing_secret_ever_lies_on_the_disk(
     step = Step("a", "a", credentials=credentials, ttl_seconds=60)
     assert stage.compose(step).error is None
     assert bool(list(tmp_path.iterdir())) is is_written
-    assert not any(b"c2VjcmV0" in each.read_bytes() for each in tmp_path.iterdir())
+    assert not any(b"c2VjcmV0" in path.read_bytes() for path in tmp_path.iterdir())
     stage.compose(step)
     assert len(stage.runner.calls) == 1, "in memory it is kept all the same"
 
@@ -131,5 +131,5 @@ def test_what_lies_on_the_disk_serves_the_next_process(tmp_path: Path) -> None:
         cache = ResponseCache(FakeClock(), disk=FileStore(tmp_path))
         stage = Stage({"a": adds("x", config_map())}, cache=cache)
         composed = stage.compose(Step("a", "a", ttl_seconds=60))
-        assert [each.name for each in composed.resources] == ["x"]
+        assert [resource.name for resource in composed.resources] == ["x"]
         assert len(stage.runner.calls) == calls

@@ -192,11 +192,11 @@ def test_garbage_deep_inside_is_no_answer_either(cleanup: ExitStack) -> None:
 def test_a_function_of_the_version_before_is_asked_in_that_one_from_then_on(
     cleanup: ExitStack,
 ) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     class Noting(grpc.ServerInterceptor):  # type: ignore[misc]  # grpcio has no types
         def intercept_service(self, continuation: Any, details: Any) -> Any:
-            asked.append(details.method)
+            requests.append(details.method)
             return continuation(details)
 
     server: Any = grpc.server(ThreadPoolExecutor(2), interceptors=[Noting()])
@@ -211,7 +211,7 @@ def test_a_function_of_the_version_before_is_asked_in_that_one_from_then_on(
     running = connect(cleanup, port)
     for _ in range(3):
         running(request_with())
-    assert asked == [METHODS[V1], METHODS[V1BETA1], METHODS[V1BETA1], METHODS[V1BETA1]]
+    assert requests == [METHODS[V1], METHODS[V1BETA1], METHODS[V1BETA1], METHODS[V1BETA1]]
 
 
 def test_a_server_without_functions_is_named(cleanup: ExitStack) -> None:
@@ -322,9 +322,9 @@ def test_a_revision_without_an_endpoint_is_not_called(cleanup: ExitStack) -> Non
 
 def test_a_function_that_is_not_there_says_why(cleanup: ExitStack) -> None:
     # Nobody else can have the port, and nobody listens on it.
-    taken = cleanup.enter_context(socket.socket())
-    taken.bind(("127.0.0.1", 0))
-    port = taken.getsockname()[1]
+    listener = cleanup.enter_context(socket.socket())
+    listener.bind(("127.0.0.1", 0))
+    port = listener.getsockname()[1]
     # A slow machine gets more time, until it has found out.
     for seconds in (0.5, 5.0, PATIENCE_SECONDS):
         with pytest.raises((FunctionUnavailable, FunctionTimedOut)) as caught:
@@ -434,19 +434,19 @@ def test_calls_at_the_same_time_are_spread_over_a_few_connections(cleanup: ExitS
     port = cleanup.enter_context(raw_server(visitors.answer, workers=2 * MOST_CHANNELS))
     running = connect(cleanup, port)
     assert len(set(visitors.calls_at_once(running, 2))) == 2
-    taken = visitors.calls_at_once(running, 2 * MOST_CHANNELS)
-    assert sorted(taken) == sorted(2 * [*set(taken)])
-    assert len(set(taken)) == MOST_CHANNELS
+    workers = visitors.calls_at_once(running, 2 * MOST_CHANNELS)
+    assert sorted(workers) == sorted(2 * [*set(workers)])
+    assert len(set(workers)) == MOST_CHANNELS
     later = {*visitors.calls_at_once(running, 1), *visitors.calls_at_once(running, 1)}
     assert len(later) == 2
-    assert later < set(taken)
+    assert later < set(workers)
 
 
 def test_calls_one_after_the_other_need_one_connection(cleanup: ExitStack) -> None:
     visitors = Visitors()
     running = connect(cleanup, cleanup.enter_context(raw_server(visitors.answer)))
-    found = [visitors.calls_at_once(running, 1) for _ in range(5)]
-    assert len({each for (each,) in found}) == 1
+    worker_sets = [visitors.calls_at_once(running, 1) for _ in range(5)]
+    assert len({worker for (worker,) in worker_sets}) == 1
 
 
 def test_all_connections_to_a_revision_end_with_it(cleanup: ExitStack) -> None:
@@ -458,9 +458,9 @@ def test_all_connections_to_a_revision_end_with_it(cleanup: ExitStack) -> None:
     (connection,) = running.runner._connections.values()
     assert len(connection._channels) == MOST_CHANNELS
     running.runner.keep_only(())
-    for each in connection._channels:
+    for channel in connection._channels:
         with pytest.raises(ValueError, match="closed channel"):
-            each.methods[V1](b"")
+            channel.methods[V1](b"")
 
 
 def test_a_revision_that_moves_lets_the_calls_under_way_end(cleanup: ExitStack) -> None:
@@ -489,11 +489,11 @@ def test_two_revisions_of_a_function_have_a_connection_each(cleanup: ExitStack) 
     tags = {"f-1": b"\x0a\x03\x0a\x011", "f-2": b"\x0a\x03\x0a\x012"}
     runner = GrpcRunner(INSECURE)
     cleanup.callback(runner.close)
-    found = []
+    channels = []
     for name, answer in tags.items():
         port = cleanup.enter_context(raw_server(lambda _data, _context, answer=answer: answer))  # type: ignore[misc]  # a lambda's default
-        found.append(Running(runner, revision_at(f"127.0.0.1:{port}", name))(request_with()).tag)
-    assert found == ["1", "2"]
+        channels.append(Running(runner, revision_at(f"127.0.0.1:{port}", name))(request_with()).tag)
+    assert channels == ["1", "2"]
     assert len(runner._connections) == 2
 
 

@@ -168,9 +168,9 @@ def outcome_of(running: Running, seconds: float = 0.0) -> FunctionResponse | Bas
 def test_a_function_that_exits_fails_and_takes_no_other_along(
     exiting: type[CompositionFunction], seconds: float
 ) -> None:
-    found = {"exiting": exiting, "later": FUNCTIONS["function-later"]}
-    runner = MemoryRunner(lambda revision: PythonFunction(found[revision.function]))
-    ends, goes_on = (Running(runner, FunctionRevision(name, name, 1)) for name in found)
+    functions = {"exiting": exiting, "later": FUNCTIONS["function-later"]}
+    runner = MemoryRunner(lambda revision: PythonFunction(functions[revision.function]))
+    ends, goes_on = (Running(runner, FunctionRevision(name, name, 1)) for name in functions)
     failed = outcome_of(ends, seconds)
     assert isinstance(failed, FunctionCallFailed)
     assert failed.message.endswith("SystemExit: 3")

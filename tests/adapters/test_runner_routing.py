@@ -40,17 +40,17 @@ def call_to(endpoint: str) -> FunctionCall:
 
 
 def test_every_kind_of_endpoint_has_its_runner_made_once_and_closed() -> None:
-    made: list[str] = []
+    opened: list[str] = []
     closed: list[str] = []
 
     def maker(name: str) -> Named:
-        made.append(name)
+        opened.append(name)
         return Named(name, closed)
 
-    runner = RoutingRunner({each: lambda each=each: maker(each) for each in (GRPC, EXEC)})  # type: ignore[misc]  # a lambda's default
-    found = [runner.run(call_to(each)).tag for each in ("dns:///f:9443", "exec:f", "f:9443")]
-    assert found == [GRPC, EXEC, GRPC]
-    assert made == [GRPC, EXEC]
+    runner = RoutingRunner({each: lambda protocol=each: maker(protocol) for each in (GRPC, EXEC)})  # type: ignore[misc]  # a lambda's default
+    tags = [runner.run(call_to(endpoint)).tag for endpoint in ("dns:///f:9443", "exec:f", "f:9443")]
+    assert tags == [GRPC, EXEC, GRPC]
+    assert opened == [GRPC, EXEC]
     runner.close()
     assert sorted(closed) == [EXEC, GRPC]
 

@@ -53,7 +53,10 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
 
     def Export(self, request: Any, _context: Any) -> Any:  # noqa: N802 - the protocol's name
         for resource in request.resource_spans:
-            named = {each.key: each.value.string_value for each in resource.resource.attributes}
+            named = {
+                attribute.key: attribute.value.string_value
+                for attribute in resource.resource.attributes
+            }
             self.services.add(named["service.name"])
             for scope in resource.scope_spans:
                 self.spans.extend(scope.spans)
@@ -68,12 +71,12 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
 
     def tree(self) -> list[str]:
         """Give each span below its own, in the order in which they began."""
-        known = {each.span_id for each in self.spans}
+        span_ids = {each.span_id for each in self.spans}
         rows: list[str] = []
 
         def add(parent: bytes | None, depth: int) -> None:
             for each in sorted(self.spans, key=lambda each: int(each.start_time_unix_nano)):
-                above = each.parent_span_id if each.parent_span_id in known else None
+                above = each.parent_span_id if each.parent_span_id in span_ids else None
                 if above == parent:
                     rows.append("  " * depth + each.name)
                     add(each.span_id, depth + 1)
@@ -88,9 +91,9 @@ class Collector(trace_service_pb2_grpc.TraceServiceServicer):
 
 @pytest.fixture
 def collector() -> Iterator[Collector]:
-    made = Collector()
-    yield made
-    made.close()
+    new_collector = Collector()
+    yield new_collector
+    new_collector.close()
 
 
 BLUEPRINT = """\
@@ -124,7 +127,7 @@ def test_a_run_and_its_phases_are_one_trace_and_pods_hear_of_it(
     span = collector.named("phase show")
     assert span.trace_id.hex() == OUTER.split("-")[1]
     assert f"00-{span.trace_id.hex()}-{span.span_id.hex()}-01" in done.out
-    named = {each.key: each.value.string_value for each in span.attributes}
+    named = {attribute.key: attribute.value.string_value for attribute in span.attributes}
     assert named["kanister_py.function"] == "KubeTask"
     assert named["kanister_py.version"].startswith("v")
     assert collector.services == {"kanister-py"}
@@ -250,8 +253,8 @@ def test_a_function_hears_over_grpc_which_call_it_answers(exported: InMemorySpan
 
     class Functions(grpc.GenericRpcHandler):  # type: ignore[misc] # the library is not typed
         def service(self, details: Any) -> Any:
-            known = details.method == METHODS[V1]
-            return grpc.unary_unary_rpc_method_handler(answer) if known else None
+            is_supported = details.method == METHODS[V1]
+            return grpc.unary_unary_rpc_method_handler(answer) if is_supported else None
 
     server = grpc.server(ThreadPoolExecutor(1), handlers=[Functions()])
     port = server.add_insecure_port("127.0.0.1:0")

@@ -40,7 +40,7 @@ def mounts(tmp_path: Path) -> None:
 def postgresql() -> Iterator[Server]:
     """A PostgreSQL server with an empty database `app`."""
     versions = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    places = [str(each) for each in versions]
+    places = [str(version) for version in versions]
     initdb = program("initdb", "postgresql", *places)
     postgres = program("postgres", "postgresql", *places)
     psql = program("psql", "postgresql-client", *places)

@@ -69,8 +69,8 @@ def unprivileged(name: str) -> str | None:
     """Say as whom a server must run that refuses to run as root; None for our own user."""
     if os.getuid() != 0:
         return None
-    known = {each.pw_name for each in pwd.getpwall()}
-    return name if name in known else "nobody"
+    users = {user.pw_name for user in pwd.getpwall()}
+    return name if name in users else "nobody"
 
 
 def run_as(user: str | None, *words: str, text: str = "") -> None:

@@ -50,7 +50,7 @@ def folder(
     for name in ("blueprint.yaml", "objects.yaml", "README.md"):
         text = (folder / name).read_text()
         if name != "README.md":
-            text = _PROGRAM.sub(lambda found: f"{found[1]}{programs[found[2]]}{found[3]}", text)
+            text = _PROGRAM.sub(lambda match: f"{match[1]}{programs[match[2]]}{match[3]}", text)
         for usual, port in ports.items():
             text = text.replace(usual, port)
         (folder / name).write_text(text)
@@ -73,8 +73,8 @@ def test_etcd_has_every_key_again_after_a_restore(
         return Server(0, [*client, *words]).ask(script)
 
     def everything() -> Any:
-        found = json.loads(ask("get", "", "--prefix", "-w", "json"))
-        return found["kvs"]
+        answer = json.loads(ask("get", "", "--prefix", "-w", "json"))
+        return answer["kvs"]
 
     for first in range(0, KEYS, 100):
         puts = "".join(f'put key{n} "value {n} ä"\n' for n in range(first, first + 100))
@@ -103,7 +103,7 @@ def test_etcd_has_every_key_again_after_a_restore(
     delete: dict[str, Any] = {"object": "Namespace/shop", "profile": "shop/backups"}
     deleted = stage.run(blueprint, "delete", artifacts=backup.artifacts, **delete)
     assert deleted.is_complete, deleted.error
-    assert [each for each in (tmp_path / "stores").rglob("*") if each.is_file()] == []
+    assert [path for path in (tmp_path / "stores").rglob("*") if path.is_file()] == []
 
 
 def test_what_the_readme_of_etcd_says_can_be_typed(

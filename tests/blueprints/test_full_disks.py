@@ -111,7 +111,7 @@ def test_a_run_whose_state_folder_is_full_says_so_and_loses_nothing(
     before = (disk / "state/runs/first.jsonl").read_bytes()
     filling = fill(disk, room)
     capsys.readouterr()
-    phases = "".join(MADE.format(name=each) for each in ("one", "two", "three"))
+    phases = "".join(MADE.format(name=name) for name in ("one", "two", "three"))
     ended = run(phases, "--state", state, "--name", "second")
     assert "No space left on device" in capsys.readouterr().err or not ended
     filling.unlink()
@@ -128,7 +128,7 @@ def test_a_run_whose_state_folder_is_full_says_so_and_loses_nothing(
         assert run(phases, "--state", state, "--name", "second") == 0
     assert run(MADE.format(name="after"), "--state", state) == 0
     kept = (disk / "state/cluster.json").read_text()
-    assert all(f'"name":"{each}"' in kept for each in ("before", "after"))
+    assert all(f'"name":"{name}"' in kept for name in ("before", "after"))
 
 
 def test_a_store_in_a_full_folder_keeps_what_it_has(tmp_path: Path, run: Run) -> None:

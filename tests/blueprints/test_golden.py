@@ -188,15 +188,15 @@ def test_lint_finds_nothing_in_any_blueprint_but_which_engine_it_is_read_with(
     kanister: CommandLine,
 ) -> None:
     done = kanister("lint", "blueprints", "--strict-versions", "-o", "json", cwd=REPOSITORY)
-    found = json.loads(done.out)["findings"]
-    assert {each["rule"] for each in found} == {"template-engine"}
-    assert len(found) == len(COURSES)
+    findings = json.loads(done.out)["findings"]
+    assert {finding["rule"] for finding in findings} == {"template-engine"}
+    assert len(findings) == len(COURSES)
     assert done.code == 0
 
 
 def test_every_blueprint_is_whole_and_has_a_recorded_course() -> None:
-    folders = sorted(each for each in (REPOSITORY / "blueprints").iterdir() if each.is_dir())
-    assert [each.name for each in folders] == sorted(COURSES)
+    folders = sorted(path for path in (REPOSITORY / "blueprints").iterdir() if path.is_dir())
+    assert [folder.name for folder in folders] == sorted(COURSES)
     for folder in folders:
-        names = sorted(each.name for each in folder.iterdir())
+        names = sorted(path.name for path in folder.iterdir())
         assert names == ["README.md", "blueprint.yaml", "objects.yaml"], folder

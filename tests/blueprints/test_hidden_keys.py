@@ -99,9 +99,9 @@ def test_a_key_is_in_nothing_that_a_run_leaves_behind(
             },
         },
     ]
-    taken = '{{{{ index .Secrets.keys.Data "{}" | toString }}}}'
-    phases = [phase("good", version, taken.format("right"))]
-    phases.append(phase("bad", version, taken.format("wrong")))
+    key_template = '{{{{ index .Secrets.keys.Data "{}" | toString }}}}'
+    phases = [phase("good", version, key_template.format("right"))]
+    phases.append(phase("bad", version, key_template.format("wrong")))
     blueprint = {
         "apiVersion": "cr.kanister.io/v1alpha1",
         "kind": "Blueprint",
@@ -127,7 +127,7 @@ def test_a_key_is_in_nothing_that_a_run_leaves_behind(
     assert [each["state"] for each in status["actions"][0]["phases"]] == ["complete", "failed"]
     output = json.dumps(status) + "\n".join(heard.lines)
     # The Secrets that were given are in the kept cluster, as base64: nothing else of them is.
-    kept = b"".join(each.read_bytes() for each in state.rglob("*") if each.is_file())
+    kept = b"".join(path.read_bytes() for path in state.rglob("*") if path.is_file())
     for secret in (KEY, OTHER_KEY, credential.secret):
         assert secret not in output
         assert secret.encode() not in kept

@@ -57,7 +57,7 @@ def test_an_application_leaves_maintenance_whatever_happened(
     with urllib.request.urlopen(f"{url}/healthz", timeout=60) as answer:
         assert json.load(answer) == {"maintenance": False}
     if not reason:
-        found = {"file": "orders-7.csv", "records": "1234"}
-        assert ran.artifacts == {"export": {"keyValue": found}}
+        artifact = {"file": "orders-7.csv", "records": "1234"}
+        assert ran.artifacts == {"export": {"keyValue": artifact}}
     # A token that blueprints send is for the application alone.
     assert "change-me" not in "\n".join(ran.log) + ran.error

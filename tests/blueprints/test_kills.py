@@ -61,12 +61,12 @@ class World(NamedTuple):
 
     def helpers(self) -> list[str]:
         listed = self.cluster.list(PODS).items
-        names = [each["metadata"]["name"] for each in listed]
-        return [each for each in names if each.startswith(HELPER_PREFIX)]
+        names = [pod["metadata"]["name"] for pod in listed]
+        return [name for name in names if name.startswith(HELPER_PREFIX)]
 
     def restored_bytes(self) -> int:
-        found = list((self.state / "volumes").rglob("large"))
-        return found[0].stat().st_size if found else 0
+        files = list((self.state / "volumes").rglob("large"))
+        return files[0].stat().st_size if files else 0
 
 
 @pytest.fixture
@@ -81,24 +81,24 @@ def world(tmp_path: Path, blueprints: Path) -> Iterator[World]:
     with ExitStack() as servers:
         location = servers.enter_context(running_s3(folder))
         for document in parse_documents((blueprints / "pvc-restic/objects.yaml").read_bytes()):
-            made = document.value
-            if made["kind"] == "Profile":
+            manifest = document.value
+            if manifest["kind"] == "Profile":
                 place = {"bucket": location.bucket, "endpoint": location.endpoint}
-                made["location"] |= {**place, "region": location.region}
-            elif made["metadata"]["name"] == "backups":
+                manifest["location"] |= {**place, "region": location.region}
+            elif manifest["metadata"]["name"] == "backups":
                 credential = location.credential
-                made["stringData"] = {"id": credential.id, "secret": credential.secret}
-            cluster.create(made)
+                manifest["stringData"] = {"id": credential.id, "secret": credential.secret}
+            cluster.create(manifest)
         yield World(cluster, location, state, folder, servers)
     pods.close()
 
 
 def processes(is_meant: Callable[[Path], bool]) -> list[int]:
     found = []
-    for each in Path("/proc").iterdir():
+    for path in Path("/proc").iterdir():
         with suppress(OSError):
-            if each.name.isdigit() and is_meant(each):
-                found.append(int(each.name))
+            if path.name.isdigit() and is_meant(path):
+                found.append(int(path.name))
     return found
 
 

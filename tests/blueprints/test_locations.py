@@ -32,9 +32,9 @@ class Listener(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Refusal)
 
     def get_request(self) -> Any:
-        taken = super().get_request()
-        self.asked.append(f"connection from {taken[1]}")
-        return taken
+        request = super().get_request()
+        self.asked.append(f"connection from {request[1]}")
+        return request
 
     @property
     def url(self) -> str:
@@ -126,7 +126,7 @@ def test_what_is_deleted_in_a_folder_is_asked_of_no_store(
     location = {**S3, "endpoint": store.url}
     status = run(tmp_path, "LocationDelete", {"artifact": "b/one"}, version, location)
     assert status["state"] == "complete", status["error"]
-    assert [each.name for each in bucket.iterdir()] == ["other"]
+    assert [path.name for path in bucket.iterdir()] == ["other"]
     assert store.asked == []
 
 
@@ -152,4 +152,4 @@ def test_restic_with_a_profile_of_a_folder_is_refused_before_the_first_phase(
 def refused_before_it_began(status: Mapping[str, Any]) -> None:
     assert status["state"] == "failed"
     assert "no folder that stands in for it" in status["error"]["message"]
-    assert [each["state"] for each in status["actions"][0]["phases"]] == ["pending", "failed"]
+    assert [phase["state"] for phase in status["actions"][0]["phases"]] == ["pending", "failed"]

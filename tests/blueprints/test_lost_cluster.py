@@ -49,8 +49,8 @@ def a_cluster(folder: Path) -> Iterator[MemoryCluster]:
     clock = system_clock()
     with ExitStack() as stack:
         cluster = memory_cluster(clock, default_namespace="shop")
-        for each in read_definitions("blueprints"):
-            cluster.create(each)
+        for definition in read_definitions("blueprints"):
+            cluster.create(definition)
         runner = stack.enter_context(process_pods(clock, folder))
         attach_pods(cluster, runner, clock, stack)
         controller = Controller(
@@ -69,19 +69,19 @@ def a_cluster(folder: Path) -> Iterator[MemoryCluster]:
 def application(blueprints: Path, location: Location, *, has_profile: bool) -> Iterator[KubeObject]:
     """Give the database's own objects, and those that back it up."""
     for document in parse_documents((blueprints / "postgresql/objects.yaml").read_bytes()):
-        made: KubeObject = document.value
-        if made["kind"] == "Profile":
-            made["location"] |= {
+        manifest: KubeObject = document.value
+        if manifest["kind"] == "Profile":
+            manifest["location"] |= {
                 "bucket": location.bucket,
                 "endpoint": location.endpoint,
                 "region": location.region,
             }
-        elif made["metadata"]["name"] == "backups":
+        elif manifest["metadata"]["name"] == "backups":
             credential = location.credential
-            made["stringData"] = {"id": credential.id, "secret": credential.secret}
-        is_of_backups = made["metadata"]["name"] == "backups"
-        if made["kind"] != "Namespace" and (has_profile or not is_of_backups):
-            yield made
+            manifest["stringData"] = {"id": credential.id, "secret": credential.secret}
+        is_of_backups = manifest["metadata"]["name"] == "backups"
+        if manifest["kind"] != "Namespace" and (has_profile or not is_of_backups):
+            yield manifest
 
 
 def call(module: Any, cluster: MemoryCluster, *words: str, **more: Any) -> int:
@@ -114,9 +114,9 @@ def run(cluster: MemoryCluster, capsys: pytest.CaptureFixture[str], *words: Any)
     capsys.readouterr()
     assert call(words[0], cluster, *words[1:], "-o", "name") == 0
     name = capsys.readouterr().out.strip()
-    found = until(cluster, ACTION_SETS, ended(name))
-    assert found["status"]["state"] == "complete", found["status"]
-    return found
+    action_set = until(cluster, ACTION_SETS, ended(name))
+    assert action_set["status"]["state"] == "complete", action_set["status"]
+    return action_set
 
 
 def test_another_cluster_restores_what_a_lost_one_backed_up(

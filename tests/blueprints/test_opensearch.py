@@ -82,7 +82,7 @@ class OpenSearch:
 
     def ask(self, method: str, path: str, *body: Any) -> Any:
         """Ask with a document as the body, or with several lines of them."""
-        text = "".join(json.dumps(each) + "\n" for each in body)
+        text = "".join(json.dumps(line) + "\n" for line in body)
         headers = {"content-type": "application/x-ndjson" if body[1:] else "application/json"}
         answer = urllib3.request(
             method, self._url + path, body=text, headers=headers, timeout=60, retries=False
@@ -94,17 +94,17 @@ class OpenSearch:
     def everything(self) -> dict[str, Any]:
         """Give all that it knows of its indices and data streams, document by document."""
         self.ask("POST", "_refresh")
-        found: dict[str, Any] = self.ask("GET", "*?expand_wildcards=all")
-        for name, index in found.items():
+        indices: dict[str, Any] = self.ask("GET", "*?expand_wildcards=all")
+        for name, index in indices.items():
             settings = index["settings"]["index"]
-            for each in SETTINGS_OF_ITS_OWN:
-                del settings[each]
+            for setting in SETTINGS_OF_ITS_OWN:
+                del settings[setting]
             query = f"{name}/_search?size=10000&version=true&seq_no_primary_term=true"
             hits = self.ask("GET", query)["hits"]["hits"]
             # A restore is a new term of each shard.
             index["documents"] = sorted((hit | {"_primary_term": 0} for hit in hits), key=str)
         streams = self.ask("GET", "_data_stream")["data_streams"]
-        return {**found, "streams": [each["name"] for each in streams]}
+        return {**indices, "streams": [stream["name"] for stream in streams]}
 
 
 @pytest.fixture
@@ -124,10 +124,10 @@ def guarded(port: int) -> Iterator[str]:
                 return
             headers = {"content-type": "application/json"}
             url = f"http://127.0.0.1:{port}{self.path}"
-            found = urllib3.request(self.command, url, body=body, headers=headers, timeout=60)
-            self.send_response(found.status)
+            response = urllib3.request(self.command, url, body=body, headers=headers, timeout=60)
+            self.send_response(response.status)
             self.end_headers()
-            self.wfile.write(found.data)
+            self.wfile.write(response.data)
 
         do_GET = do_PUT = do_POST = do_DELETE = do  # noqa: N815 - as the library wants
 
@@ -244,7 +244,7 @@ def test_opensearch_has_every_index_again_after_a_restore(
     # Nothing stays beside the server, and no repository in it, whatever went wrong.
     assert server.ask("GET", "_snapshot") == {}
     volumes = list((tmp_path / "stage").rglob("snapshots-search-0-*"))
-    assert [each for volume in volumes for each in volume.iterdir()] == []
+    assert [path for volume in volumes for path in volume.iterdir()] == []
     assert volumes
     delete: dict[str, Any] = {"object": "Namespace/shop", "profile": "shop/backups"}
     deleted = stage.run(blueprint, "delete", artifacts=backup.artifacts, **delete)

@@ -43,17 +43,17 @@ def cluster(tmp_path: Path, location: Location, blueprints: Path) -> Iterator[Cl
     cluster.attach_pods(pods.node)
     pods.start()
     for document in parse_documents((blueprints / "pvc-restic/objects.yaml").read_bytes()):
-        made = document.value
-        if made["kind"] == "Profile":
-            made["location"] |= {
+        manifest = document.value
+        if manifest["kind"] == "Profile":
+            manifest["location"] |= {
                 "bucket": location.bucket,
                 "endpoint": location.endpoint,
                 "region": location.region,
             }
-        elif made["metadata"]["name"] == "backups":
+        elif manifest["metadata"]["name"] == "backups":
             credential = location.credential
-            made["stringData"] = {"id": credential.id, "secret": credential.secret}
-        cluster.create(made)
+            manifest["stringData"] = {"id": credential.id, "secret": credential.secret}
+        cluster.create(manifest)
     yield cluster
     pods.close()
 
@@ -108,4 +108,4 @@ def test_files_are_all_there_again_after_a_restore(
         artifacts=artifacts,
     )
     store = object_stores().open(location)
-    assert [each.key for each in store.list(left)] == []
+    assert [obj.key for obj in store.list(left)] == []

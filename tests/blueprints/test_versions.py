@@ -46,7 +46,7 @@ def test_a_blueprint_gets_the_version_it_asks_for_or_hears_why_not(
 ) -> None:
     ran = blueprint_stage.run(FIXTURES / f"{name}.yaml", "tell")
     assert ran.versions == {"tell": version}
-    assert [each.reason for each in ran.notices] == notices
+    assert [notice.reason for notice in ran.notices] == notices
     assert ran.reason == reason
     assert ran.is_complete == (not reason)
     ran.check_golden(repository / f"tests/golden/version-{name}/want.yaml")

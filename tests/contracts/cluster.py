@@ -50,9 +50,9 @@ def config_map(namespace: str, name: str = "settings", **data: str) -> KubeObjec
 
 
 def labelled(namespace: str, name: str, **labels: str) -> KubeObject:
-    made = config_map(namespace, name)
-    made["metadata"]["labels"] = labels
-    return made
+    data = config_map(namespace, name)
+    data["metadata"]["labels"] = labels
+    return data
 
 
 def deployment(namespace: str, name: str = "web") -> KubeObject:
@@ -190,9 +190,9 @@ def published_schema(cluster: Cluster, resource: GroupVersionResource) -> Mappin
     """Outlast the time that an API server takes to describe what it serves already."""
     end = time.monotonic() + 60
     while True:
-        found = cluster.schema_of(resource.api_version, resource.resource.capitalize())
-        if found is not None:
-            return found
+        schema = cluster.schema_of(resource.api_version, resource.resource.capitalize())
+        if schema is not None:
+            return schema
         assert time.monotonic() < end, f"nobody describes {resource}"
         time.sleep(0.2)
 
@@ -220,8 +220,8 @@ class ClusterContract:
         plural = (
             f"widget{uuid.uuid4().hex[:8].translate(str.maketrans('0123456789', 'ghijklmnop'))}s"
         )
-        made = cluster.create(definition(plural))
-        name = made["metadata"]["name"]
+        created = cluster.create(definition(plural))
+        name = created["metadata"]["name"]
         with cluster.watch(
             CUSTOM_RESOURCE_DEFINITIONS, field_selector=f"metadata.name={name}", timeout_seconds=30
         ) as watch:
@@ -249,16 +249,16 @@ class ClusterContract:
     def test_a_new_object_gets_an_identity_of_its_own(
         self, cluster: Cluster, namespace: str
     ) -> None:
-        made = cluster.create(config_map(namespace))
-        assert made["metadata"]["uid"]
-        assert made["metadata"]["creationTimestamp"].endswith("Z")
-        assert int(version_of(made)) > 0
-        assert cluster.get(CONFIG_MAPS, "settings", namespace=namespace) == made
+        created = cluster.create(config_map(namespace))
+        assert created["metadata"]["uid"]
+        assert created["metadata"]["creationTimestamp"].endswith("Z")
+        assert int(version_of(created)) > 0
+        assert cluster.get(CONFIG_MAPS, "settings", namespace=namespace) == created
 
     def test_what_is_handed_in_is_not_changed(self, cluster: Cluster, namespace: str) -> None:
-        given = config_map(namespace)
-        cluster.create(given)
-        assert given == config_map(namespace)
+        manifest = config_map(namespace)
+        cluster.create(manifest)
+        assert manifest == config_map(namespace)
 
     def test_what_is_handed_out_belongs_to_the_reader(
         self, cluster: Cluster, namespace: str
@@ -287,18 +287,18 @@ class ClusterContract:
         assert 'no matches for kind "Nothing"' in caught.value.message
 
     def test_kinds_are_found_by_their_names(self, cluster: Cluster) -> None:
-        found = cluster.resource_for("apps/v1", "Deployment")
-        assert found.gvr == DEPLOYMENTS
-        assert (found.is_namespaced, found.has_status, found.has_scale) == (True, True, True)
+        kind = cluster.resource_for("apps/v1", "Deployment")
+        assert kind.gvr == DEPLOYMENTS
+        assert (kind.is_namespaced, kind.has_status, kind.has_scale) == (True, True, True)
         assert cluster.resource_for("v1", "Namespace").is_namespaced is False
         assert cluster.describe(CONFIG_MAPS).kind == "ConfigMap"
 
     def test_a_generated_name_begins_with_what_was_asked_for(
         self, cluster: Cluster, namespace: str
     ) -> None:
-        asked = config_map(namespace)
-        asked["metadata"] = {"generateName": "job-", "namespace": namespace}
-        names = {cluster.create(asked)["metadata"]["name"] for _ in range(5)}
+        manifest = config_map(namespace)
+        manifest["metadata"] = {"generateName": "job-", "namespace": namespace}
+        names = {cluster.create(manifest)["metadata"]["name"] for _ in range(5)}
         assert len(names) == 5
         assert all(name.startswith("job-") and len(name) == len("job-") + 5 for name in names)
 
@@ -325,7 +325,7 @@ class ClusterContract:
         self, cluster: Cluster, namespace: str
     ) -> None:
         mount = {"name": "nowhere", "mountPath": "/data"}
-        containers = [{"name": each, "image": "x", "volumeMounts": [mount]} for each in "ab"]
+        containers = [{"name": name, "image": "x", "volumeMounts": [mount]} for name in "ab"]
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -346,13 +346,13 @@ class ClusterContract:
             cluster.create({"apiVersion": "v1", "metadata": {"name": "x", "namespace": namespace}})
 
     def test_a_dry_run_leaves_nothing_behind(self, cluster: Cluster, namespace: str) -> None:
-        made = cluster.create(config_map(namespace))
-        would_be = cluster.replace({**made, "data": {"colour": "blue"}}, dry_run=True)
+        created = cluster.create(config_map(namespace))
+        would_be = cluster.replace({**created, "data": {"colour": "blue"}}, dry_run=True)
         assert would_be["data"] == {"colour": "blue"}
-        assert cluster.get(CONFIG_MAPS, "settings", namespace=namespace) == made
+        assert cluster.get(CONFIG_MAPS, "settings", namespace=namespace) == created
 
     def test_texts_of_a_secret_become_data(self, cluster: Cluster, namespace: str) -> None:
-        made = cluster.create(
+        created = cluster.create(
             {
                 "apiVersion": "v1",
                 "kind": "Secret",
@@ -360,16 +360,16 @@ class ClusterContract:
                 "stringData": {"user": "ada"},
             }
         )
-        assert made["data"] == {"user": base64.b64encode(b"ada").decode()}
-        assert made["type"] == "Opaque"
-        assert "stringData" not in made
+        assert created["data"] == {"user": base64.b64encode(b"ada").decode()}
+        assert created["type"] == "Opaque"
+        assert "stringData" not in created
 
     def test_a_status_sent_along_with_a_new_object_is_dropped(
         self, cluster: Cluster, namespace: str
     ) -> None:
-        given = deployment(namespace)
-        given["status"] = {"replicas": 7}
-        assert cluster.create(given)["status"] == {}
+        manifest = deployment(namespace)
+        manifest["status"] = {"replicas": 7}
+        assert cluster.create(manifest)["status"] == {}
 
     # Replacing
 
@@ -405,22 +405,22 @@ class ClusterContract:
     def test_identity_survives_whatever_a_write_says(
         self, cluster: Cluster, namespace: str
     ) -> None:
-        made = cluster.create(config_map(namespace))
+        created = cluster.create(config_map(namespace))
         sent = config_map(namespace, size="1")
         sent["metadata"]["creationTimestamp"] = "2001-01-01T00:00:00Z"
         written = cluster.replace(sent)
         for key in ("uid", "creationTimestamp"):
-            assert written["metadata"][key] == made["metadata"][key]
+            assert written["metadata"][key] == created["metadata"][key]
 
     def test_a_write_that_changes_nothing_makes_no_new_version(
         self, cluster: Cluster, namespace: str
     ) -> None:
-        made = cluster.create(config_map(namespace))
-        assert version_of(cluster.replace(made)) == version_of(made)
+        created = cluster.create(config_map(namespace))
+        assert version_of(cluster.replace(created)) == version_of(created)
         patched = cluster.patch(
             CONFIG_MAPS, "settings", {"data": {"colour": "red"}}, namespace=namespace
         )
-        assert version_of(patched) == version_of(made)
+        assert version_of(patched) == version_of(created)
 
     def test_versions_grow_over_the_whole_cluster(self, cluster: Cluster, namespace: str) -> None:
         first_made = cluster.create(config_map(namespace, "a"))
@@ -429,21 +429,21 @@ class ClusterContract:
         assert int(version_of(first_made)) < int(version_of(second)) < int(version_of(again))
 
     def test_an_immutable_config_map_stays_as_it_is(self, cluster: Cluster, namespace: str) -> None:
-        made = cluster.create({**config_map(namespace), "immutable": True})
+        created = cluster.create({**config_map(namespace), "immutable": True})
         with pytest.raises(Invalid):
-            cluster.replace({**made, "data": {"colour": "blue"}})
+            cluster.replace({**created, "data": {"colour": "blue"}})
         with pytest.raises(Invalid):
-            cluster.replace({**made, "immutable": False})
+            cluster.replace({**created, "immutable": False})
         cluster.delete(CONFIG_MAPS, "settings", namespace=namespace)
 
     def test_the_selector_of_a_deployment_may_not_change(
         self, cluster: Cluster, namespace: str
     ) -> None:
-        made = cluster.create(deployment(namespace))
-        made["spec"]["selector"]["matchLabels"]["tier"] = "a"
-        made["spec"]["template"]["metadata"]["labels"]["tier"] = "a"
+        created = cluster.create(deployment(namespace))
+        created["spec"]["selector"]["matchLabels"]["tier"] = "a"
+        created["spec"]["template"]["metadata"]["labels"]["tier"] = "a"
         with pytest.raises(Invalid) as caught:
-            cluster.replace(made)
+            cluster.replace(created)
         assert [cause.field for cause in caught.value.causes] == ["spec.selector"]
 
     # Generation and status
@@ -451,19 +451,19 @@ class ClusterContract:
     def test_generation_counts_changes_of_what_is_wanted(
         self, cluster: Cluster, namespace: str
     ) -> None:
-        made = cluster.create(deployment(namespace))
-        assert made["metadata"]["generation"] == 1
-        made["metadata"]["labels"] = {"a": "b"}
-        relabelled = cluster.replace(made)
+        created = cluster.create(deployment(namespace))
+        assert created["metadata"]["generation"] == 1
+        created["metadata"]["labels"] = {"a": "b"}
+        relabelled = cluster.replace(created)
         assert relabelled["metadata"]["generation"] == 1
         relabelled["spec"]["replicas"] = 3
         assert cluster.replace(relabelled)["metadata"]["generation"] == 2
 
     def test_status_is_written_apart_from_the_rest(self, cluster: Cluster, namespace: str) -> None:
-        made = cluster.create(deployment(namespace))
-        made["status"] = {"replicas": 2, "observedGeneration": 1}
-        made["spec"]["replicas"] = 9
-        with_status = cluster.replace_status(made)
+        created = cluster.create(deployment(namespace))
+        created["status"] = {"replicas": 2, "observedGeneration": 1}
+        created["spec"]["replicas"] = 9
+        with_status = cluster.replace_status(created)
         assert with_status["status"]["replicas"] == 2
         assert with_status["spec"]["replicas"] == 2
         assert with_status["metadata"]["generation"] == 1
@@ -490,9 +490,9 @@ class ClusterContract:
     def test_a_kind_without_status_has_no_place_for_one(
         self, cluster: Cluster, namespace: str
     ) -> None:
-        made = cluster.create(config_map(namespace))
+        created = cluster.create(config_map(namespace))
         with pytest.raises(NotFound):
-            cluster.replace_status(made)
+            cluster.replace_status(created)
 
     # Patches
 
@@ -506,9 +506,9 @@ class ClusterContract:
     def test_a_patch_with_a_stale_version_is_refused(
         self, cluster: Cluster, namespace: str
     ) -> None:
-        made = cluster.create(config_map(namespace))
-        cluster.replace({**made, "data": {"x": "1"}})
-        patch = {"metadata": {"resourceVersion": version_of(made)}, "data": {"x": "2"}}
+        created = cluster.create(config_map(namespace))
+        cluster.replace({**created, "data": {"x": "1"}})
+        patch = {"metadata": {"resourceVersion": version_of(created)}, "data": {"x": "2"}}
         with pytest.raises(Conflict):
             cluster.patch(CONFIG_MAPS, "settings", patch, namespace=namespace)
 
@@ -590,33 +590,33 @@ class ClusterContract:
     # Server-side apply
 
     def test_applying_makes_and_then_changes(self, cluster: Cluster, namespace: str) -> None:
-        made = cluster.apply(config_map(namespace, a="1"), field_manager="one")
+        applied = cluster.apply(config_map(namespace, a="1"), field_manager="one")
         changed = cluster.apply(config_map(namespace, a="2"), field_manager="one")
         assert changed["data"] == {"a": "2"}
-        assert changed["metadata"]["uid"] == made["metadata"]["uid"]
+        assert changed["metadata"]["uid"] == applied["metadata"]["uid"]
 
     def test_applying_the_same_again_makes_no_new_version(
         self, cluster: Cluster, namespace: str
     ) -> None:
-        made = cluster.apply(config_map(namespace, a="1"), field_manager="one")
+        applied = cluster.apply(config_map(namespace, a="1"), field_manager="one")
         again = cluster.apply(config_map(namespace, a="1"), field_manager="one")
-        assert version_of(again) == version_of(made)
+        assert version_of(again) == version_of(applied)
 
     def test_what_was_applied_as_an_empty_map_may_be_filled(
         self, cluster: Cluster, namespace: str
     ) -> None:
-        made = config_map(namespace)
-        made["metadata"]["labels"] = {}
-        cluster.apply(made, field_manager="one")
+        manifest = config_map(namespace)
+        manifest["metadata"]["labels"] = {}
+        cluster.apply(manifest, field_manager="one")
         applied = cluster.apply(labelled(namespace, "settings", tier="web"), field_manager="one")
         assert applied["metadata"]["labels"] == {"tier": "web"}
 
     def test_nothing_has_two_controllers(self, cluster: Cluster, namespace: str) -> None:
         def owned_by(uid: str) -> KubeObject:
-            made = config_map(namespace)
+            manifest = config_map(namespace)
             owner = {"apiVersion": "v1", "kind": "Secret", "name": uid, "uid": uid}
-            made["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
-            return made
+            manifest["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+            return manifest
 
         first, second = str(uuid.uuid4()), str(uuid.uuid4())
         cluster.apply(owned_by(first), field_manager="one", force=True)
@@ -714,15 +714,15 @@ class ClusterContract:
         cluster.create(labelled(namespace, "a", app="db", tier="back"))
         cluster.create(labelled(namespace, "b", app="db"))
         cluster.create(labelled(namespace, "c", app="web", tier="front"))
-        found = cluster.list(CONFIG_MAPS, namespace=namespace, label_selector=selector)
-        mine = [o["metadata"]["name"] for o in found if o["metadata"]["name"] in "abc"]
+        listed = cluster.list(CONFIG_MAPS, namespace=namespace, label_selector=selector)
+        mine = [o["metadata"]["name"] for o in listed if o["metadata"]["name"] in "abc"]
         assert mine == want
 
     def test_field_selectors_choose(self, cluster: Cluster, namespace: str) -> None:
         cluster.create(config_map(namespace, "a"))
         cluster.create(config_map(namespace, "b"))
-        found = cluster.list(CONFIG_MAPS, namespace=namespace, field_selector="metadata.name=b")
-        assert [o["metadata"]["name"] for o in found] == ["b"]
+        listed = cluster.list(CONFIG_MAPS, namespace=namespace, field_selector="metadata.name=b")
+        assert [o["metadata"]["name"] for o in listed] == ["b"]
         cluster.create(pod(namespace))
         chosen = cluster.list(PODS, namespace=namespace, field_selector="status.phase=Pending")
         assert len(chosen) == 1
@@ -738,9 +738,9 @@ class ClusterContract:
     def test_a_list_without_a_namespace_sees_all_of_them(
         self, cluster: Cluster, namespace: str
     ) -> None:
-        made = cluster.create(labelled(namespace, "here", mark=namespace))
-        found = cluster.list(CONFIG_MAPS, label_selector=f"mark={namespace}")
-        assert found.items == [made]
+        created = cluster.create(labelled(namespace, "here", mark=namespace))
+        listed = cluster.list(CONFIG_MAPS, label_selector=f"mark={namespace}")
+        assert listed.items == [created]
 
     def test_a_long_list_comes_in_pages_of_one_moment(
         self, cluster: Cluster, namespace: str
@@ -769,8 +769,8 @@ class ClusterContract:
     ) -> None:
         cluster.create(config_map(namespace, "before"))
         since = cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
-        made = cluster.create(config_map(namespace, "a"))
-        cluster.replace({**made, "data": {"x": "1"}})
+        created = cluster.create(config_map(namespace, "a"))
+        cluster.replace({**created, "data": {"x": "1"}})
         cluster.delete(CONFIG_MAPS, "a", namespace=namespace)
         with cluster.watch(
             CONFIG_MAPS, namespace=namespace, resource_version=since, timeout_seconds=30
@@ -899,9 +899,9 @@ class ClusterContract:
     def test_a_finalizer_keeps_an_object_until_it_is_taken_off(
         self, cluster: Cluster, namespace: str
     ) -> None:
-        given = config_map(namespace)
-        given["metadata"]["finalizers"] = ["example.org/hold"]
-        cluster.create(given)
+        manifest = config_map(namespace)
+        manifest["metadata"]["finalizers"] = ["example.org/hold"]
+        cluster.create(manifest)
         cluster.delete(CONFIG_MAPS, "settings", namespace=namespace)
         held = cluster.get(CONFIG_MAPS, "settings", namespace=namespace)
         assert held["metadata"]["deletionTimestamp"]
@@ -922,7 +922,7 @@ class ClusterContract:
     def test_a_delete_that_means_another_object_is_refused(
         self, cluster: Cluster, namespace: str
     ) -> None:
-        made = cluster.create(config_map(namespace))
+        created = cluster.create(config_map(namespace))
         with pytest.raises(Conflict):
             cluster.delete(CONFIG_MAPS, "settings", namespace=namespace, uid=str(uuid.uuid4()))
         with pytest.raises(Conflict):
@@ -931,8 +931,8 @@ class ClusterContract:
             CONFIG_MAPS,
             "settings",
             namespace=namespace,
-            uid=made["metadata"]["uid"],
-            resource_version=version_of(made),
+            uid=created["metadata"]["uid"],
+            resource_version=version_of(created),
         )
 
     # Scale
@@ -956,10 +956,10 @@ class ClusterContract:
     def test_a_custom_resource_is_defaulted_and_pruned(
         self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
     ) -> None:
-        given = self.widget(widgets, namespace, size=3, unknown="x")
-        made = cluster.create(given)
-        assert made["spec"] == {"size": 3, "colour": "red"}
-        assert made["metadata"]["generation"] == 1
+        manifest = self.widget(widgets, namespace, size=3, unknown="x")
+        created = cluster.create(manifest)
+        assert created["spec"] == {"size": 3, "colour": "red"}
+        assert created["metadata"]["generation"] == 1
 
     def test_a_custom_resource_against_its_schema_is_refused_with_every_path(
         self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
@@ -993,7 +993,7 @@ class ClusterContract:
     def test_a_rule_about_a_change_is_judged_when_there_is_one(
         self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
     ) -> None:
-        made = cluster.create(self.widget(widgets, namespace, size=5, serial="a"))
+        created = cluster.create(self.widget(widgets, namespace, size=5, serial="a"))
         bigger = cluster.patch(widgets, "w", {"spec": {"size": 99}}, namespace=namespace)
         assert bigger["spec"]["size"] == 99
         with pytest.raises(Invalid, match="smaller than it was: a"):
@@ -1002,7 +1002,7 @@ class ClusterContract:
         with pytest.raises(Invalid) as caught:
             cluster.replace(bigger)
         assert [cause.field for cause in caught.value.causes] == ["spec.serial"]
-        assert made["metadata"]["generation"] == 1
+        assert created["metadata"]["generation"] == 1
 
     def test_a_definition_whose_rules_are_no_cel_is_refused(self, cluster: Cluster) -> None:
         wrong = definition("sprockets")
@@ -1016,15 +1016,15 @@ class ClusterContract:
     def test_the_schema_of_a_custom_kind_is_what_its_definition_says(
         self, cluster: Cluster, widgets: GroupVersionResource
     ) -> None:
-        found = published_schema(cluster, widgets)
-        spec = found["properties"]["spec"]
+        schema = published_schema(cluster, widgets)
+        spec = schema["properties"]["spec"]
         assert spec["required"] == ["size"]
         assert spec["properties"]["colour"] == {
             "type": "string",
             "enum": ["red", "blue"],
             "default": "red",
         }
-        assert "$ref" not in json.dumps(found)
+        assert "$ref" not in json.dumps(schema)
         assert cluster.schema_of(widgets.api_version, "Sandwich") is None
 
     def test_a_kind_that_nobody_defined_has_no_schema(self, cluster: Cluster) -> None:
@@ -1033,12 +1033,12 @@ class ClusterContract:
     def test_a_custom_status_is_kept_apart(
         self, cluster: Cluster, namespace: str, widgets: GroupVersionResource
     ) -> None:
-        given = self.widget(widgets, namespace)
-        given["status"] = {"phase": "Ready"}
-        made = cluster.create(given)
-        assert "status" not in made
-        made["status"] = {"phase": "Ready"}
-        ready = cluster.replace_status(made)
+        manifest = self.widget(widgets, namespace)
+        manifest["status"] = {"phase": "Ready"}
+        created = cluster.create(manifest)
+        assert "status" not in created
+        created["status"] = {"phase": "Ready"}
+        ready = cluster.replace_status(created)
         assert ready["status"] == {"phase": "Ready"}
         assert ready["metadata"]["generation"] == 1
         ready["spec"]["size"] = 2

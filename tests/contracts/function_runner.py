@@ -137,7 +137,10 @@ class Meddling(CompositionFunction):
         return {"desired": {}}
 
 
-FUNCTIONS = {each.name: each for each in (Echo, Teller, Later, Broken, Hanging, Counting, Meddling)}
+FUNCTIONS = {
+    function.name: function
+    for function in (Echo, Teller, Later, Broken, Hanging, Counting, Meddling)
+}
 
 
 def answer_stdin(name: str) -> None:
@@ -166,13 +169,13 @@ XR = {"apiVersion": "example.org/v1", "kind": "XR", "metadata": {"name": "x"}, "
 
 
 def request_with(**more: Any) -> FunctionRequest:
-    given: dict[str, Any] = {
+    request: dict[str, Any] = {
         "observed": Part({"composite": {"resource": XR}}),
         "desired": Part({"resources": {"b": {"resource": {"kind": "B", "n": 1}}}}),
         "context": Part({"key": ["v", 1.5, {}]}),
         "tag": "a-tag",
     }
-    return FunctionRequest(**{**given, **more})
+    return FunctionRequest(**{**request, **more})
 
 
 class FunctionRunnerContract:

@@ -31,7 +31,7 @@ def read(store: ObjectStore, key: str) -> bytes:
 
 
 def keys(store: ObjectStore, prefix: str = "") -> list[str]:
-    return sorted(each.key for each in store.list(prefix))
+    return sorted(obj.key for obj in store.list(prefix))
 
 
 class ObjectStoreContract:
@@ -63,18 +63,18 @@ class ObjectStoreContract:
     @pytest.mark.parametrize("size", [8 * MIB, 45 * MIB + 7], ids=["whole parts", "and a rest"])
     def test_a_long_object_comes_back_as_it_was(self, store: ObjectStore, size: int) -> None:
         piece = os.urandom(MIB)
-        wanted, found = hashlib.sha256(), hashlib.sha256()
+        written, found = hashlib.sha256(), hashlib.sha256()
 
         def pieces() -> Iterator[bytes]:
             for start in range(0, size, MIB):
                 chunk = piece[: size - start]
-                wanted.update(chunk)
+                written.update(chunk)
                 yield chunk
 
         assert store.put("long", pieces()) == size
         for chunk in store.get("long"):
             found.update(chunk)
-        assert found.hexdigest() == wanted.hexdigest()
+        assert found.hexdigest() == written.hexdigest()
         assert store.head("long").size == size
 
     @pytest.mark.parametrize("before", [0, 1, 30], ids=["at once", "early", "late"])
@@ -97,8 +97,8 @@ class ObjectStoreContract:
 
     def test_a_list_goes_by_the_text_of_the_key(self, store: ObjectStore) -> None:
         names = ["loc/a", "loc/sub/b", "location2", "lo", "lob/c", "z"]
-        for each in names:
-            store.put(each, [b"x"])
+        for name in names:
+            store.put(name, [b"x"])
         assert keys(store, "loc") == ["loc/a", "loc/sub/b", "location2"]
         assert keys(store, "loc/") == ["loc/a", "loc/sub/b"]
         assert keys(store, "loc/s") == ["loc/sub/b"]
@@ -108,20 +108,20 @@ class ObjectStoreContract:
 
     def test_a_list_tells_sizes(self, store: ObjectStore) -> None:
         store.put("a", [b"12345"])
-        (found,) = store.list("")
-        assert (found.key, found.size) == ("a", 5)
-        assert found.modified.tzinfo is not None
+        (stored,) = store.list("")
+        assert (stored.key, stored.size) == ("a", 5)
+        assert stored.modified.tzinfo is not None
 
     def test_a_list_has_no_end_of_a_page(self, store: ObjectStore) -> None:
         for number in range(1203):
             store.put(f"many/{number:05}", [b"x"])
         assert len(keys(store, "many/")) == 1203
-        assert store.delete(each.key for each in store.list("many/")) == 1203
+        assert store.delete(obj.key for obj in store.list("many/")) == 1203
         assert keys(store) == []
 
     def test_what_is_gone_already_does_not_stop_a_delete(self, store: ObjectStore) -> None:
-        for each in ("a", "c"):
-            store.put(each, [b"x"])
+        for name in ("a", "c"):
+            store.put(name, [b"x"])
         store.delete(["a", "b", "c"])
         assert keys(store) == []
 

@@ -249,10 +249,10 @@ class PodsContract:
         self, cluster: Cluster
     ) -> None:
         start(cluster, pod("target", "exec sleep 1000"))
-        found = exec_in(
+        result = exec_in(
             cluster, "target", "sh", "-c", "cat; echo wrong >&2; exit 3", stdin=b"given"
         )
-        assert found == (3, b"given", b"wrong\n")
+        assert result == (3, b"given", b"wrong\n")
         assert log_of(cluster, "target") == b""
 
     def test_a_command_sees_the_files_and_the_environment_of_its_container(

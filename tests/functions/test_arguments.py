@@ -35,8 +35,8 @@ def test_arguments_are_accepted_under_their_python_names_and_are_frozen() -> Non
 
 
 def test_nested_models_are_read_from_loosely_written_arguments() -> None:
-    given = {"conditions": {"anyOf": [{"objectReference": {"name": "x"}}]}, "timeout": "5m"}
-    args = decode_args(WaitArgs, given)
+    arguments = {"conditions": {"anyOf": [{"objectReference": {"name": "x"}}]}, "timeout": "5m"}
+    args = decode_args(WaitArgs, arguments)
     assert isinstance(args.conditions, Conditions)
     assert args.conditions.any_of[0].object_reference == ObjectReference(name="x")
     assert args.model_dump(by_alias=True)["conditions"]["anyOf"][0]["condition"] == ""
@@ -45,7 +45,7 @@ def test_nested_models_are_read_from_loosely_written_arguments() -> None:
 def test_problems_name_the_argument_and_the_value_found() -> None:
     with pytest.raises(InvalidArgs) as refused:
         decode_args(ScaleWorkloadArgs, {"replicas": "many"})
-    assert [each.message for each in refused.value.problems] == [
+    assert [problem.message for problem in refused.value.problems] == [
         "Failed to decode arg `replicas`: cannot convert 'many' to a number, found 'many'"
     ]
     (problem,) = problems_of_args(RetentionArgs, {"encryptionKey": "k", "keep": {"last": -1}})
@@ -58,15 +58,19 @@ def test_arguments_that_are_still_templates_are_left_out_of_the_validation() -> 
         return isinstance(value, str) and "{{" in value
 
     args = {"encryptionKey": "{{ .Key }}", "keep": {"last": -1}}
-    assert [each.path for each in problems_of_args(RetentionArgs, args, is_open)] == ["keep.last"]
+    assert [problem.path for problem in problems_of_args(RetentionArgs, args, is_open)] == [
+        "keep.last"
+    ]
     args["keep"] = {"last": 1}
     assert problems_of_args(RetentionArgs, args, is_open) == []
 
 
 def test_the_reference_of_a_function_lists_its_required_arguments() -> None:
-    entry = next(each for each in ENTRIES if each.function == "ScaleWorkload")
+    entry = next(entry for entry in ENTRIES if entry.function == "ScaleWorkload")
     reference = version_reference(entry, load_function(entry))
-    assert [each["name"] for each in reference["arguments"] if each["required"]] == ["replicas"]
+    assert [argument["name"] for argument in reference["arguments"] if argument["required"]] == [
+        "replicas"
+    ]
     assert parse_document("{replicas: 1}").value.keys() <= {
-        each["name"] for each in reference["arguments"]
+        argument["name"] for argument in reference["arguments"]
     }

@@ -39,7 +39,7 @@ EXAMPLES: Mapping[str, Any] = {
 def pairs() -> Iterator[Any]:
     for family in REGISTRY:
         if family.candidates[0].kind is FunctionKind.BLUEPRINT:
-            with_code = [each for each in family if each.target is not None]
+            with_code = [entry for entry in family if entry.target is not None]
             for old, new in permutations(with_code, 2):
                 yield pytest.param(old, new, id=f"{family.function} {old.version} {new.version}")
 
@@ -66,13 +66,13 @@ def effective(entry: FunctionEntry, args: Mapping[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize(("old", "new"), list(pairs()))
 def test_a_changed_default_is_in_the_diff(old: FunctionEntry, new: FunctionEntry) -> None:
-    before, after = (version_reference(each, load_function(each)) for each in (old, new))
+    before, after = (version_reference(entry, load_function(entry)) for entry in (old, new))
     names = renamed(old, new)
-    now = {each["name"]: each for each in after["arguments"]}
+    now = {argument["name"]: argument for argument in after["arguments"]}
     changes = {
-        each["name"]
-        for each in differences(before, after, names)
-        if each["what"] in ("default-changed", "argument-required")
+        difference["name"]
+        for difference in differences(before, after, names)
+        if difference["what"] in ("default-changed", "argument-required")
     }
     for argument in before["arguments"]:
         other = now.get(names.get(argument["name"], argument["name"]))
@@ -94,7 +94,11 @@ def test_an_upgrade_means_what_was_meant_before(old: FunctionEntry, new: Functio
     builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
     builder.add(entries, default_of(entries))
     reference = version_reference(old, load_function(old))
-    args = {each["name"]: example_of(each) for each in reference["arguments"] if each["required"]}
+    args = {
+        argument["name"]: example_of(argument)
+        for argument in reference["arguments"]
+        if argument["required"]
+    }
     phase = {"func": old.function, "name": "p", "funcVersion": str(old.version), "args": args}
     text = dump_yaml(
         {
@@ -109,7 +113,7 @@ def test_an_upgrade_means_what_was_meant_before(old: FunctionEntry, new: Functio
     (change,) = result.changes
     upgraded = parse_document(result.after).value["actions"]["go"]["phases"][0]
     assert upgraded["funcVersion"] == str(new.version)
-    if any(each.rule == "argument-missing" for each in result.left):
+    if any(finding.rule == "argument-missing" for finding in result.left):
         return  # there is no default to keep: lint asks for the argument
     was, now = effective(old, args), effective(new, upgraded.get("args") or {})
     for name, value in was.items():

@@ -78,10 +78,10 @@ def yaml_documents(choose: random.Random) -> bool:
     """Read a mutation; what is read is written and read again, and read the short way."""
     text = mutated_text(choose.choice(_DOCUMENTS), _WORDS, choose)
     try:
-        found = parse_documents(text, repeated_keys_win=True)
+        documents = parse_documents(text, repeated_keys_win=True)
     except InvalidDocument:
         return False
-    values = [each.root.value for each in found]
+    values = [document.root.value for document in documents]
     for value in values:
         (again,) = parse_documents(dump_go_yaml(value))
         assert again.root.value == value, text

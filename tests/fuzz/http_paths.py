@@ -67,8 +67,8 @@ def _knows_every_path(_token: str, asked: Mapping[str, Any]) -> Access:
 
 @cache
 def _app() -> Guard:
-    found = read_functions()
-    publication = Publication(found.registry, found.release, "{}", "{}")
+    functions = read_functions()
+    publication = Publication(functions.registry, functions.release, "{}", "{}")
     return Guard(build_app(publication, lines=_give), _knows_every_path)
 
 

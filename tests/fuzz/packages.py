@@ -74,10 +74,10 @@ def oci_layer(choose: random.Random) -> bool:
     step = choose.choice((1, 7, 512, 1 << 16))
     pieces = [layer[at : at + step] for at in range(0, len(layer), step)]
     try:
-        found = find_file(iter(pieces), "package.yaml", Allowance(_MOST_BYTES), _MOST_BYTES)
+        content = find_file(iter(pieces), "package.yaml", Allowance(_MOST_BYTES), _MOST_BYTES)
     except UnreadableLayer:
         return False
-    return found is not None
+    return content is not None
 
 
 def oci_package(choose: random.Random) -> bool:

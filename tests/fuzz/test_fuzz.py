@@ -50,20 +50,20 @@ TARGETS = (
 )
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=lambda each: each.run.__name__)
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.run.__name__)
 def test_nothing_that_comes_in_ends_in_anything_but_an_answer_or_its_error(target: Target) -> None:
-    meant = 0
+    accepted = 0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     count = target.cases * TIMES
     for number in range(count):
         choose = random.Random(f"{SEED} {target.run.__name__} {number}")
         began = time.process_time()
         try:
-            meant += target.run(choose)
+            accepted += target.run(choose)
             assert time.process_time() - began < MOST_SECONDS
         except BaseException as error:
             error.add_note(f"Case {number} of KANISTER_PY_FUZZ_SEED={SEED!r}")
             raise
     assert (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10 < MOST_BYTES
     # Enough of them mean something: the others would try the first check alone.
-    assert meant > count * target.least
+    assert accepted > count * target.least

@@ -38,7 +38,7 @@ def _short(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _short(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [_short(each) for each in value]
+        return [_short(element) for element in value]
     return value[:20] if isinstance(value, str) and len(value) > 100 else value
 
 
@@ -48,7 +48,7 @@ def _is_part_of(theirs: Any, ours: Any) -> bool:
     The library puts such an entry aside as a whole; protobuf in Go and C++ keeps it, as we do.
     """
     if isinstance(theirs, dict) and isinstance(ours, dict):
-        return all(key in ours and _is_part_of(each, ours[key]) for key, each in theirs.items())
+        return all(key in ours and _is_part_of(value, ours[key]) for key, value in theirs.items())
     if isinstance(theirs, list) and isinstance(ours, list):
         return len(theirs) == len(ours) and all(map(_is_part_of, theirs, ours))
     return bool(theirs == ours and type(theirs) is type(ours))

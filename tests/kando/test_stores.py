@@ -73,12 +73,12 @@ def s3(s3_folder: Path) -> Iterator[Location]:
 def location(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Location]:
-    with running_store(request.param, tmp_path_factory.mktemp("store")) as found:
-        yield found._replace(prefix="team/a")
+    with running_store(request.param, tmp_path_factory.mktemp("store")) as store:
+        yield store._replace(prefix="team/a")
 
 
 def keys(location: Location) -> list[str]:
-    return [each.key for each in object_stores().open(location).list("")]
+    return [obj.key for obj in object_stores().open(location).list("")]
 
 
 def test_what_is_pushed_can_be_pulled_until_it_is_deleted(location: Location) -> None:
@@ -105,7 +105,7 @@ def test_a_push_that_is_killed_leaves_nothing(s3: Location, s3_folder: Path) -> 
         assert pushing.wait(180) == 143
     assert keys(s3) == []
     # Nor parts that nobody sees: they are paid for.
-    assert [each for each in (s3_folder / "buckets" / BUCKET).rglob("*") if each.is_file()] == []
+    assert [path for path in (s3_folder / "buckets" / BUCKET).rglob("*") if path.is_file()] == []
 
 
 def test_a_pull_that_breaks_off_fails_and_leaves_no_file(s3: Location, tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_what_fails_for_good_is_told_in_one_line(
     assert not list(tmp_path.iterdir())
     # What was stored before its answer was lost is whole.
     left = {"team/a/there": size, "team/a/new": size}
-    for each in object_stores().open(s3).list(""):
-        assert left[each.key] == each.size
+    for obj in object_stores().open(s3).list(""):
+        assert left[obj.key] == obj.size
     kando("location", "delete", "-s", "there", location=s3)
     kando("location", "delete", "-s", "new", location=s3)
 
@@ -236,14 +236,14 @@ class TestChronicle:
         try:
             newest = 0
             for _ in range(200):
-                found = kando("chronicle", "pull", "-s", "log", "-", location=s3)
-                if match := re.fullmatch(rb"hello (\d+)\n", found.stdout):
+                pulled = kando("chronicle", "pull", "-s", "log", "-", location=s3)
+                if match := re.fullmatch(rb"hello (\d+)\n", pulled.stdout):
                     newest = int(match[1])
                 if newest >= 3:
                     break
                 time.sleep(0.05)
             assert newest >= 3
-            assert b"replaced" not in found.stderr
+            assert b"replaced" not in pulled.stderr
         finally:
             pushing.terminate()
         assert pushing.wait(180) == 143

@@ -68,10 +68,10 @@ class Asked(NamedTuple):
 def status_in(body: bytes) -> Mapping[str, Any]:
     """Read an answer's body as a `Status`; what is none is an empty one."""
     try:
-        found = json.loads(body)
+        status = json.loads(body)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) and found.get("kind") == "Status" else {}
+    return status if isinstance(status, dict) and status.get("kind") == "Status" else {}
 
 
 def error_of(
@@ -89,7 +89,7 @@ def error_of(
     if code == 409 and reason == "AlreadyExists":
         return AlreadyExists(message, causes=causes, **named)
     conflicts = [
-        (found.group(1) if (found := _MANAGER.search(cause.message)) else "", cause.field)
+        (match.group(1) if (match := _MANAGER.search(cause.message)) else "", cause.field)
         for cause in causes
         if cause.reason == "FieldManagerConflict"
     ]
@@ -107,12 +107,12 @@ def error_of(
 def _causes_of(details: Mapping[str, Any]) -> list[Cause]:
     return [
         Cause(
-            str(each.get("field") or ""),
-            str(each.get("message") or ""),
-            str(each.get("reason") or "FieldValueInvalid"),
+            str(cause.get("field") or ""),
+            str(cause.get("message") or ""),
+            str(cause.get("reason") or "FieldValueInvalid"),
         )
-        for each in details.get("causes") or ()
-        if isinstance(each, Mapping)
+        for cause in details.get("causes") or ()
+        if isinstance(cause, Mapping)
     ]
 
 

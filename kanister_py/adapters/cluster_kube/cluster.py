@@ -115,8 +115,8 @@ class KubeCluster:
         subresource: str = "",
     ) -> KubeObject:
         path = self._addresses.path(resource, namespace, name, subresource)
-        asked = Asked(resource.group_resource, name, subresource)
-        return self._requests.json(Request("GET", path, asked, is_repeatable=True))
+        subject = Asked(resource.group_resource, name, subresource)
+        return self._requests.json(Request("GET", path, subject, is_repeatable=True))
 
     def list(
         self,
@@ -132,13 +132,13 @@ class KubeCluster:
         if limit or continue_token:
             return _page(self._requests, watched, limit, continue_token)
         try:
-            found = _all_pages(self._requests, watched)
+            objects = _all_pages(self._requests, watched)
         except Expired:
             # The history went on under our hands: all in one piece then.
-            found = _page(self._requests, watched, 0, "")
+            objects = _page(self._requests, watched, 0, "")
         if not namespace and watched.kind.is_namespaced:
-            found.items.sort(key=_place_of)
-        return found
+            objects.items.sort(key=_place_of)
+        return objects
 
     def _watched(
         self, resource: GroupVersionResource, namespace: str, labels: str, fields: str
@@ -179,8 +179,8 @@ class KubeCluster:
         path = self._addresses.collection(
             kind, self._addresses.namespace_of(kind, metadata.get("namespace") or "")
         )
-        asked = Asked(kind.gvr.group_resource, str(metadata.get("name") or ""))
-        return self._write(Request("POST", path, asked, body=obj), field_manager)
+        subject = Asked(kind.gvr.group_resource, str(metadata.get("name") or ""))
+        return self._write(Request("POST", path, subject, body=obj), field_manager)
 
     def replace(
         self,
@@ -353,12 +353,12 @@ def _remains_of(
     kind: ResourceKind, namespace: str, name: str, answer: Mapping[str, Any], uid: str
 ) -> KubeObject:
     """Give what the cluster says of an object that is gone at once: which one it was."""
-    found = str((answer.get("details") or {}).get("uid") or uid)
+    deleted_uid = str((answer.get("details") or {}).get("uid") or uid)
     metadata: dict[str, Any] = {"name": name}
     if namespace:
         metadata["namespace"] = namespace
-    if found:
-        metadata["uid"] = found
+    if deleted_uid:
+        metadata["uid"] = deleted_uid
     return {"apiVersion": kind.gvr.api_version, "kind": kind.kind, "metadata": metadata}
 
 
@@ -382,8 +382,8 @@ def _page(requests: Requests, watched: Watched, limit: int, continue_token: str)
         query.append(("limit", str(limit)))
     if continue_token:
         query.append(("continue", continue_token))
-    asked = Asked(watched.kind.gvr.group_resource)
-    answer = requests.json(Request("GET", watched.path, asked, query, is_repeatable=True))
+    subject = Asked(watched.kind.gvr.group_resource)
+    answer = requests.json(Request("GET", watched.path, subject, query, is_repeatable=True))
     items = answer.get("items") or []
     api_version = watched.kind.gvr.api_version
     # A list of a kind names it once, for all; a list of custom kinds may be the first to.

@@ -73,9 +73,9 @@ class Connection:
         self._clock = clock
         self._pool_size = pool_size
         self._lock = threading.Lock()
-        found = _configuration_of(choice, pool_size)
-        self._configuration, self.default_namespace = found.configuration, found.namespace
-        self._expires = found.expires
+        loaded = _configuration_of(choice, pool_size)
+        self._configuration, self.default_namespace = loaded.configuration, loaded.namespace
+        self._expires = loaded.expires
         # Held while new credentials are made: others go on with the old ones.
         self._renewing = threading.Lock()
         self.pool = _pool_of(self._configuration)
@@ -91,9 +91,9 @@ class Connection:
 
     def headers(self) -> dict[str, str]:
         """Say who we are, in the headers of a request. Nobody else may see them."""
-        known = self._known_until
-        is_fresh = known is not None and self._clock.monotonic() < known
-        if not is_fresh and self._renewing.acquire(blocking=known is None):
+        valid_until = self._known_until
+        is_fresh = valid_until is not None and self._clock.monotonic() < valid_until
+        if not is_fresh and self._renewing.acquire(blocking=valid_until is None):
             try:
                 self._look_again()
             finally:
@@ -164,13 +164,13 @@ class Connection:
             options = {"cert_reqs": ssl.CERT_REQUIRED}
             if configuration.assert_hostname is not None:
                 options["check_hostname"] = configuration.assert_hostname
-        given = {
+        settings = {
             "ca_certs": configuration.ssl_ca_cert,
             "certfile": configuration.cert_file,
             "keyfile": configuration.key_file,
             "server_hostname": configuration.tls_server_name,
         }
-        return {**options, **{key: value for key, value in given.items() if value}}
+        return {**options, **{key: value for key, value in settings.items() if value}}
 
     def proxy(self) -> dict[str, Any]:
         """Say through which proxy a WebSocket goes, in the words of its library."""
@@ -181,14 +181,17 @@ class Connection:
             # Else the library looks for one in the environment by rules of its own.
             return {"http_no_proxy": ["*"]}
         setting = urlsplit(str(self._configuration.proxy))
-        found: dict[str, Any] = {
+        settings: dict[str, Any] = {
             "http_proxy_host": proxy.host,
             "http_proxy_port": proxy.port or HTTPConnection.default_port,
             "proxy_type": proxy.scheme if proxy.scheme.startswith("socks") else "http",
         }
         if setting.username:
-            found["http_proxy_auth"] = (unquote(setting.username), unquote(setting.password or ""))
-        return found
+            settings["http_proxy_auth"] = (
+                unquote(setting.username),
+                unquote(setting.password or ""),
+            )
+        return settings
 
     def close(self) -> None:
         self.pool.close()
@@ -274,27 +277,29 @@ def _load_kubeconfig(choice: ClusterChoice, configuration: Any) -> tuple[str, da
     from kubernetes.config import ConfigException
 
     path = choice.path
-    if not any(Path(each).expanduser().is_file() for each in path.split(os.pathsep) if each):
+    if not any(
+        Path(file_name).expanduser().is_file() for file_name in path.split(os.pathsep) if file_name
+    ):
         raise ConfigException("there is no such file")
     contexts, current = _loaders().list_kube_config_contexts(path)
-    wanted = choice.context or (current or {}).get("name", "")
-    found = [each for each in contexts if each.get("name") == wanted]
-    if not found:
-        there = ", ".join(sorted(str(each.get("name")) for each in contexts)) or "none"
-        raise ConfigException(f"no context is called {wanted!r}; there is: {there}")
-    context = found[0].get("context") or {}
+    context_name = choice.context or (current or {}).get("name", "")
+    matches = [context for context in contexts if context.get("name") == context_name]
+    if not matches:
+        names = ", ".join(sorted(str(context.get("name")) for context in contexts)) or "none"
+        raise ConfigException(f"no context is called {context_name!r}; there is: {names}")
+    context = matches[0].get("context") or {}
     files = _loaders().kube_config.KubeConfigMerger(path)
     user = files.config["users"].get_with_name(str(context.get("user") or ""), safe=True)
     expires = None
     keep = files.save_changes
     if user is not None and "exec" in user["user"]:
-        given = _run_plugin(files.config, user, str(context.get("cluster") or ""))
-        expires = given.expires
+        plugin_credentials = _run_plugin(files.config, user, str(context.get("cluster") or ""))
+        expires = plugin_credentials.expires
         user["user"].value.pop("exec")
-        user["user"].value.update(given.user)
+        user["user"].value.update(plugin_credentials.user)
         keep = None  # what a plugin gives belongs in no file
     loader = _loaders().kube_config.KubeConfigLoader(
-        config_dict=files.config, active_context=wanted, config_persister=keep
+        config_dict=files.config, active_context=context_name, config_persister=keep
     )
     loader.load_and_set(configuration)
     return str(context.get("namespace") or ""), expires

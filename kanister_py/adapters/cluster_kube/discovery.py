@@ -27,9 +27,11 @@ from kanister_py.core.kube.resources import (
 # A definition may change what its kind can do; nobody tells us.
 _FRESH_SECONDS: Final = 60.0
 
-_BUILTIN: Final = {each.gvr: each for each in BUILTIN_KINDS}
-_BUILTIN_KINDS: Final = {(each.gvr.api_version, each.kind): each for each in BUILTIN_KINDS}
-_CUSTOM: Final = {each.gvr: each for each in WELL_KNOWN_CUSTOM_KINDS}
+_BUILTIN: Final = {builtin.gvr: builtin for builtin in BUILTIN_KINDS}
+_BUILTIN_KINDS: Final = {
+    (builtin.gvr.api_version, builtin.kind): builtin for builtin in BUILTIN_KINDS
+}
+_CUSTOM: Final = {kind.gvr: kind for kind in WELL_KNOWN_CUSTOM_KINDS}
 
 
 class _Served(NamedTuple):
@@ -53,20 +55,22 @@ class Discovery:
 
     def of_kind(self, api_version: str, kind: str) -> ResourceKind:
         """Find the resource of a kind; `NoMatch` if the cluster knows none."""
-        known = _BUILTIN_KINDS.get((api_version, kind))
-        found = known or self._found(api_version, lambda each: each.kind == kind)
-        if found is None:
+        builtin = _BUILTIN_KINDS.get((api_version, kind))
+        kind_info = builtin or self._found(api_version, lambda candidate: candidate.kind == kind)
+        if kind_info is None:
             raise NoMatch(f'no matches for kind "{kind}" in version "{api_version}"')
-        return found
+        return kind_info
 
     def of_resource(self, resource: GroupVersionResource) -> ResourceKind:
         """Find out about a resource; `NoMatch` if the cluster knows none."""
         check_resource(resource)
-        known = _BUILTIN.get(resource)
-        found = known or self._found(resource.api_version, lambda each: each.gvr == resource)
-        if found is None:
+        builtin = _BUILTIN.get(resource)
+        kind_info = builtin or self._found(
+            resource.api_version, lambda candidate: candidate.gvr == resource
+        )
+        if kind_info is None:
             raise NoMatch(f'no matches for resource "{resource}"', resource=resource.group_resource)
-        return found
+        return kind_info
 
     def addressing(self, resource: GroupVersionResource) -> ResourceKind:
         """Say how a resource is addressed, from what is known anyway, if it is."""
@@ -76,9 +80,9 @@ class Discovery:
         self, api_version: str, is_meant: Callable[[ResourceKind], bool]
     ) -> ResourceKind | None:
         for is_fresh in (False, True):
-            found = next(filter(is_meant, self._kinds(api_version, is_fresh=is_fresh)), None)
-            if found is not None:
-                return found
+            match = next(filter(is_meant, self._kinds(api_version, is_fresh=is_fresh)), None)
+            if match is not None:
+                return match
         return None
 
     def _kinds(self, api_version: str, *, is_fresh: bool) -> tuple[ResourceKind, ...]:
@@ -107,9 +111,9 @@ class Discovery:
 
     def _ask(self, api_version: str) -> tuple[ResourceKind, ...]:
         path = f"/{api_path(api_version)}"
-        asked = Asked(api_version)
+        subject = Asked(api_version)
         listed = self._requests.json(
-            Request("GET", path, asked, is_repeatable=True, must_hold="resources")
+            Request("GET", path, subject, is_repeatable=True, must_hold="resources")
         )
         return _kinds_in(api_version, listed.get("resources") or ())
 

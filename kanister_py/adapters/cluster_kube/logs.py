@@ -176,11 +176,11 @@ class KubeLogStream(Streamed):
 def _moment_of(stamp: bytes) -> _Moment | None:
     try:
         text = stamp.decode("ascii")
-        seconds, dot, rest = text.partition(".")
+        seconds, dot, fraction = text.partition(".")
         if not dot:
             return _Moment(int(datetime.fromisoformat(text).timestamp()), 0)
-        digits = rest[: len(rest) - len(rest.lstrip("0123456789"))]
-        second = int(datetime.fromisoformat(seconds + rest[len(digits) :]).timestamp())
+        digits = fraction[: len(fraction) - len(fraction.lstrip("0123456789"))]
+        second = int(datetime.fromisoformat(seconds + fraction[len(digits) :]).timestamp())
         return _Moment(second, int(digits[:9].ljust(9, "0")))
     except (ValueError, OverflowError):
         return None

@@ -57,8 +57,8 @@ def run_plugin(plugin: Any, cluster: Any, folder: str | None, seconds: float = 0
     user: dict[str, str] = {}
     if isinstance(token, str) and token:
         user["token"] = token
-    if all(isinstance(each, str) and each for each in pair):
-        certificate, key = (base64.b64encode(each.encode()).decode() for each in pair)
+    if all(isinstance(text, str) and text for text in pair):
+        certificate, key = (base64.b64encode(text.encode()).decode() for text in pair)
         user |= {"client-certificate-data": certificate, "client-key-data": key}
     if not user:
         raise ConfigException(f"the credential plugin {name} gave no credentials")

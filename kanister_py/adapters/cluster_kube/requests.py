@@ -123,8 +123,8 @@ class Requests:
 
     def json(self, request: Request) -> dict[str, Any]:
         """Ask, and give the answer as JSON knows it."""
-        found: dict[str, Any] = self._answer(request, is_stream=False)
-        return found
+        answer: dict[str, Any] = self._answer(request, is_stream=False)
+        return answer
 
     def stream(self, request: Request) -> Any:
         """Ask, and give the answer unread; the caller closes it."""
@@ -218,16 +218,16 @@ class Requests:
         """Read an answer. What does not look like one is none, whatever its code says."""
         body = self._read(response)
         try:
-            found = json.loads(body)
+            parsed = json.loads(body)
         except (ValueError, RecursionError):
-            found = None
-        why = _why_no_answer(found, request)
+            parsed = None
+        why = _why_no_answer(parsed, request)
         if why:
             raise _Lost(f"{response.status} with {why}", was_heard=True, is_garbled=True)
-        if found.get("kind") == "Status" and found.get("status") == "Failure":
-            code = found.get("code")
-            raise error_of(code if isinstance(code, int) else 500, found, request.asked)
-        answer: dict[str, Any] = found
+        if parsed.get("kind") == "Status" and parsed.get("status") == "Failure":
+            code = parsed.get("code")
+            raise error_of(code if isinstance(code, int) else 500, parsed, request.asked)
+        answer: dict[str, Any] = parsed
         return answer
 
     def _error(self, response: BaseHTTPResponse, request: Request) -> ApiError:
@@ -327,12 +327,12 @@ def lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """
     held: list[bytes] = []
     for piece in pieces:
-        *whole, rest = piece.split(b"\n")
-        for line in whole:
+        *complete_lines, remainder = piece.split(b"\n")
+        for line in complete_lines:
             yield b"".join([*held, line, b"\n"])
             held = []
-        if rest:
-            held.append(rest)
+        if remainder:
+            held.append(remainder)
     if held:
         yield b"".join(held)
 

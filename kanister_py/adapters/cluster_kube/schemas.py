@@ -70,9 +70,9 @@ class Schemas:
         for seconds in (_FRESH_SECONDS, _MISSING_SECONDS):
             mark = self._marks(seconds).get(place)
             if mark is not None:
-                found = self._schema(place, mark, api_version, kind)
-                if found is not None:
-                    return found
+                schema = self._schema(place, mark, api_version, kind)
+                if schema is not None:
+                    return schema
         return None
 
     def _marks(self, seconds: float) -> Mapping[str, str]:
@@ -90,8 +90,8 @@ class Schemas:
             # What was true a minute ago is better than nothing.
             return index.marks
         marks = {
-            str(place): str((each or {}).get("serverRelativeURL") or "")
-            for place, each in ((listed or {}).get("paths") or {}).items()
+            str(place): str((entry or {}).get("serverRelativeURL") or "")
+            for place, entry in ((listed or {}).get("paths") or {}).items()
         }
         self._index = _Index(marks, now, listed is not None)
         return marks
@@ -101,34 +101,38 @@ class Schemas:
     ) -> Mapping[str, Any] | None:
         now = self._requests.clock.monotonic()
         with self._lock:
-            known = self._described.get(place)
-            if known is not None and known.mark == mark and now < known.fresh_until:
-                if kind in known.schemas:
-                    return known.schemas[kind]
-                if known.fresh_until < inf:
+            description = self._described.get(place)
+            if (
+                description is not None
+                and description.mark == mark
+                and now < description.fresh_until
+            ):
+                if kind in description.schemas:
+                    return description.schemas[kind]
+                if description.fresh_until < inf:
                     return None
         # Without the mark in its address: what has changed since is answered all the same.
         try:
             document = self._read(f"{_INDEX}/{place}")
         except TransientError:
-            if known is None or known.schemas.get(kind) is None:
+            if description is None or description.schemas.get(kind) is None:
                 raise
-            return known.schemas[kind]
-        found = None if document is None else schema_of_kind(document, api_version, kind)
+            return description.schemas[kind]
+        schema = None if document is None else schema_of_kind(document, api_version, kind)
         with self._lock:
-            known = self._described.get(place)
+            description = self._described.get(place)
             if document is None:
                 self._described[place] = _Described(mark, now + _FRESH_SECONDS, {})
-            elif known is None or known.mark != mark or known.fresh_until < inf:
-                self._described[place] = _Described(mark, inf, {kind: found})
+            elif description is None or description.mark != mark or description.fresh_until < inf:
+                self._described[place] = _Described(mark, inf, {kind: schema})
             else:
-                known.schemas[kind] = found
-        return found
+                description.schemas[kind] = schema
+        return schema
 
     def _read(self, path: str) -> dict[str, Any] | None:
         """Read a document; None for one that the server does not let us read."""
         try:
-            found = self._requests.json(
+            document = self._requests.json(
                 Request("GET", path, Asked(path), is_repeatable=True, must_hold="paths")
             )
         except ApiError as error:
@@ -142,4 +146,4 @@ class Schemas:
             return None
         with self._lock:
             self._unreadable.discard(path)
-        return found
+        return document

@@ -28,8 +28,8 @@ class Watched(NamedTuple):
     field_selector: str = ""
 
     def query(self) -> list[tuple[str, str]]:
-        given = [("labelSelector", self.label_selector), ("fieldSelector", self.field_selector)]
-        return [pair for pair in given if pair[1]]
+        selectors = [("labelSelector", self.label_selector), ("fieldSelector", self.field_selector)]
+        return [pair for pair in selectors if pair[1]]
 
 
 class KubeWatch(Streamed):

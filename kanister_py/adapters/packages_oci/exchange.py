@@ -112,13 +112,13 @@ class Exchange:
     def target(self, response: BaseHTTPResponse, url: str) -> str:
         """Read where an answer sends us."""
         try:
-            found = urljoin(url, response.headers.get("Location", ""))
-            is_web = urlsplit(found).scheme in ("http", "https") and found != url
+            location = urljoin(url, response.headers.get("Location", ""))
+            is_web = urlsplit(location).scheme in ("http", "https") and location != url
         except ValueError:
             is_web = False
         if not is_web:
             raise InvalidPackage(self._package, "its registry sends us to no address")
-        return found
+        return location
 
     def read(self, response: BaseHTTPResponse, limit: int) -> bytes:
         return b"".join(self.chunks(response, limit))

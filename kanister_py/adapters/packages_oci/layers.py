@@ -38,19 +38,19 @@ def find_file(
 
     Everything is read, even behind the file: only then the digest of a layer is known.
     """
-    found: bytes | None = None
+    content: bytes | None = None
     archive = _Archive(_unpacked(packed, allowance))
     for entry_name, size, is_file in archive.entries():
         plain = entry_name.removeprefix("./").lstrip("/")
         if plain == f".wh.{name}":
             raise UnreadableLayer(f"{name} was removed from it")
-        if plain == name and is_file and found is None:
+        if plain == name and is_file and content is None:
             if size > most_bytes:
                 raise UnreadableLayer(f"{name} has more than {most_bytes >> 20} MiB")
-            found = archive.take(size)
+            content = archive.take(size)
     for _ in packed:
         pass
-    return found
+    return content
 
 
 def _unpacked(packed: Iterator[bytes], allowance: Allowance) -> Iterator[bytes]:

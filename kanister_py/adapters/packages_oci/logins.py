@@ -29,9 +29,9 @@ def login_for(registry: str) -> RegistryLogin | None:
         raise _invalid(path, "it is no object")
     https = f"https://{registry}"
     for key in (registry, https, f"{https}/v1/", f"{https}/v2/"):
-        found = _kept_by_helper(config, registry, key) or _written_down(config, key, path)
-        if found is not None:
-            return RegistryLogin(registry, *found)
+        login = _kept_by_helper(config, registry, key) or _written_down(config, key, path)
+        if login is not None:
+            return RegistryLogin(registry, *login)
     return None
 
 
@@ -40,10 +40,10 @@ def _written_down(config: dict[str, Any], key: str, path: Path) -> tuple[str, st
     if not isinstance(login, dict):
         return None
     try:
-        found = credentials_in(login)
+        credentials = credentials_in(login)
     except ValueError as error:
         raise _invalid(path, f"the login of {key} is no base64") from error
-    return found if found[0] or login.get("auth") else None
+    return credentials if credentials[0] or login.get("auth") else None
 
 
 def _kept_by_helper(config: dict[str, Any], name: str, key: str) -> tuple[str, str] | None:

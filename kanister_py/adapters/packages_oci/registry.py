@@ -183,8 +183,10 @@ class _Session:
     ) -> None:
         self._exchange = exchange
         self._reference = reference
-        self._login = next((each for each in logins if each.registry == reference.registry), None)
-        self._trusted = {each.registry for each in logins}
+        self._login = next(
+            (login for login in logins if login.registry == reference.registry), None
+        )
+        self._trusted = {login.registry for login in logins}
         self._authorization = ""
         scheme = "http" if _LOOPBACK.fullmatch(reference.registry) else "https"
         self._origin = f"{scheme}://{reference.registry}"
@@ -269,8 +271,8 @@ class _Session:
         """Ask what a tag means; empty if the registry does not say."""
         response = self.ask("HEAD", f"manifests/{self._reference.tag}", accept=_ALL_MANIFESTS)
         response.close()
-        found = response.headers.get("Docker-Content-Digest", "")
-        return checked_digest(found, str(self._reference)) if found else ""
+        digest = response.headers.get("Docker-Content-Digest", "")
+        return checked_digest(digest, str(self._reference)) if digest else ""
 
     def tags(self) -> list[str]:
         """List the tags, page by page; a page that brings nothing new is the last."""
@@ -283,8 +285,8 @@ class _Session:
             )
             listed = answer.get("tags")
             tags = listed if isinstance(listed, list) else []
-            page = [each for each in tags if isinstance(each, str) and is_tag(each)]
-            new = [each for each in page if each not in found]
+            page = [tag for tag in tags if isinstance(tag, str) and is_tag(tag)]
+            new = [tag for tag in page if tag not in found]
             found.update(dict.fromkeys(new))
             if not new or not response.headers.get("Link"):
                 break
@@ -310,23 +312,27 @@ class _Session:
 
     def image_manifest(self, reference: str) -> Mapping[str, Any]:
         """Give the manifest of the one platform where there are several."""
-        found, _body = self.manifest(reference)
-        if "manifests" in found:
-            described = self._objects(found["manifests"])
-            fitting = [each for each in described if _platform_of(each) == PLATFORM]
+        index, _body = self.manifest(reference)
+        if "manifests" in index:
+            described = self._objects(index["manifests"])
+            fitting = [manifest for manifest in described if _platform_of(manifest) == PLATFORM]
             if not fitting:
-                have = ", ".join(sorted("/".join(_platform_of(each)) for each in described[:10]))
-                wanted = "/".join(PLATFORM)
-                raise self._invalid(f"it is for {have}, not for {wanted}")
+                have = ", ".join(
+                    sorted("/".join(_platform_of(manifest)) for manifest in described[:10])
+                )
+                platform = "/".join(PLATFORM)
+                raise self._invalid(f"it is for {have}, not for {platform}")
             chosen = checked_digest(fitting[0].get("digest"), str(self._reference))
-            found, _body = self.manifest(chosen)
-        if not isinstance(found.get("config"), dict):
+            index, _body = self.manifest(chosen)
+        if not isinstance(index.get("config"), dict):
             raise self._invalid("its manifest describes no image")
-        self._objects(found.get("layers"))
-        return found
+        self._objects(index.get("layers"))
+        return index
 
     def _objects(self, listed: Any) -> list[Mapping[str, Any]]:
-        is_fine = isinstance(listed, list) and all(isinstance(each, dict) for each in listed)
+        is_fine = isinstance(listed, list) and all(
+            isinstance(manifest, dict) for manifest in listed
+        )
         if not is_fine or len(listed) > _MAX_LAYERS:
             raise self._invalid("its manifest describes no image")
         return list(listed)
@@ -348,22 +354,22 @@ class _Session:
     def package_file(self, digest: str) -> bytes:
         """Find `package.yaml`: in the layer that is marked, else in the topmost that has it."""
         layers = self.image_manifest(digest)["layers"]
-        marked = [each for each in layers if _is_package_layer(each)]
+        marked = [layer for layer in layers if _is_package_layer(layer)]
         return self._file_in(marked or reversed(layers), PACKAGE_FILE, _MAX_PACKAGE_BYTES)
 
     def file(self, digest: str, path: str) -> bytes:
         """Find a file: a layer of its own that bears its name, else in the topmost archive."""
         layers = self.image_manifest(digest)["layers"]
-        named = {name: each for each in layers if (name := _title_of(each))}
+        named = {name: layer for layer in layers if (name := _title_of(layer))}
         layer = named.get(path) if path else None
         if not path and len(named) == 1:
             (layer,) = named.values()
         if layer is not None:
             return self.blob(layer, _MAX_FILE_BYTES)
-        archives = [each for each in reversed(layers) if not _title_of(each)]
+        archives = [layer for layer in reversed(layers) if not _title_of(layer)]
         if not archives:
-            there = ", ".join(sorted(named)) or "nothing"
-            raise self._invalid(f"it has no {path or 'one file'}: {there}")
+            titles = ", ".join(sorted(named)) or "nothing"
+            raise self._invalid(f"it has no {path or 'one file'}: {titles}")
         return self._file_in(archives, path or _DEFAULT_FILE, _MAX_FILE_BYTES)
 
     def _file_in(self, layers: Iterable[Mapping[str, Any]], name: str, most_bytes: int) -> bytes:
@@ -371,12 +377,12 @@ class _Session:
         for layer in layers:
             pieces = self._blob_chunks(layer, _MAX_LAYER_BYTES)
             try:
-                found = find_file(pieces, name, allowance, most_bytes)
+                content = find_file(pieces, name, allowance, most_bytes)
             except UnreadableLayer as error:
                 why = f"a layer of it cannot be read: {error}"
                 raise self._invalid(why) from error
-            if found is not None:
-                return found
+            if content is not None:
+                return content
         raise self._invalid(f"it has no {name}")
 
 

@@ -29,17 +29,21 @@ def spec_with_claims(
         mode = {"readOnly": True} if is_read_only else {}
         volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim, **mode}})
         mounts.append({"name": name, "mountPath": path, **mode})
-    first, *others = spec["containers"]
-    return {**spec, "containers": [{**first, "volumeMounts": mounts}, *others], "volumes": volumes}
+    first, *sidecars = spec["containers"]
+    return {
+        **spec,
+        "containers": [{**first, "volumeMounts": mounts}, *sidecars],
+        "volumes": volumes,
+    }
 
 
 def _access_modes(ctx: PhaseContext, namespace: str, claim: str) -> list[str]:
     try:
-        found = ctx.cluster.get(PERSISTENT_VOLUME_CLAIMS, claim, namespace=namespace)
+        claim_object = ctx.cluster.get(PERSISTENT_VOLUME_CLAIMS, claim, namespace=namespace)
     except NotFound as error:
         message = f"Failed to retrieve PVC. Namespace {namespace}, Name {claim}: {error.message}"
         raise ObjectNotFetched(message) from error
-    return list(found["spec"].get("accessModes") or ())
+    return list(claim_object["spec"].get("accessModes") or ())
 
 
 class PodVolumes(NamedTuple):
@@ -52,14 +56,14 @@ class PodVolumes(NamedTuple):
 def volumes_below(ctx: PhaseContext, namespace: str, pod: str, folder: str) -> PodVolumes:
     """Find the claims of a pod that contain a folder or parts of it."""
     try:
-        found = ctx.cluster.get(PODS, pod, namespace=namespace)
+        pod_object = ctx.cluster.get(PODS, pod, namespace=namespace)
     except NotFound as error:
         raise ObjectNotFetched(f"Failed to find pod {namespace}/{pod}: {error.message}") from error
-    spec = found["spec"]
+    spec = pod_object["spec"]
     names = {
-        each["name"]: each["persistentVolumeClaim"]["claimName"]
-        for each in spec.get("volumes") or ()
-        if each.get("persistentVolumeClaim")
+        volume["name"]: volume["persistentVolumeClaim"]["claimName"]
+        for volume in spec.get("volumes") or ()
+        if volume.get("persistentVolumeClaim")
     }
     claims: dict[str, str] = {}
     for container in spec["containers"]:

@@ -125,7 +125,7 @@ def call_at_once(
     ctx: PhaseContext, several: Iterable[T], work: Callable[[T], Any], limit: int = 0
 ) -> list[Call[T]]:
     """Call `work` for all items, at most `limit` at a time, and wait until all calls have ended."""
-    calls = [Call(each) for each in several]
+    calls = [Call(item) for item in several]
     turns = BoundedSemaphore(limit or len(calls) or 1)
 
     def run(call: Call[T]) -> None:
@@ -137,7 +137,7 @@ def call_at_once(
 
     # Daemon threads, so that a command that never ends does not keep the process alive.
     threads = [
-        Thread(target=run, args=(each,), name=f"pod {each.of}", daemon=True) for each in calls
+        Thread(target=run, args=(call,), name=f"pod {call.of}", daemon=True) for call in calls
     ]
     for thread in threads:
         thread.start()

@@ -88,23 +88,23 @@ UNMET: Final = (ApiError, InvalidJSONPath, RenderFailed, TemplateError)
 def paths_of(conditions: Conditions) -> Iterable[tuple[Condition, Path]]:
     """Yield every condition with its path in the arguments."""
     for key, several in (("anyOf", conditions.any_of), ("allOf", conditions.all_of)):
-        for index, each in enumerate(several):
-            yield each, ("conditions", key, index)
+        for index, condition in enumerate(several):
+            yield condition, ("conditions", key, index)
 
 
 def access_of(args: Mapping[str, Any]) -> list[Access]:
     """Return the permissions that a wait needs."""
     conditions = args.get("conditions")
     several = [
-        each
+        condition
         for key in ("anyOf", "allOf")
-        for each in (conditions.get(key) if isinstance(conditions, Mapping) else None) or ()
-        if isinstance(each, Mapping)
+        for condition in (conditions.get(key) if isinstance(conditions, Mapping) else None) or ()
+        if isinstance(condition, Mapping)
     ]
     return [
         access
-        for each in several
-        for access in access_to(each.get("objectReference"), "get", "list", "watch")
+        for condition in several
+        for access in access_to(condition.get("objectReference"), "get", "list", "watch")
     ]
 
 
@@ -146,8 +146,8 @@ def wait_for(
     A condition that cannot be evaluated ends the current check of all conditions, unless
     `goes_on_after_failure` is set.
     """
-    any_of = [each for each in paths_of(conditions) if each[1][1] == "anyOf"]
-    all_of = [each for each in paths_of(conditions) if each[1][1] == "allOf"]
+    any_of = [path for path in paths_of(conditions) if path[1][1] == "anyOf"]
+    all_of = [path for path in paths_of(conditions) if path[1][1] == "allOf"]
     why = ""
 
     def holds(condition: Condition, path: Path) -> bool:
@@ -181,10 +181,10 @@ def wait_for(
 @go_function("func(interface{}, ...interface{}) bool")
 def _exists(item: Value, *indices: Value) -> bool:
     for index in indices:
-        found = _inside(item, index)
-        if found is None:
+        element = _inside(item, index)
+        if element is None:
             return False
-        item = found
+        item = element
     return item is not None
 
 
@@ -229,7 +229,7 @@ KUBECTL_FUNCTIONS: Final = FunctionTable(KUBECTL)
 def as_kubectl_sees(value: Any) -> Any:
     """Convert an object to the form in kubectl's templates: every number is a float64."""
     if isinstance(value, dict):
-        return {key: as_kubectl_sees(each) for key, each in value.items()}
+        return {key: as_kubectl_sees(member) for key, member in value.items()}
     if isinstance(value, list):
-        return [as_kubectl_sees(each) for each in value]
+        return [as_kubectl_sees(element) for element in value]
     return float(value) if type(value) is int else value

@@ -290,10 +290,10 @@ class KeyedRepository:
         with prefixed("Failed to create object store backup location"):
             self.make_if_missing()
         with prefixed("Failed to create and upload backup"):
-            found = self.snapshots("--tag", tag)
-            if found:
-                self.ctx.log(f"Snapshot {found[0]['short_id']} of this run is there already")
-                return self._measured(found[0], tag)
+            snapshots = self.snapshots("--tag", tag)
+            if snapshots:
+                self.ctx.log(f"Snapshot {snapshots[0]['short_id']} of this run is there already")
+                return self._measured(snapshots[0], tag)
             summary: dict[str, Any] = {}
             words = ("backup", "--json", "--tag", tag, "--host", host, folder)
             try:
@@ -322,11 +322,11 @@ class KeyedRepository:
             return
         if event.get("message_type") == "summary":
             summary.update(event)
-            size, files = (_count(event, f"total_{each}_processed") for each in ("bytes", "files"))
+            size, files = (_count(event, f"total_{name}_processed") for name in ("bytes", "files"))
             progress.report(self.place.path, Moved(size, size, files, files))
         elif event.get("message_type") == "status":
             names = ("bytes_done", "total_bytes", "files_done", "total_files")
-            progress.report(self.place.path, Moved(*(_count(event, each) for each in names)))
+            progress.report(self.place.path, Moved(*(_count(event, name) for name in names)))
 
     def _measured(self, snapshot: Mapping[str, Any], tag: str) -> Saved:
         """Measure a snapshot that another process saved."""
@@ -370,16 +370,16 @@ class KeyedRepository:
         """
         for snapshot in snapshots:
             check_snapshot_id(snapshot)
-        there = [str(snapshot["id"]) for snapshot in self.snapshots()]
+        snapshot_ids = [str(snapshot["id"]) for snapshot in self.snapshots()]
         names = []
         for snapshot in snapshots:
-            found = [name for name in there if name.startswith(snapshot)]
-            if len(found) > 1:
+            matches = [name for name in snapshot_ids if name.startswith(snapshot)]
+            if len(matches) > 1:
                 raise UsageError(
-                    f"Backup ID {snapshot} names {len(found)} backups; give more of its digits",
+                    f"Backup ID {snapshot} names {len(matches)} backups; give more of its digits",
                     reason="AmbiguousBackup",
                 )
-            names += found
+            names += matches
         if names:
             self.run("forget", *names)
 
@@ -391,7 +391,7 @@ class KeyedRepository:
 
     def _stored_bytes(self) -> int:
         store = self.ctx.stores.open(self.place.location)
-        return sum(each.size for each in store.list(f"{self._key}/"))
+        return sum(obj.size for obj in store.list(f"{self._key}/"))
 
     @property
     def _key(self) -> str:
@@ -432,8 +432,8 @@ class KeyedRepository:
     def _take_over_locks(self) -> bool:
         """Remove the locks of our pods that no longer exist. Returns True if there were any."""
         listed = self._run_once(("list", "locks", "--no-lock", "--quiet"), None).split()
-        dead = [each for each in listed if self._is_dead(each)]
-        keys = [f"{self._key}/locks/{each}" for each in dead]
+        dead = [lock for lock in listed if self._is_dead(lock)]
+        keys = [f"{self._key}/locks/{lock}" for lock in dead]
         if keys:
             self.ctx.stores.open(self.place.location).delete(keys)
             self.ctx.log(f"Took over {len(keys)} locks of pods that are gone")

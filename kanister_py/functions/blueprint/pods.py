@@ -56,7 +56,9 @@ Timeout = Annotated[str, AfterValidator(_readable_timeout)]
 
 
 def _laid_over_a_pod(override: dict[str, Any] | None) -> dict[str, Any] | None:
-    if wrong := [str(each) for each in misshapen_in(override, "podOverride") if each.wanted]:
+    if wrong := [
+        str(problem) for problem in misshapen_in(override, "podOverride") if problem.wanted
+    ]:
         raise ValueError(", ".join(wrong))
     return override
 
@@ -137,7 +139,7 @@ def pod_of(ctx: PhaseContext, params: Params, job: Job) -> KubeObject:
         spec |= {"serviceAccountName": ctx.service_account}
         spec.pop("serviceAccount", None)
     if named := traceparent():
-        spec["containers"] = [_in_span(each, named) for each in spec["containers"]]
+        spec["containers"] = [_in_span(container, named) for container in spec["containers"]]
     namespace = job.namespace or ctx.cluster.default_namespace
     metadata: dict[str, Any] = {
         "name": job.prefix + ctx.run.key(job.part),
@@ -170,7 +172,7 @@ def _overridden(spec: Mapping[str, Any], override: Mapping[str, Any]) -> dict[st
 
 def _in_span(container: Mapping[str, Any], named: str) -> dict[str, Any]:
     """Set the environment variable with the tracing context in a container."""
-    env = [each for each in container.get("env") or () if each.get("name") != VARIABLE]
+    env = [variable for variable in container.get("env") or () if variable.get("name") != VARIABLE]
     return {**container, "env": [*env, {"name": VARIABLE, "value": named}]}
 
 
@@ -205,11 +207,11 @@ def running(
     The pod is deleted when the block ends, but only after the outcome is recorded. Until then,
     only the pod shows that its command was started, and possibly how it ended.
     """
-    found = _create_or_adopt(ctx, function, pod, is_repeatable=is_repeatable)
+    adopted = _create_or_adopt(ctx, function, pod, is_repeatable=is_repeatable)
     try:
-        yield RunningPod(ctx, found, timeout)
+        yield RunningPod(ctx, adopted, timeout)
     finally:
-        ctx.afterwards(lambda: _delete(ctx, found))
+        ctx.afterwards(lambda: _delete(ctx, adopted))
 
 
 def _create_or_adopt(
@@ -224,36 +226,36 @@ def _create_or_adopt(
         return ctx.cluster.create(pod)
     except TransientApiError:
         # The pod may have been created although the response was lost.
-        made = _made_all_the_same(ctx, pod)
-        if made is not None:
-            return made
+        identical = _made_all_the_same(ctx, pod)
+        if identical is not None:
+            return identical
         ctx.afterwards(lambda: _delete(ctx, pod))
         raise
     except AlreadyExists as error:
         already = error
     try:
-        found = ctx.cluster.get(PODS, metadata["name"], namespace=metadata["namespace"])
+        existing = ctx.cluster.get(PODS, metadata["name"], namespace=metadata["namespace"])
     except NotFound as error:
         raise interrupted(function) from error
-    labels = labels_of(found)
+    labels = labels_of(existing)
     if labels.get(RUN_LABEL) != metadata["labels"][RUN_LABEL]:
         raise already
-    if found["metadata"].get("deletionTimestamp"):
+    if existing["metadata"].get("deletionTimestamp"):
         # Only the process that deleted the pod knew how the command ended.
         raise interrupted(function)
-    return found
+    return existing
 
 
 def _made_all_the_same(ctx: PhaseContext, pod: KubeObject) -> KubeObject | None:
     """Return the pod of this attempt if it exists and is not being deleted."""
     metadata = pod["metadata"]
     try:
-        found = ctx.cluster.get(PODS, metadata["name"], namespace=metadata["namespace"])
+        existing = ctx.cluster.get(PODS, metadata["name"], namespace=metadata["namespace"])
     except KanisterError:
         return None
-    labels = labels_of(found)
+    labels = labels_of(existing)
     is_ours = labels.get(RUN_LABEL) == metadata["labels"][RUN_LABEL]
-    return found if is_ours and not found["metadata"].get("deletionTimestamp") else None
+    return existing if is_ours and not existing["metadata"].get("deletionTimestamp") else None
 
 
 def is_there(ctx: PhaseContext, name: str, namespace: str) -> bool:

@@ -137,8 +137,8 @@ def _from_profile(ctx: PhaseContext, params: Params, region: str) -> Credential:
 
 
 def _from_secret(ctx: PhaseContext, params: Params, name: str, region: str) -> Credential:
-    found = params.facts.secrets.get(name)
-    if found is None:
+    secret = params.facts.secrets.get(name)
+    if secret is None:
         phases = params.root["Phases"]
         # The deferPhase has a key of its own in the template parameters.
         current = phases[ctx.run.phase] if ctx.run.phase in phases else params.root["DeferPhase"]
@@ -150,7 +150,7 @@ def _from_secret(ctx: PhaseContext, params: Params, name: str, region: str) -> C
             )
         data = {key: bytes(value).decode() for key, value in held["Data"].items()}
     else:
-        data = {key: b64decode(each).decode() for key, each in (found.get("data") or {}).items()}
+        data = {key: b64decode(value).decode() for key, value in (secret.get("data") or {}).items()}
     credential = Credential(
         data.get("aws_access_key_id") or data.get("access_key_id", ""),
         data.get("aws_secret_access_key") or data.get("secret_access_key", ""),
@@ -214,20 +214,24 @@ class Rds:
         self.ctx.check_cancelled()
         with self.ctx.idle(), failing_as(words):
             answer: Mapping[str, Any] = getattr(self.client, operation)(
-                **{key: each for key, each in given.items() if each not in (None, "", [])}
+                **{
+                    key: argument
+                    for key, argument in given.items()
+                    if argument not in (None, "", [])
+                }
             )
         return answer
 
     def _find(self, operation: str, listed: str, **given: Any) -> Mapping[str, Any] | None:
         try:
-            found = self.call(
+            response = self.call(
                 f"Failed to look for {next(iter(given.values()))}", operation, **given
             )
         except UsageError as error:
             if "NotFound" in error.reason:
                 return None
             raise
-        return next(iter(found[listed]), None)
+        return next(iter(response[listed]), None)
 
     def find(self, name: str) -> Mapping[str, Any] | None:
         """Return the description of an instance or a cluster, or None if there is none."""
@@ -239,10 +243,10 @@ class Rds:
         return self._find(operation, self.kind.snapshots, **{self.kind.snapshot_id: name})
 
     def require(self, name: str) -> Mapping[str, Any]:
-        found = self.find(name)
-        if found is None:
+        description = self.find(name)
+        if description is None:
             raise UsageError(f"There is no RDS {self.kind.noun} {name}", reason="NoDatabase")
-        return found
+        return description
 
     def take_snapshot(self, name: str, of: str) -> Mapping[str, Any]:
         """Create a snapshot unless it exists, and wait until it is available."""
@@ -281,10 +285,10 @@ class Rds:
 
     def delete(self, name: str) -> None:
         """Delete an instance, or a cluster with its instances, without a final snapshot."""
-        found = self.find(name)
-        if found is None:
+        description = self.find(name)
+        if description is None:
             return
-        for member in found.get("DBClusterMembers") or ():
+        for member in description.get("DBClusterMembers") or ():
             self.of_instances().delete(member["DBInstanceIdentifier"])
         try:
             self.call(
@@ -343,11 +347,11 @@ class Rds:
 
     def _wait(self, find: Any, status: str, what: str) -> Mapping[str, Any]:
         def is_available() -> Mapping[str, Any] | None:
-            found: Mapping[str, Any] | None = find()
-            state = "" if found is None else str(found.get(status, ""))
+            description: Mapping[str, Any] | None = find()
+            state = "" if description is None else str(description.get(status, ""))
             if state in _BROKEN:
                 raise UsageError(f"RDS {what} is {state}", reason="RdsFailed")
-            return found if state == "available" else None
+            return description if state == "available" else None
 
         found: Mapping[str, Any] = self.ctx.wait(
             is_available, timeout_seconds=_WAIT_SECONDS, what=f"RDS {what} to be available"
@@ -364,7 +368,7 @@ class Rds:
 
 def groups_of(found: Mapping[str, Any]) -> list[str]:
     """Return the security groups of an instance or a cluster."""
-    return [each["VpcSecurityGroupId"] for each in found.get("VpcSecurityGroups") or ()]
+    return [group["VpcSecurityGroupId"] for group in found.get("VpcSecurityGroups") or ()]
 
 
 def subnets_of(found: Mapping[str, Any]) -> str:
@@ -387,4 +391,4 @@ def read_list(value: Any) -> list[str]:
             raise UsageError(f"{value!r} is no list: {error}", reason="InvalidArguments") from error
     if value is None:
         return []
-    return [str(each) for each in value] if isinstance(value, list) else [str(value)]
+    return [str(element) for element in value] if isinstance(value, list) else [str(value)]

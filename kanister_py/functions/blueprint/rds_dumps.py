@@ -80,7 +80,7 @@ def run_script(
             {"name": key, "valueFrom": {"secretKeyRef": {"name": name, "key": key}}}
             for key in hidden
         ]
-        env = [*({"name": key, "value": each} for key, each in plain.items()), *reference]
+        env = [*({"name": key, "value": text} for key, text in plain.items()), *reference]
         command = ["bash", "-o", "errexit", "-o", "pipefail", "-c", script]
         spec = spec_of(_IMAGE, command, env=env)
         job = Job(JOB_PREFIX, args.namespace, spec, args, params.facts.pod_override)
@@ -101,7 +101,7 @@ def _secret(ctx: PhaseContext, namespace: str, hidden: Mapping[str, str]) -> Ite
         "labels": ctx.labels(),
         "ownerReferences": ctx.owner_references(namespace),
     }
-    data = {key: b64encode(each.encode()).decode() for key, each in hidden.items()}
+    data = {key: b64encode(text.encode()).decode() for key, text in hidden.items()}
     with suppress(AlreadyExists):
         ctx.cluster.create(
             {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}

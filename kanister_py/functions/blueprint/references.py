@@ -105,7 +105,7 @@ def is_made_by(ctx: PhaseContext, found: KubeObject, part: str) -> bool:
     """Return True if this attempt, in an earlier process, or an earlier one created an object."""
     label = labels_of(found).get(RUN_LABEL)
     attempts = range(1, ctx.run.attempt + 1)
-    return any(label == ctx.run.key(part, attempt=each) for each in attempts)
+    return any(label == ctx.run.key(part, attempt=attempt) for attempt in attempts)
 
 
 def wait_until_gone(
@@ -115,10 +115,10 @@ def wait_until_gone(
 
     def is_gone() -> bool:
         try:
-            found = ctx.cluster.get(resource, name, namespace=namespace)
+            existing = ctx.cluster.get(resource, name, namespace=namespace)
         except NotFound:
             return True
-        return bool(uid) and found["metadata"].get("uid") != uid
+        return bool(uid) and existing["metadata"].get("uid") != uid
 
     ctx.wait(is_gone, what=f"the end of {resource.group_resource} {name}")
 

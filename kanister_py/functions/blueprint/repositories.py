@@ -182,7 +182,7 @@ def place_of(ctx: PhaseContext, params: Params, prefix: str) -> Place:
 def places_of(ctx: PhaseContext, params: Params, prefixes: Sequence[str]) -> list[Place]:
     """Return the places of several prefixes in the store of the Profile."""
     location = location_of(ctx, params)
-    return [Place(location, prefix_with_bucket(each, location)) for each in prefixes]
+    return [Place(location, prefix_with_bucket(prefix, location)) for prefix in prefixes]
 
 
 def location_of(ctx: PhaseContext, params: Params) -> Location:
@@ -384,11 +384,11 @@ def for_every_pod(
             return work(pod)
 
     calls = call_at_once(ctx, pods, prefixed_work, limit)
-    errors = [each.error for each in calls if each.error is not None]
+    errors = [call.error for call in calls if call.error is not None]
     for error in errors:
         if not isinstance(error, KanisterError) or len(errors) == 1:
             raise error
     if errors:
-        codes = (each.exit_code for each in errors if isinstance(each, CommandFailed))
+        codes = (error.exit_code for error in errors if isinstance(error, CommandFailed))
         raise CommandFailed("\n".join(map(str, errors)), next(codes, None)) from errors[0]
-    return {each.of: each.result for each in calls}
+    return {call.of: call.result for call in calls}

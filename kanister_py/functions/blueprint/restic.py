@@ -168,35 +168,35 @@ def read_only_snapshot(log: str) -> str:
             raise UsageError(
                 f"Snapshot not found: there are {len(listed)} of them", reason="SnapshotNotFound"
             )
-        (found,) = listed
-        return str(found["short_id"])
+        (snapshot,) = listed
+        return str(snapshot["short_id"])
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError("Snapshot not found", reason="SnapshotNotFound") from error
 
 
 def read_freed_bytes(log: str) -> int:
     """Parse the number of bytes that a prune reclaimed; 0 with restic 0.12 and later."""
-    found = _FREED.search(log)
-    if found is None:
+    match = _FREED.search(log)
+    if match is None:
         return 0
-    number, unit = found[1].split()
+    number, unit = match[1].split()
     return int(float(number) * _UNITS[unit])
 
 
 def read_complaint(lines: Iterable[str]) -> str:
     """Summarize restic's error output in one line. Retries are mentioned only once."""
-    found = list[str]()
+    ids = list[str]()
     retries, where, why = 0, "", ""
     for line in lines:
         if line.startswith("\t"):
             # A line of restic's stack trace; the preceding line contains the name of the function.
-            del found[-1:]
+            del ids[-1:]
         elif notice := _RETRIED.fullmatch(line):
             retries += 1
             where, why = notice.groups()
         else:
-            found.append(_of_a_file(line) if line.startswith("{") else " ".join(line.split()))
-    text = " ".join(found[-_COMPLAINT_LINES:])
+            ids.append(_of_a_file(line) if line.startswith("{") else " ".join(line.split()))
+    text = " ".join(ids[-_COMPLAINT_LINES:])
     if not retries:
         return text
     return f"{STORE_FAILED} at {where}: {why} (retries: {retries}) {text}".rstrip()
@@ -218,8 +218,8 @@ def overlooks(complaint: str) -> bool:
 
 def is_missing(complaint: str) -> bool:
     """Return True if there is no repository, as opposed to one without access."""
-    before, found, _ = complaint.partition(NO_REPOSITORY)
-    return bool(found and _MISSING.search(before.partition("unable to open config file")[2]))
+    before, separator, _ = complaint.partition(NO_REPOSITORY)
+    return bool(separator and _MISSING.search(before.partition("unable to open config file")[2]))
 
 
 def is_damaged(complaint: str) -> bool:

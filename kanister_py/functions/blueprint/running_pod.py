@@ -85,7 +85,7 @@ class RunningPod:
     @property
     def main_container(self) -> str:
         """Return the name of the main container: `container`, or the first one if there is none."""
-        names = [each["name"] for each in self._pod["spec"]["containers"]]
+        names = [container["name"] for container in self._pod["spec"]["containers"]]
         return MAIN_CONTAINER if MAIN_CONTAINER in names else str(names[0])
 
     # Start
@@ -121,10 +121,10 @@ class RunningPod:
 
     def _tell_what_it_waits_for(self, pod: KubeObject) -> None:
         """Log once the reason, given by the node or the scheduler, why a pod does not start."""
-        found = _what_waits(pod)
-        why = _text_of(found)
+        blocker = _what_waits(pod)
+        why = _text_of(blocker)
         # A reason without a message is normal for a pod that is about to start.
-        if found[1].get("message") and why not in self._logged_waits:
+        if blocker[1].get("message") and why not in self._logged_waits:
             self._logged_waits.add(why)
             self._ctx.log(f"Pod {self._namespace}/{self._name}: {why}")
 
@@ -185,9 +185,9 @@ class RunningPod:
             try:
                 for chunk in self._stream(container, since):
                     seen_at = self._ctx.now()
-                    whole, held = _whole_lines(held + chunk)
-                    if whole:
-                        yield whole
+                    lines, held = _whole_lines(held + chunk)
+                    if lines:
+                        yield lines
                     since = seen_at
             except (TransientApiError, BadRequest):
                 is_lost = True
@@ -270,12 +270,12 @@ class RunningPod:
         return status if status.get("phase") in _ENDED else None
 
     def _read(self) -> KubeObject:
-        found = find(self._ctx.cluster, PODS, self._name, self._namespace)
-        if found is None or found["metadata"].get("uid") != self._pod["metadata"].get("uid"):
+        pod = find(self._ctx.cluster, PODS, self._name, self._namespace)
+        if pod is None or pod["metadata"].get("uid") != self._pod["metadata"].get("uid"):
             which = f"Pod {self._namespace}/{self._name}"
             raise UsageError(f"{which} was deleted before its command had ended", reason="PodGone")
-        self._tell_if_stranded(found)
-        return found
+        self._tell_if_stranded(pod)
+        return pod
 
     def _tell_if_stranded(self, pod: KubeObject) -> None:
         """Log when the pod's node stops responding, and when it responds again."""
@@ -302,7 +302,9 @@ class RunningPod:
         failure: Callable[[float], KanisterError] | None = None,
     ) -> Any:
         left = self._limit.left()
-        seconds = min((each for each in (timeout_seconds, left) if each is not None), default=None)
+        seconds = min(
+            (timeout for timeout in (timeout_seconds, left) if timeout is not None), default=None
+        )
         try:
             return self._ctx.wait(until, timeout_seconds=seconds, what="the pod")
         except WaitTimedOut as error:
@@ -397,10 +399,10 @@ def _is_stranded(pod: KubeObject) -> bool:
 
 def _what_is_stuck(pod: KubeObject) -> tuple[str, Mapping[str, Any]]:
     """Return the part of a pod that a person has to fix, and the state with the reason."""
-    for each in _containers(status_of(pod)):
-        waiting = (each.get("state") or {}).get("waiting") or {}
+    for container in _containers(status_of(pod)):
+        waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason") in _STUCK:
-            return f"Container {each['name']} cannot start", waiting
+            return f"Container {container['name']} cannot start", waiting
     scheduled = condition_of(pod, "PodScheduled")
     if scheduled.get("reason") == "Unschedulable":
         return "No node takes the pod", scheduled
@@ -412,10 +414,10 @@ def _what_waits(pod: KubeObject) -> tuple[str, Mapping[str, Any]]:
     stuck = _what_is_stuck(pod)
     if stuck[0]:
         return stuck
-    for each in _containers(status_of(pod)):
-        waiting = (each.get("state") or {}).get("waiting") or {}
+    for container in _containers(status_of(pod)):
+        waiting = (container.get("state") or {}).get("waiting") or {}
         if waiting.get("reason"):
-            return f"container {each['name']} waits", waiting
+            return f"container {container['name']} waits", waiting
     return "", {}
 
 
@@ -430,10 +432,10 @@ def _reason(state: Mapping[str, Any]) -> str:
 
 def _failure_of(status: Mapping[str, Any]) -> KanisterError:
     message, why = "Failed while waiting for Pod to complete: Pod failed", _reason(status)
-    for each in _containers(status):
-        ended = (each.get("state") or {}).get("terminated") or {}
+    for container in _containers(status):
+        ended = (container.get("state") or {}).get("terminated") or {}
         if code := ended.get("exitCode"):
-            name = each["name"]
+            name = container["name"]
             who = "its command" if name == MAIN_CONTAINER else f"container {name}"
             message = f"{message}: {who} ended with exit code {code}"
             return CommandFailed(f"{message}: {why}" if why else message, code)

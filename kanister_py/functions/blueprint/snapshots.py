@@ -77,8 +77,8 @@ def make(
         with failing_as(failure):
             ctx.cluster.create({**manifest, "metadata": {**metadata, "labels": labels}})
     except AlreadyExists:
-        found = ctx.cluster.get(resource, metadata["name"], namespace=namespace)
-        if not is_made_by(ctx, found, part):
+        existing = ctx.cluster.get(resource, metadata["name"], namespace=namespace)
+        if not is_made_by(ctx, existing, part):
             raise
 
 
@@ -91,19 +91,19 @@ def wait_until_ready(ctx: PhaseContext, name: str, namespace: str) -> KubeObject
 
     def ready() -> KubeObject | None:
         nonlocal passing
-        found = ctx.cluster.get(VOLUME_SNAPSHOTS, name, namespace=namespace)
-        status = status_of(found)
+        existing = ctx.cluster.get(VOLUME_SNAPSHOTS, name, namespace=namespace)
+        status = status_of(existing)
         error = status.get("error")
         if error:
             message = str(error.get("message") or "")
             passing += 1
-            is_passing = any(each in message for each in _PASSING_ERRORS)
+            is_passing = any(sign in message for sign in _PASSING_ERRORS)
             if not is_passing or passing > _MOST_PASSING_ERRORS:
                 why = f"Snapshot {namespace}/{name} failed: {message}"
                 raise UsageError(why, reason="SnapshotFailed")
             return None
         is_ready = status.get("readyToUse") is True and status.get("creationTime")
-        return found if is_ready else None
+        return existing if is_ready else None
 
     ready_one: KubeObject = ctx.wait(ready, what=f"snapshot {namespace}/{name} to be ready")
     return ready_one

@@ -55,11 +55,11 @@ def target_of(args: Any, facts: ActionFacts) -> Target:
     """Return the workload to scale; missing arguments default to the ActionSet's object."""
     kind: str | None = args.kind
     name, namespace = args.name, args.namespace
-    found = facts.workload
-    if found is not None:
+    workload = facts.workload
+    if workload is not None:
         kind = _kind_of(facts) if kind is None else kind
-        name = found.name if name is None else name
-        namespace = found.namespace if namespace is None else namespace
+        name = workload.name if name is None else name
+        namespace = workload.namespace if namespace is None else namespace
     if kind is None or name is None or namespace is None:
         raise UsageError(
             "Workload information not available via defaults or namespace/name/kind parameters",
@@ -100,8 +100,8 @@ def access_of(args: Mapping[str, Any], *verbs: str, scales: bool = False) -> lis
     return [
         *accesses,
         *(
-            Access(each.group, each.resource, watched, namespace)
-            for each in (PODS, REPLICA_SETS, REPLICATION_CONTROLLERS)
+            Access(resource.group, resource.resource, watched, namespace)
+            for resource in (PODS, REPLICA_SETS, REPLICATION_CONTROLLERS)
         ),
     ]
 
@@ -158,13 +158,13 @@ def why_not_at_rest(cluster: Cluster, target: Target) -> str:
 
 
 def _stateful_set(workload: KubeObject, pods: Iterable[KubeObject]) -> str:
-    wanted = replicas_of(workload)
+    replicas = replicas_of(workload)
     ready = _count(workload, "readyReplicas")
-    if ready != wanted:
-        return f"Specified {wanted} replicas and only {ready} are ready"
+    if ready != replicas:
+        return f"Specified {replicas} replicas and only {ready} are ready"
     running, _ = _pods_of(workload, pods)
-    if len(running) != wanted:
-        return f"Specified {wanted} replicas and only {len(running)} are running"
+    if len(running) != replicas:
+        return f"Specified {replicas} replicas and only {len(running)} are running"
     return ""
 
 
@@ -204,28 +204,28 @@ def _rolled_out(
     )
     if owner is None:
         return f"Could not find a {rollout.owner_kind} for {rollout.kind}"
-    running, others = _pods_of(owner, pods)
+    running, not_running = _pods_of(owner, pods)
     available = _count(workload, "availableReplicas")
     if len(running) != available:
         return f"{len(running)} out of {available} available pods are running"
     if is_deployment:
-        total = len(running) + len(others)
-        return f"{len(running)} out of {total} pods are running" if others else ""
+        total = len(running) + len(not_running)
+        return f"{len(running)} out of {total} pods are running" if not_running else ""
     # Completed pods remain in some clusters, and can be ignored.
-    left = [each for each in others if status_of(each).get("phase") != "Succeeded"]
+    left = [pod for pod in not_running if status_of(pod).get("phase") != "Succeeded"]
     return f"{len(left)} pods are not running" if left else ""
 
 
 def _why_not_rolled_out(workload: KubeObject) -> str:
-    wanted = replicas_of(workload)
+    replicas = replicas_of(workload)
     for key, state in (
         ("replicas", ""),
         ("updatedReplicas", "updated "),
         ("availableReplicas", "available "),
     ):
-        found = _count(workload, key)
-        if found != wanted:
-            return f"Specified {wanted} replicas and only have {found} {state}replicas"
+        count = _count(workload, key)
+        if count != replicas:
+            return f"Specified {replicas} replicas and only have {count} {state}replicas"
     generation = int(workload["metadata"].get("generation") or 0)
     observed = _count(workload, "observedGeneration")
     if observed < generation:
@@ -247,9 +247,9 @@ def _owned(
     """Find the object of a workload's newest revision."""
     return next(
         (
-            each
-            for each in found
-            if _is_owned_by(each, owner) and _annotation(each, annotation) == revision
+            obj
+            for obj in found
+            if _is_owned_by(obj, owner) and _annotation(obj, annotation) == revision
         ),
         None,
     )
@@ -259,9 +259,9 @@ def _pods_of(
     owner: KubeObject, pods: Iterable[KubeObject]
 ) -> tuple[list[KubeObject], list[KubeObject]]:
     """Return the pods of an owner: running ones, and all others."""
-    own = [each for each in pods if _is_owned_by(each, owner)]
-    running = [each for each in own if status_of(each).get("phase") == "Running"]
-    return running, [each for each in own if each not in running]
+    own = [pod for pod in pods if _is_owned_by(pod, owner)]
+    running = [pod for pod in own if status_of(pod).get("phase") == "Running"]
+    return running, [pod for pod in own if pod not in running]
 
 
 def _is_owned_by(obj: KubeObject, owner: KubeObject) -> bool:

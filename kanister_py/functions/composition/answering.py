@@ -74,13 +74,13 @@ class AnsweringFunction(DescribedFunction):
         answer = answer_to(request)
         try:
             try:
-                given = shaped(request.get("input"), self.fields)
+                input_ = shaped(request.get("input"), self.fields)
             except NotShaped as error:
                 raise Refused(
                     "cannot get Function input from *v1.RunFunctionRequest: "
                     f"cannot get function input {unreadable(self.go_type, error)}"
                 ) from None
-            self.answer(request, given, answer)
+            self.answer(request, input_, answer)
         except Refused as refused:
             add_result(answer, "FATAL", str(refused))
         return answer
@@ -122,9 +122,9 @@ def composite_of(request: Mapping[str, Any]) -> Data:
 
 def map_at(obj: Mapping[str, Any], key: str, problem: str) -> Data:
     """Return a map inside an object. Raises Refused, prefixed by `problem`, if there is none."""
-    found = obj.get(key)
-    if isinstance(found, dict):
-        return found
+    value = obj.get(key)
+    if isinstance(value, dict):
+        return value
     raise Refused(f"{problem}{key}: {'not an object' if key in obj else 'no such field'}")
 
 

@@ -72,8 +72,8 @@ class Refusal(NamedTuple):
 
 def shaped(given: Any, fields: Fields) -> dict[str, Any]:
     """Validate an input against its fields, and return it without its null values."""
-    found: dict[str, Any] = _read({} if given is None else given, fields, "")
-    return found
+    decoded: dict[str, Any] = _read({} if given is None else given, fields, "")
+    return decoded
 
 
 def unreadable(go_type: str, error: NotShaped) -> str:
@@ -91,11 +91,11 @@ def _read(value: Any, shape: Any, path: str) -> Any:
         if not isinstance(value, Mapping):
             raise NotShaped(Refusal(path, "must be an object"))
         read = {}
-        others = shape.get("*")
+        member_shape = shape.get("*")
         for key, member in value.items():
             where = f"{path}.{key}" if path else str(key)
-            if others is not None:
-                inner = others
+            if member_shape is not None:
+                inner = member_shape
             elif key in shape:
                 inner = shape[key].shape
             else:
@@ -103,7 +103,7 @@ def _read(value: Any, shape: Any, path: str) -> Any:
                 refused = Refusal(where, why, str(key), tuple(shape))
                 raise NotShaped(refused, f"{path or 'the input'}: {why}")
             # In a map with arbitrary keys and values, null is an ordinary value.
-            if member is not None or others is ANY:
+            if member is not None or member_shape is ANY:
                 read[key] = _read(member, inner, where)
         return read
     if isinstance(shape, list):

@@ -66,10 +66,10 @@ def is_optional(spec: Mapping[str, Any]) -> bool:
 
 def required(request: Mapping[str, Any], name: str) -> list[Data] | None:
     """Return the fetched objects of a name, or None if none were requested."""
-    found = (request.get("requiredResources") or {}).get(name)
-    if found is None:
+    resources = (request.get("requiredResources") or {}).get(name)
+    if resources is None:
         return None
-    return [each.get("resource") or {} for each in found.get("items") or ()]
+    return [item.get("resource") or {} for item in resources.get("items") or ()]
 
 
 def asked_for(
@@ -87,27 +87,27 @@ def asked_for(
         return {"matchName": name}, False
     labels: dict[str, str] = {}
     is_short = False
-    for wanted in source.get("selector", {}).get("matchLabels", ()):
-        key = wanted.get("key", "")
-        kind = wanted.get("type", "FromCompositeFieldPath")
+    for label in source.get("selector", {}).get("matchLabels", ()):
+        key = label.get("key", "")
+        kind = label.get("type", "FromCompositeFieldPath")
         if kind == "Value":
-            if "value" not in wanted:
+            if "value" not in label:
                 raise Refused(f'the label "{key}" has no value')
-            labels[key] = wanted["value"]
+            labels[key] = label["value"]
             continue
-        path = wanted.get("valueFromFieldPath")
+        path = label.get("valueFromFieldPath")
         if path is None:
             raise Refused(f'the label "{key}" has no valueFromFieldPath')
         place = composite
         if environment is not None and kind == "FromEnvironmentFieldPath":
             place = environment
         try:
-            found = parse_field_path(path).get(place)
-            if not isinstance(found, str):
+            value = parse_field_path(path).get(place)
+            if not isinstance(value, str):
                 raise FieldPathError(f"{path}: not a string")
-            labels[key] = found
+            labels[key] = value
         except FieldPathError as error:
-            if wanted.get("fromFieldPathPolicy", "Required") == "Optional":
+            if label.get("fromFieldPathPolicy", "Required") == "Optional":
                 is_short = True
                 continue
             raise Refused(f'cannot get value from field path "{path}": {error}') from None
@@ -127,16 +127,16 @@ def _sorted_by_path(objects: list[Data], path: str) -> list[Data]:
         raise Refused("cannot sort by empty field path")
     values = []
     kind = ""
-    for each in objects:
+    for obj in objects:
         try:
-            value = parse_field_path(path).find(each)
+            value = parse_field_path(path).find(obj)
         except FieldPathError as error:
             raise Refused(str(error)) from None
         values.append(value)
-        found = kind if value is None else GO_TYPES[type(value)]
-        if kind and found != kind:
-            raise Refused(f'cannot sort values of different types "{kind}" and "{found}"')
-        kind = found
+        kind_name = kind if value is None else GO_TYPES[type(value)]
+        if kind and kind_name != kind:
+            raise Refused(f'cannot sort values of different types "{kind}" and "{kind_name}"')
+        kind = kind_name
     if not kind or len(objects) < 2:
         return objects
     if kind not in ("string", "float64"):

@@ -35,7 +35,7 @@ def rds(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         [sys.executable, "-m", "moto.server", "-p", str(port)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
-        env={key: each for key, each in os.environ.items() if not key.startswith("AWS_")},
+        env={key: value for key, value in os.environ.items() if not key.startswith("AWS_")},
     )
     url = f"http://127.0.0.1:{port}"
     monkeypatch.setenv("AWS_ENDPOINT_URL_RDS", url)

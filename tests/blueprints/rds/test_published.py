@@ -44,7 +44,7 @@ def _place_of(name: str) -> Path | None:
     examples = os.environ.get("KANISTER_PY_PUBLISHED", "")
     places = [Path(recorded).parent / "corpus" / "blueprints" / name] if recorded else []
     places += [Path(examples) / name] if examples else []
-    return next((each for each in places if each.exists()), None)
+    return next((place for place in places if place.exists()), None)
 
 
 def act(
@@ -57,7 +57,7 @@ def act(
 ) -> Any:
     """Run an action about a ConfigMap that describes the database, and give its artifacts."""
     metadata = {"name": "db", "namespace": "default"}
-    wanted = {
+    expected = {
         "name": action,
         "blueprint": blueprint["metadata"]["name"],
         "object": {"apiVersion": "v1", "resource": "configmaps", **metadata},
@@ -69,10 +69,10 @@ def act(
         "apiVersion": "cr.kanister.io/v1alpha1",
         "kind": "ActionSet",
         "metadata": {"name": action, "namespace": "default"},
-        "spec": {"actions": [wanted]},
+        "spec": {"actions": [expected]},
     }
     login = encoded(username="postgres", password=PASSWORD)
-    given = [
+    commands = [
         *objects(location),
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": dict(data)},
         {
@@ -82,7 +82,7 @@ def act(
             "data": login,
         },
     ]
-    settings = RunSettings(objects=given, pods="processes")
+    settings = RunSettings(objects=commands, pods="processes")
     status = run_actionset(actionset, [dict(blueprint)], settings).wait(180).status
     assert status["state"] == "complete", status["error"]
     return status["actions"][0].get("artifacts")
@@ -141,7 +141,7 @@ def postgresql_from_dump(rds: Any, location: Location, blueprint: Any, postgresq
 COURSES = {SNAPSHOT: instance_from_snapshot, AURORA: cluster_from_snapshot, DUMP: None}
 
 
-@pytest.mark.parametrize("name", [each for each in COURSES if _place_of(each)])
+@pytest.mark.parametrize("name", [course for course in COURSES if _place_of(course)])
 def test_a_database_comes_back(
     request: pytest.FixtureRequest, rds: Any, location: Location, name: str
 ) -> None:

@@ -34,7 +34,7 @@ def location(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
 
 
 def encoded(**data: str) -> dict[str, str]:
-    return {key: b64encode(each.encode()).decode() for key, each in data.items()}
+    return {key: b64encode(value.encode()).decode() for key, value in data.items()}
 
 
 def objects(location: Location) -> list[dict[str, Any]]:
@@ -101,7 +101,7 @@ def run(
         "actions": {"act": {"phases": [phase]}},
     }
     about = {"kind": "Namespace", "name": "default", "namespace": "default"}
-    wanted = {
+    expected = {
         "name": "act",
         "blueprint": "rds",
         "object": about,
@@ -112,7 +112,7 @@ def run(
         "apiVersion": "cr.kanister.io/v1alpha1",
         "kind": "ActionSet",
         "metadata": {"name": "a", "namespace": "default"},
-        "spec": {"actions": [wanted]},
+        "spec": {"actions": [expected]},
     }
     settings = RunSettings(objects=objects(location), pods="processes")
     return run_actionset(actionset, [blueprint], settings).wait(180).status
@@ -120,8 +120,8 @@ def run(
 
 def output(status: Mapping[str, Any]) -> Mapping[str, str]:
     assert status["state"] == "complete", status["error"]
-    found: Mapping[str, str] = status["actions"][0]["phases"][0].get("output") or {}
-    return found
+    outputs: Mapping[str, str] = status["actions"][0]["phases"][0].get("output") or {}
+    return outputs
 
 
 def make_instance(rds: Any, name: str = "app", port: int = 5432) -> None:
@@ -144,14 +144,14 @@ def slow_snapshots(monkeypatch: pytest.MonkeyPatch, looks: int) -> Iterator[None
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
-            asked = self.rfile.read(int(self.headers["content-length"]))
-            if left[0] and b"DeleteDBSnapshot" in asked:
+            request_body = self.rfile.read(int(self.headers["content-length"]))
+            if left[0] and b"DeleteDBSnapshot" in request_body:
                 status, body = 400, BUSY
             else:
                 headers = dict(self.headers.items())
-                found = urllib3.request("POST", url, body=asked, headers=headers)
-                status, body = found.status, found.data
-            if left[0] and b"DescribeDBSnapshots" in asked:
+                response = urllib3.request("POST", url, body=request_body, headers=headers)
+                status, body = response.status, response.data
+            if left[0] and b"DescribeDBSnapshots" in request_body:
                 left[0] -= 1
                 body = body.replace(b"<Status>available<", b"<Status>creating<")
             self.send_response(status)
@@ -189,16 +189,17 @@ def test_a_snapshot_that_is_still_being_made_is_to_go(
 
 def instances(rds: Any) -> list[str]:
     return sorted(
-        each["DBInstanceIdentifier"] for each in rds.describe_db_instances()["DBInstances"]
+        dbinstance["DBInstanceIdentifier"]
+        for dbinstance in rds.describe_db_instances()["DBInstances"]
     )
 
 
 def snapshots(rds: Any) -> list[str]:
     found = rds.describe_db_snapshots()["DBSnapshots"]
     return [
-        each["DBSnapshotIdentifier"]
-        for each in found
-        if not each["DBSnapshotIdentifier"].startswith("rds:")
+        snapshot["DBSnapshotIdentifier"]
+        for snapshot in found
+        if not snapshot["DBSnapshotIdentifier"].startswith("rds:")
     ]
 
 
@@ -207,18 +208,18 @@ def test_an_instance_comes_back_from_its_snapshot(
     rds: Any, location: Location, version: str
 ) -> None:
     make_instance(rds)
-    made = output(run(location, "CreateRDSSnapshot", version, {"instanceID": "app"}))
-    assert made["allocatedStorage"] == "20GiB"
-    assert made["securityGroupID"] == "- sg-1\n- sg-2\n"
-    assert snapshots(rds) == [made["snapshotID"]]
+    created = output(run(location, "CreateRDSSnapshot", version, {"instanceID": "app"}))
+    assert created["allocatedStorage"] == "20GiB"
+    assert created["securityGroupID"] == "- sg-1\n- sg-2\n"
+    assert snapshots(rds) == [created["snapshotID"]]
     restore = {
-        "instanceID": made["instanceID"],
-        "snapshotID": made["snapshotID"],
-        "securityGroupID": made["securityGroupID"],
+        "instanceID": created["instanceID"],
+        "snapshotID": created["snapshotID"],
+        "securityGroupID": created["securityGroupID"],
     }
     output(run(location, "RestoreRDSSnapshot", version, restore))
     assert instances(rds) == ["app"]
-    delete = {"snapshotID": made["snapshotID"]}
+    delete = {"snapshotID": created["snapshotID"]}
     for _ in range(2):
         assert output(run(location, "DeleteRDSSnapshot", version, delete)) == {}
     assert snapshots(rds) == []
@@ -250,30 +251,32 @@ def test_an_aurora_cluster_comes_back_with_an_instance(rds: Any, location: Locat
     )
     engine = {"dbEngine": "aurora-postgresql"}
     create = {"instanceID": "aurora", **engine}
-    made = output(run(location, "CreateRDSSnapshot", "v0.0.0", create))
-    assert cluster_snapshots(rds) == [made["snapshotID"]]
+    created = output(run(location, "CreateRDSSnapshot", "v0.0.0", create))
+    assert cluster_snapshots(rds) == [created["snapshotID"]]
     # Under a name that is free: this server keeps a snapshot of a deleted cluster, whose
     # name it then wants again.
-    restore = {"snapshotID": made["snapshotID"], **engine}
+    restore = {"snapshotID": created["snapshotID"], **engine}
     output(run(location, "RestoreRDSSnapshot", "v0.0.0", {**restore, "instanceID": "copy"}))
     assert clusters(rds) == ["aurora", "copy"]
     assert instances(rds) == ["copy-instance-1"]
     output(run(location, "RestoreRDSSnapshot", "v0.1.0", {**restore, "instanceID": "aurora"}))
     assert clusters(rds) == ["aurora", "copy"]
     assert len(instances(rds)) == 2
-    delete = {"snapshotID": made["snapshotID"], **engine}
+    delete = {"snapshotID": created["snapshotID"], **engine}
     output(run(location, "DeleteRDSSnapshot", "v0.0.0", delete))
     assert cluster_snapshots(rds) == []
 
 
 def cluster_snapshots(rds: Any) -> list[str]:
     found = rds.describe_db_cluster_snapshots()["DBClusterSnapshots"]
-    names = [each["DBClusterSnapshotIdentifier"] for each in found]
-    return [each for each in names if not each.startswith("rds:")]
+    names = [snapshot["DBClusterSnapshotIdentifier"] for snapshot in found]
+    return [name for name in names if not name.startswith("rds:")]
 
 
 def clusters(rds: Any) -> list[str]:
-    return sorted(each["DBClusterIdentifier"] for each in rds.describe_db_clusters()["DBClusters"])
+    return sorted(
+        dbcluster["DBClusterIdentifier"] for dbcluster in rds.describe_db_clusters()["DBClusters"]
+    )
 
 
 def test_an_instance_that_is_not_there_is_named(rds: Any, location: Location) -> None:
@@ -291,8 +294,8 @@ def test_a_credential_may_be_in_a_secret_of_the_phase(rds: Any, location: Locati
         "region": "us-east-1",
     }
     secret = {"kind": "Secret", "name": "aws", "namespace": "default"}
-    made = output(run(location, "CreateRDSSnapshot", "v0.0.0", args, {"aws": secret}))
-    assert snapshots(rds) == [made["snapshotID"]]
+    created = output(run(location, "CreateRDSSnapshot", "v0.0.0", args, {"aws": secret}))
+    assert snapshots(rds) == [created["snapshotID"]]
 
 
 def test_a_secret_must_be_named_where_it_is_the_source(rds: Any, location: Location) -> None:
@@ -320,8 +323,8 @@ class Shop:
     def __init__(self, rds: Any, location: Location, server: Server, version: str) -> None:
         self.version = version
         make_instance(rds, port=server.port)
-        made = output(run(location, "CreateRDSSnapshot", version, {"instanceID": "app"}))
-        self.snapshot = made["snapshotID"]
+        created = output(run(location, "CreateRDSSnapshot", version, {"instanceID": "app"}))
+        self.snapshot = created["snapshotID"]
         server.ask("DROP DATABASE IF EXISTS shop")
         server.ask("CREATE DATABASE shop")
         self.shop = Server(server.port, [*server.client[:-1], "shop"], server.env)
@@ -353,14 +356,14 @@ def shop(rds: Any, location: Location, postgresql: Server, request: Any) -> Iter
         pytest.skip("pg_dump is not installed: nothing is dumped")
     yield Shop(rds, location, postgresql, request.param)
     store = object_stores().open(location)
-    store.delete(each.key for each in store.list(""))
+    store.delete(obj.key for obj in store.list(""))
 
 
 @pytest.mark.parametrize("shop", VERSIONS, indirect=True)
 def test_a_dump_of_a_real_postgresql_comes_back(rds: Any, location: Location, shop: Shop) -> None:
     dump = output(shop.export(location))["backupID"]
     store = object_stores().open(location)
-    assert [each.key for each in store.list("")] == [f"dumps/{dump}"]
+    assert [obj.key for obj in store.list("")] == [f"dumps/{dump}"]
     assert instances(rds) == ["app"]
     shop.spoil()
     assert output(shop.restore(location, dump))["endpoint"].startswith("app.")
@@ -383,10 +386,10 @@ def test_a_dump_through_a_store_that_fails_is_whole_or_an_error(
     assert instances(rds) == ["app"]
     if exported["state"] != "complete":
         is_clear(exported)
-        store.delete(each.key for each in store.list(""))
+        store.delete(obj.key for obj in store.list(""))
         exported = shop.export(location)
     dump = output(exported)["backupID"]
-    assert [each.key for each in store.list("")] == [f"dumps/{dump}"]
+    assert [obj.key for obj in store.list("")] == [f"dumps/{dump}"]
     shop.spoil()
     faults = Faults(fault, times=times, meant="GET$")
     with faulty(location, faults) as failing:

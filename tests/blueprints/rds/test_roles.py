@@ -35,22 +35,22 @@ def with_role(rds: Any) -> Location:
 
 
 def test_a_role_gives_keys_that_expire_and_stands_for_nothing_any_more(with_role: Location) -> None:
-    found = taken_role(with_role, SystemClock().now).credential
-    assert found.id.startswith("ASIA")
-    assert found.token
-    assert (found.secret != "s", found.role) == (True, "")
+    credential = taken_role(with_role, SystemClock().now).credential
+    assert credential.id.startswith("ASIA")
+    assert credential.token
+    assert (credential.secret != "s", credential.role) == (True, "")
 
 
 def test_a_role_opens_a_bucket(with_role: Location) -> None:
     store = object_stores().open(with_role)
     store.put("a/b", [b"some", b" bytes"])
     assert b"".join(store.get("a/b")) == b"some bytes"
-    assert store.delete(each.key for each in store.list("a/")) == 1
+    assert store.delete(obj.key for obj in store.list("a/")) == 1
 
 
 def test_a_role_in_a_secret_of_the_phase_takes_a_snapshot(rds: Any, location: Location) -> None:
     make_instance(rds)
     args = {"instanceID": "app", "credentialsSource": "secret", "credentialsSecret": "aws"}
     secret = {"kind": "Secret", "name": "role", "namespace": "default"}
-    made = output(run(location, "CreateRDSSnapshot", "v0.1.0", args, {"aws": secret}))
-    assert snapshots(rds) == [made["snapshotID"]]
+    created = output(run(location, "CreateRDSSnapshot", "v0.1.0", args, {"aws": secret}))
+    assert snapshots(rds) == [created["snapshotID"]]

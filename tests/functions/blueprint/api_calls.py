@@ -73,10 +73,10 @@ class Api:
 
         def run() -> None:
             try:
-                given = args
+                remaining_args = args
                 if not function.renders_own_args:
-                    given = self._renderer.args(args, params)
-                decoded = decode_args(function.Args, given, function.name)
+                    remaining_args = self._renderer.args(args, params)
+                decoded = decode_args(function.Args, remaining_args, function.name)
                 called.ended.append(function().exec(ctx, params, decoded))
             except BaseException as error:  # noqa: BLE001 # `result` raises it
                 called.failed.append(error)

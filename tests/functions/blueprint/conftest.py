@@ -130,7 +130,7 @@ class World:
                 "apiVersion": "v1",
                 "kind": "Pod",
                 "metadata": {"name": name, "namespace": "default"},
-                "spec": {"containers": [{"name": each, **idle} for each in containers]},
+                "spec": {"containers": [{"name": container, **idle} for container in containers]},
             }
         )
         self.seen_pod(lambda pod: pod["metadata"]["name"] == name and is_running(pod))

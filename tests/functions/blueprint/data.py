@@ -24,7 +24,7 @@ def facts_for(location: Location, **more: Any) -> ActionFacts:
 
 
 def keys(location: Location, prefix: str) -> list[str]:
-    return [each.key for each in object_stores().open(location).list(prefix)]
+    return [obj.key for obj in object_stores().open(location).list(prefix)]
 
 
 def claim(world: World, name: str) -> None:
@@ -50,7 +50,7 @@ def in_pod(world: World, pod: str, script: str) -> bytes:
 
 def mounted(world: World, script: str) -> bytes:
     """Run something in a pod that has the volume."""
-    if "user" not in {each["metadata"]["name"] for each in world.pods()}:
+    if "user" not in {pod["metadata"]["name"] for pod in world.pods()}:
         world.cluster.create(
             {
                 "apiVersion": "v1",

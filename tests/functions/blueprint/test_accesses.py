@@ -127,15 +127,15 @@ def test_a_function_says_which_rights_it_takes(
     function: type[Func], args: dict[str, Any], want: list[str] | None
 ) -> None:
     accesses = function.access(args)
-    found = None if accesses is None else sorted(str(each) for each in merged(accesses))
-    assert found == (None if want is None else sorted(want))
+    shown = None if accesses is None else sorted(str(access) for access in merged(accesses))
+    assert shown == (None if want is None else sorted(want))
 
 
 def test_a_scale_is_a_right_of_its_own() -> None:
     accesses = ScaleWorkloadV010.access({"kind": "StatefulSet", **WHERE})
-    resources = {each.resource: each.verbs for each in accesses or ()}
+    resources = {access.resource: access.verbs for access in accesses or ()}
     assert "update" not in resources["statefulsets"]
     assert resources["statefulsets/scale"] == ("get", "update", "patch")
     assert "deployments" not in resources
-    every = {each.resource for each in ScaleWorkloadV010.access(WHERE) or ()}
+    every = {access.resource for access in ScaleWorkloadV010.access(WHERE) or ()}
     assert {"deployments", "statefulsets", "deploymentconfigs"} <= every

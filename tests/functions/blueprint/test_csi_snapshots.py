@@ -137,7 +137,7 @@ def test_every_attempt_and_every_run_takes_a_snapshot_of_its_own(api: Api) -> No
     for options in ({"uid": "one"}, {"uid": "two"}, {"uid": "two", "attempt": 2}):
         with api.waiting(CreateCSISnapshot, TAKE, **options):
             pass
-    assert len({each["metadata"]["name"] for each in taken(api)}) == 3
+    assert len({snapshot["metadata"]["name"] for snapshot in taken(api)}) == 3
 
 
 def test_a_snapshot_of_somebody_else_is_not_taken_over(api: Api) -> None:

@@ -70,7 +70,7 @@ def test_a_volume_comes_back_as_it_was(
     assert keys(location, "volumes/data/snapshots/") == []
     assert world.call(LocationDelete, {"artifact": "kbucket/volumes"}, facts=facts) is None
     assert keys(location, "") == []
-    assert [each["metadata"]["name"] for each in world.pods()] == ["user"]
+    assert [pod["metadata"]["name"] for pod in world.pods()] == ["user"]
 
 
 def test_part_of_a_backup_can_be_restored(world: World, facts: ActionFacts) -> None:
@@ -154,8 +154,8 @@ def test_a_restore_past_the_volumes_writes_nothing_on_this_machine(
     assert list(folder.iterdir()) == []
     assert folder.stat().st_mtime_ns == before.st_mtime_ns
     # Mounted where it was, the volume is restored, and the folders above it stay as they are.
-    there = {**restore, "volumes": {"data": str(folder)}}
+    restore_elsewhere = {**restore, "volumes": {"data": str(folder)}}
     mounted(world, "rm /v/a")
-    world.call(RestoreData, there, facts=facts, uid="there")
+    world.call(RestoreData, restore_elsewhere, facts=facts, uid="there")
     assert mounted(world, "cat /v/a") == b"one\n"
     assert list(folder.iterdir()) == []

@@ -280,9 +280,9 @@ def test_an_answer_that_will_not_change_is_not_asked_for_again(api: Api, server:
 
 
 def test_nobody_at_home_is_an_error_that_passes(api: Api) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    with socket.socket() as occupied:
+        occupied.bind(("127.0.0.1", 0))
+        port = occupied.getsockname()[1]
         error = failure(api, url=f"http://127.0.0.1:{port}/")
     assert isinstance(error, RequestFailed)
     assert error.why == "Connection refused"
@@ -323,9 +323,9 @@ def test_what_can_do_no_harm_is_sent_again(
 
 
 def test_a_post_that_reached_nobody_is_sent_again(api: Api) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}/"
+    with socket.socket() as occupied:
+        occupied.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{occupied.getsockname()[1]}/"
         with pytest.raises(RequestFailed):
             api.call(HTTPRequestV020, {"url": url, "method": "POST", "retries": 1})
     assert any("; again in 1 s" in line for line in api.log)
@@ -536,9 +536,9 @@ def test_secrets_are_masked_in_the_log(api: Api, server: Server) -> None:
 def test_what_cannot_be_sent_is_refused(
     api: Api, args: dict[str, Any], error: type[Exception], refusal: str
 ) -> None:
-    given = {"url": "http://127.0.0.1/", **args} if args else {}
+    request_args = {"url": "http://127.0.0.1/", **args} if args else {}
     with pytest.raises(error) as caught:
-        api.call(HTTPRequest, given)
+        api.call(HTTPRequest, request_args)
     assert refusal in str(caught.value)
 
 

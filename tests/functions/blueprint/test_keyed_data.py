@@ -48,7 +48,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Location]:
 @pytest.fixture
 def location(server: Location) -> Location:
     store = object_stores().open(server)
-    store.delete(each.key for each in store.list(""))
+    store.delete(obj.key for obj in store.list(""))
     return server
 
 
@@ -115,7 +115,7 @@ def test_a_pod_without_restic_is_backed_up_and_comes_back(
     assert snapshots(location) == []
     again = app.call(DeleteDataV010, delete, facts=facts, uid="again")
     assert again["spaceFreed"] == "0 B"
-    assert [each["metadata"]["name"] for each in app.pods()] == ["user"]
+    assert [pod["metadata"]["name"] for pod in app.pods()] == ["user"]
 
 
 def test_part_of_a_backup_comes_back_where_it_is_wanted(app: World, facts: ActionFacts) -> None:
@@ -228,7 +228,7 @@ def test_a_backup_that_was_killed_is_made_again_and_its_lock_taken_over(
         if keys(location, "repo/locks/") and len(keys(location, "repo/data/")) > 5:
             break
         time.sleep(0.02)
-    (pod,) = [each for each in app.pods() if each["metadata"]["name"] != "user"]
+    (pod,) = [pod for pod in app.pods() if pod["metadata"]["name"] != "user"]
     app.cluster.delete(PODS, pod["metadata"]["name"], namespace="default", grace_period_seconds=0)
     failure(killed.result)
     assert keys(location, "repo/locks/")
@@ -268,7 +268,7 @@ def test_a_lock_of_somebody_at_work_is_waited_for_and_left_alone(
             working.communicate(b"slow")
         assert working.returncode == 0
         waiting.result()
-    assert [each["paths"] for each in snapshots(location)] == [["/slow"]]
+    assert [snapshot["paths"] for snapshot in snapshots(location)] == [["/slow"]]
     assert not any("Took over" in line for line in app.log)
 
 
@@ -282,9 +282,9 @@ def test_older_backups_of_the_same_place_go_and_others_stay(
         mounted(app, f"echo {number} >/v/a")
         keep = {**BACKUP, "keep": {"last": 2}, "prune": True}
         last = app.call(BackupDataV010, keep, facts=facts, uid=f"run {number}")
-    found = snapshots(location)
-    assert [each["paths"] for each in found] == [["/mnt/vol_data/data"], ["/v"], ["/v"]]
-    assert found[-1]["short_id"] == last["backupID"]
+    listed = snapshots(location)
+    assert [snapshot["paths"] for snapshot in listed] == [["/mnt/vol_data/data"], ["/v"], ["/v"]]
+    assert listed[-1]["short_id"] == last["backupID"]
     restic(location, "check", "--read-data")
 
 
@@ -344,8 +344,8 @@ def test_a_repository_is_checked_down_to_its_data(
     check = args(backupArtifactPrefix="repo", readData="100%")
 
     def outcome(uid: str, **more: Any) -> list[str]:
-        found = app.call(CheckRepositoryV010, {**check, **more}, facts=facts, uid=uid)
-        return [key for key, each in found.items() if each == "true"]
+        outputs = app.call(CheckRepositoryV010, {**check, **more}, facts=facts, uid=uid)
+        return [key for key, output in outputs.items() if output == "true"]
 
     assert outcome("none") == ["repoUnavailable"]
     app.call(BackupDataV010, BACKUP, facts=facts)
@@ -363,7 +363,7 @@ def test_a_sample_that_is_none_is_refused_before_anything_is_read(sample: str) -
     check = args(backupArtifactPrefix="repo", readData=sample)
     with pytest.raises(InvalidArgs) as refusal:
         decode_args(CheckRepositoryV010.Args, check)
-    assert [each.path for each in refusal.value.problems] == ["readData"]
+    assert [problem.path for problem in refusal.value.problems] == ["readData"]
 
 
 @pytest.mark.parametrize("sample", ["", "5%", "0.5%", "100%", "1/1", "7/256", "2G"])
@@ -384,7 +384,7 @@ def test_a_check_that_is_cut_short_has_found_no_damage(
         if keys(location, "repo/locks/"):
             break
         time.sleep(0.02)
-    (pod,) = [each for each in app.pods() if each["metadata"]["name"] != "user"]
+    (pod,) = [pod for pod in app.pods() if pod["metadata"]["name"] != "user"]
     app.cluster.delete(PODS, pod["metadata"]["name"], namespace="default", grace_period_seconds=0)
     failure(cut.result)
 
@@ -415,7 +415,7 @@ def test_a_folder_is_deleted_and_nothing_beside_it(world: World, location: Locat
 def test_the_key_is_nowhere_to_be_seen(app: World, tmp_path: Path) -> None:
     mounted(app, "head -c 150000000 /dev/urandom >/v/large")
     # Of this test alone: all processes of the machine are looked at.
-    key, other, secret = (f"{each}-of-{tmp_path.name}-{os.getpid()}" for each in "abc")
+    key, other, secret = (f"{letter}-of-{tmp_path.name}-{os.getpid()}" for letter in "abc")
     with running_s3(tmp_path / "own", secret=secret) as location:
         facts = facts_for(location)
         running = app.start(BackupDataV010, {**BACKUP, "encryptionKey": key}, facts=facts)
@@ -428,10 +428,10 @@ def test_the_key_is_nowhere_to_be_seen(app: World, tmp_path: Path) -> None:
         running.result()
         wrong = {**BACKUP, "encryptionKey": other}
         refusal = failure(lambda: app.call(BackupDataV010, wrong, facts=facts, uid="other"))
-    assert any(b"restic" in each for each in seen)
+    assert any(b"restic" in data for data in seen)
     texts = json.dumps([app.log, app.pods(), refusal.message]).encode() + b"".join(seen)
-    for each in (key, other, secret):
-        assert each.encode() not in texts
+    for text in (key, other, secret):
+        assert text.encode() not in texts
 
 
 @pytest.mark.parametrize(

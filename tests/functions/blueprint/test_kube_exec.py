@@ -63,7 +63,7 @@ def test_a_command_that_fails_says_its_exit_code_and_its_last_words(
     assert message.strip() == (
         "Failed to exec command in pod: command terminated with exit code 7."
     )
-    assert stdout.endswith("stdout: " + "\n".join(str(each) for each in range(3, 13)) + "\n")
+    assert stdout.endswith("stdout: " + "\n".join(str(number) for number in range(3, 13)) + "\n")
     assert stderr.strip() == "no such table"
 
 
@@ -140,8 +140,8 @@ class ScriptedPods:
 def scripted(session: ScriptedSession) -> World:
     cluster = MemoryCluster(clock=SystemClock())
     cluster.attach_pods(ScriptedPods(session))
-    made: Cluster = cluster
-    made.create(
+    observed: Cluster = cluster
+    observed.create(
         {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -149,7 +149,7 @@ def scripted(session: ScriptedSession) -> World:
             "spec": {"containers": [{"name": "server", "image": "busybox"}]},
         }
     )
-    return World(made)
+    return World(observed)
 
 
 def out(text: str) -> ExecChunk:
@@ -163,7 +163,7 @@ def err(text: str) -> ExecChunk:
 def test_an_output_line_that_comes_in_pieces_is_one_output() -> None:
     line = '###Phase-output###: {"key": "k", "value": "v"}\n'
     pieces = [out(sign) for sign in line]
-    mixed = [each for piece in pieces for each in (piece, err("."))]
+    mixed = [chunk for piece in pieces for chunk in (piece, err("."))]
     world = scripted(ScriptedSession(*mixed, err("\nlast")))
     assert world.call(KubeExec, inside("true")) == {"k": "v"}
     assert world.log == ["." * len(line), "last"]
@@ -233,7 +233,7 @@ def test_a_cancel_ends_all_commands(pair: World) -> None:
     pair.wait_for_line("begun", times=4)
     called.cancel()
     assert isinstance(failure(called.result), RunCancelled)
-    assert not [each for each in threading.enumerate() if each.name.startswith("exec ")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("exec ")]
 
 
 def test_the_reason_of_a_single_failure_is_kept(pair: World) -> None:

@@ -94,7 +94,7 @@ def test_a_pod_that_an_earlier_process_left_is_followed_to_its_end(world: World)
     uid = world.seen_pod(is_running)["metadata"]["uid"]
     second = world.start(KubeTask, args)
     assert second.result()["done"] == "yes"
-    assert uid not in {each["metadata"]["uid"] for each in world.pods()}
+    assert uid not in {pod["metadata"]["uid"] for pod in world.pods()}
     # Whoever loses its pod to the other one fails, and starts nothing anew.
     first.thread.join(180)
     assert first.failed or first.ended == [second.result()]
@@ -106,7 +106,7 @@ def test_a_pod_that_ended_while_nobody_looked_still_gives_its_outputs(world: Wor
     pod = _left_behind(world, args)
     world.seen_pod(has_ended)
     assert world.call(KubeTask, args) == {"done": "yes"}
-    assert pod["metadata"]["name"] not in {each["metadata"]["name"] for each in world.pods()}
+    assert pod["metadata"]["name"] not in {pod["metadata"]["name"] for pod in world.pods()}
 
 
 def test_an_end_that_was_not_written_down_is_found_again_and_not_done_again(
@@ -157,15 +157,17 @@ def test_many_tasks_at_once_do_not_mix_up_their_commands(world: World) -> None:
         number: world.start(KubeTask, script(f"kando output number {number}"), phase=number)
         for number in range(8)
     }
-    assert {number: each.result() for number, each in calls.items()} == {
+    assert {number: call.result() for number, call in calls.items()} == {
         number: {"number": str(number)} for number in calls
     }
 
 
 def test_the_pod_is_made_as_users_know_it(world: World) -> None:
     args = script("sleep 600", podLabels={"who": "phase"}, podAnnotations={"note": "n"})
-    given = facts(pod_labels={"who": "actionset", "also": "x"}, pod_annotations={"more": "m"})
-    called = world.start(KubeTask, args, facts=given)
+    actionset_facts = facts(
+        pod_labels={"who": "actionset", "also": "x"}, pod_annotations={"more": "m"}
+    )
+    called = world.start(KubeTask, args, facts=actionset_facts)
     pod = world.seen_pod()
     called.cancel()
     failure(called.result)

@@ -81,7 +81,10 @@ def test_the_pod_is_made_as_users_know_it(world: World) -> None:
     assert pod["metadata"]["name"].startswith("kanister-job-")
     assert pod["metadata"]["labels"]["createdBy"] == "kanister"
     assert pod["metadata"]["annotations"] == {"kubectl.kubernetes.io/default-container": "output"}
-    assert [each["name"] for each in pod["spec"]["containers"]] == ["output", "background"]
+    assert [container["name"] for container in pod["spec"]["containers"]] == [
+        "output",
+        "background",
+    ]
     shared = {"name": "shared", "emptyDir": {"medium": "Memory", "sizeLimit": "64Mi"}}
     assert shared in pod["spec"]["volumes"]
     for container in pod["spec"]["containers"]:
@@ -107,7 +110,7 @@ def test_containers_at_the_same_time_do_not_mix_up_their_commands(world: World) 
         )
         for number in range(4)
     }
-    assert {number: each.result() for number, each in calls.items()} == {
+    assert {number: call.result() for number, call in calls.items()} == {
         number: {"number": str(number)} for number in calls
     }
 

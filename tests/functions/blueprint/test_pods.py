@@ -214,8 +214,8 @@ def test_a_node_that_takes_nothing_is_told_at_once(
 ) -> None:
     world, _ = scripted()
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}, "spec": spec}
-    made = world.cluster.create(node)
-    world.cluster.replace_status({**made, "status": {"conditions": conditions}})
+    created_node = world.cluster.create(node)
+    world.cluster.replace_status({**created_node, "status": {"conditions": conditions}})
     override = {"podOverride": {"nodeName": "one"}}
     error = failure(lambda: world.call(KubeTask, {**ARGS, **override}))
     assert isinstance(error, PodNotReady)
@@ -223,7 +223,7 @@ def test_a_node_that_takes_nothing_is_told_at_once(
 
 
 def test_an_account_that_may_not_read_nodes_asks_once_for_all_pods() -> None:
-    asked: list[str] = []
+    requests: list[str] = []
     looked = Event()
 
     class WithoutNodes(MemoryCluster):
@@ -237,7 +237,7 @@ def test_an_account_that_may_not_read_nodes_asks_once_for_all_pods() -> None:
 
     def refuse(resource: GroupVersionResource) -> None:
         if resource == NODES:
-            asked.append(resource.resource)
+            requests.append(resource.resource)
             looked.set()
             raise Forbidden("nodes is forbidden")
 
@@ -251,7 +251,7 @@ def test_an_account_that_may_not_read_nodes_asks_once_for_all_pods() -> None:
         assert looked.wait(60)
         tell(world, **SUCCEEDED)
         called.result()
-    assert asked == ["nodes"]
+    assert requests == ["nodes"]
 
 
 _WRONG_OVERRIDES = [
@@ -530,4 +530,4 @@ def test_secure_defaults_leave_a_pod_no_token_unless_it_is_overridden(
 def test_each_function_says_what_it_does_to_a_cluster(
     function: type[Func], args: Mapping[str, Any], want: list[str]
 ) -> None:
-    assert [str(each) for each in function.access(args) or ()] == want
+    assert [str(access) for access in function.access(args) or ()] == want

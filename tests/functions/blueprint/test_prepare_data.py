@@ -104,9 +104,12 @@ def test_the_pod_is_made_as_users_know_it(world: World) -> None:
     assert pod["metadata"]["name"].startswith("prepare-data-job-")
     spec = pod["spec"]
     assert spec["serviceAccountName"] == "mover"
-    mounts = {each["mountPath"]: each for each in spec["containers"][0]["volumeMounts"]}
+    mounts = {
+        volume_mount["mountPath"]: volume_mount
+        for volume_mount in spec["containers"][0]["volumeMounts"]
+    }
     assert "readOnly" not in mounts["/v"]
     assert mounts["/s"]["readOnly"] is True
-    volumes = {each["name"]: each.get("persistentVolumeClaim") for each in spec["volumes"]}
+    volumes = {volume["name"]: volume.get("persistentVolumeClaim") for volume in spec["volumes"]}
     assert volumes[mounts["/s"]["name"]] == {"claimName": "shared", "readOnly": True}
     assert all(name.startswith("vol-") for name in (mounts["/v"]["name"], mounts["/s"]["name"]))

@@ -73,9 +73,9 @@ def test_the_bucket_stands_in_front_once(prefix: str, path: str) -> None:
     ],
 )
 def test_each_store_has_its_own_words(location: Location, exported: dict[str, str]) -> None:
-    found = environment(location, "bucket/app", "pw")
-    assert found == exported
-    assert list(found) == list(exported)
+    variables = environment(location, "bucket/app", "pw")
+    assert variables == exported
+    assert list(variables) == list(exported)
 
 
 def test_a_folder_is_no_place_for_a_repository() -> None:

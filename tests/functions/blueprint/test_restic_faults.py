@@ -75,8 +75,8 @@ class Stage:
 
     def files(self, folder: Path | None = None) -> Mapping[str, bytes]:
         top = folder or self.volume
-        found = (each for each in top.rglob("*") if each.is_file())
-        return {str(each.relative_to(top)): each.read_bytes() for each in found}
+        found = (path for path in top.rglob("*") if path.is_file())
+        return {str(path.relative_to(top)): path.read_bytes() for path in found}
 
     def count(self) -> int:
         return len(json.loads(restic(self.location, "snapshots", "--json", repository=REPOSITORY)))
@@ -92,7 +92,7 @@ class Stage:
     def look_at_rest(self) -> None:
         """Say that nothing was left lying about."""
         assert keys(self.location, f"{REPOSITORY}/locks/") == []
-        assert [each["metadata"]["name"] for each in self.world.pods()] == ["user"]
+        assert [pod["metadata"]["name"] for pod in self.world.pods()] == ["user"]
 
 
 def facts_of(location: Location, script: str = "") -> ActionFacts:
@@ -126,8 +126,8 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Prepared:
         filled_volume(world, folder)
         arguments = args(includePath="/v", backupArtifactPrefix="all")
         done = world.call(BackupDataAllV010, arguments, facts=facts_of(location), uid="before")
-        made = json.loads(done["BackupAllInfo"])["user"]
-    return Prepared(folder / "s3", made["BackupID"], made["BackupTag"], done["BackupAllInfo"])
+        backup = json.loads(done["BackupAllInfo"])["user"]
+    return Prepared(folder / "s3", backup["BackupID"], backup["BackupTag"], done["BackupAllInfo"])
 
 
 @pytest.fixture
@@ -148,9 +148,9 @@ def args(**more: Any) -> dict[str, Any]:
 
 
 def is_backed_up(stage: Stage, done: Mapping[str, Any]) -> None:
-    found = done.get("backupID") or json.loads(done["BackupAllInfo"])["user"]["BackupID"]
+    backup_id = done.get("backupID") or json.loads(done["BackupAllInfo"])["user"]["BackupID"]
     assert stage.count() == 2
-    stage.look_at_backup(found)
+    stage.look_at_backup(backup_id)
 
 
 def is_the_only_backup(stage: Stage, done: Mapping[str, Any]) -> None:
@@ -295,8 +295,10 @@ CASES |= AS_THE_ORIGINAL
 def perform(stage: Stage, case: Case, failing: Location, script: str = "", **options: Any) -> Any:
     """Do it, and give what came of it or the error; its pods begin with a script."""
     try:
-        given = case.args(stage.prepared)
-        return stage.world.call(case.function, given, facts=facts_of(failing, script), **options)
+        arguments = case.args(stage.prepared)
+        return stage.world.call(
+            case.function, arguments, facts=facts_of(failing, script), **options
+        )
     except KanisterError as error:
         return error
 
@@ -422,13 +424,13 @@ def test_what_fails_for_good_is_told_once(stage: Stage, tmp_path: Path) -> None:
             faults = Faults(Fault.INTERNAL, times=ALWAYS, meant=moment)
             failing = stack.enter_context(faulty(places[name], faults))
             case = CASES[name]
-            given = case.args(stage.prepared)
+            arguments = case.args(stage.prepared)
             mounted(stage.world, CHANGE)
             called[name] = stage.world.start(
-                case.function, given, facts=facts_of(failing), uid=name
+                case.function, arguments, facts=facts_of(failing), uid=name
             )
-        for each in called.values():
-            each.thread.join(900)
+        for call in called.values():
+            call.thread.join(900)
         errors = {name: failure(each.result) for name, each in called.items()}
         for name, error in errors.items():
             is_clear(error)

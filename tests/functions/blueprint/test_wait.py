@@ -60,8 +60,8 @@ def failure_after(api: Api, seconds: float, wait: type[Func], given: dict[str, A
 def test_what_holds_already_is_not_waited_for(wait: type[Func], which: str) -> None:
     api = Api()
     write(api, host="db.local")
-    given = {which: [has(wait, "host", "db.local")]}
-    assert api.call(wait, {"timeout": "1m", "conditions": given}) is None
+    conditions = {which: [has(wait, "host", "db.local")]}
+    assert api.call(wait, {"timeout": "1m", "conditions": conditions}) is None
 
 
 @pytest.mark.parametrize("wait", ALL)
@@ -119,9 +119,9 @@ def test_a_wait_can_be_cancelled(wait: type[Func]) -> None:
 def test_references_have_the_templates_of_the_blueprint(wait: type[Func]) -> None:
     api = Api()
     write(api, "chosen", state="up")
-    given = args(anyOf=[has(wait, "state", "up", "{{ .Options.name }}")])
+    arguments = args(anyOf=[has(wait, "state", "up", "{{ .Options.name }}")])
     facts = ActionFacts(time=TIME, options={"name": "chosen"})
-    assert api.call(wait, given, facts=facts) is None
+    assert api.call(wait, arguments, facts=facts) is None
 
 
 @pytest.mark.parametrize("wait", ALL)
@@ -171,19 +171,19 @@ def test_an_error_of_one_condition_hides_the_others_in_the_first_versions() -> N
     for wait in ALL:
         api = Api()
         write(api, state="up")
-        given = args(anyOf=[has(wait, "state", "up", "nobody"), has(wait, "state", "up")])
+        arguments = args(anyOf=[has(wait, "state", "up", "nobody"), has(wait, "state", "up")])
         if wait is WaitV2V010:
-            assert api.call(wait, given) is None
+            assert api.call(wait, arguments) is None
         else:
-            error = failure_after(api, 60, wait, given)
+            error = failure_after(api, 60, wait, arguments)
             assert error.message == f'configmaps "nobody" not found: {LATE}'
 
 
 def test_args_of_wait_are_rendered_once_beforehand() -> None:
     write(api := Api(), state="up")
-    given = args("{{ .Options.patience }}", anyOf=[has(Wait, "state", "up")])
+    arguments = args("{{ .Options.patience }}", anyOf=[has(Wait, "state", "up")])
     facts = ActionFacts(time=TIME, options={"patience": "5s"})
-    assert api.call(Wait, given, facts=facts) is None
+    assert api.call(Wait, arguments, facts=facts) is None
     with pytest.raises(RenderFailed):
         api.call(Wait, args(anyOf=[condition("{{ .Nothing }}")]))
 
@@ -192,9 +192,9 @@ def test_a_blueprint_in_jinja2_still_writes_conditions_in_go() -> None:
     for wait in ALL:
         api = Api(engine=Engine.JINJA2)
         write(api, "chosen", state="up")
-        given = args(anyOf=[has(wait, "state", "up", "{{ Options['name'] }}")])
+        arguments = args(anyOf=[has(wait, "state", "up", "{{ Options['name'] }}")])
         facts = ActionFacts(time=TIME, options={"name": "chosen"})
-        assert api.call(wait, given, facts=facts) is None
+        assert api.call(wait, arguments, facts=facts) is None
 
 
 # WaitV2 alone
@@ -222,34 +222,34 @@ def test_conditions_are_templates_as_kubectl_takes_them(wait: type[Func], text: 
 
 def test_a_template_that_cannot_be_parsed_fails_the_second_version_at_once() -> None:
     write(api := Api(), state="up")
-    given = args(anyOf=[condition("{{ if }}")])
-    assert failure_after(api, 60, WaitV2, given).message == LATE
+    arguments = args(anyOf=[condition("{{ if }}")])
+    assert failure_after(api, 60, WaitV2, arguments).message == LATE
     with pytest.raises(UsageError, match="missing value for if") as refused:
-        api.call(WaitV2V010, given)
+        api.call(WaitV2V010, arguments)
     assert refused.value.reason == "TemplateParseError"
 
 
 def test_a_reference_that_cannot_be_rendered_fails_the_second_version_at_once() -> None:
-    given = args(anyOf=[condition("true", "{{ .Nothing }}")])
-    assert "Nothing" in failure_after(Api(), 60, WaitV2, given).message
+    arguments = args(anyOf=[condition("true", "{{ .Nothing }}")])
+    assert "Nothing" in failure_after(Api(), 60, WaitV2, arguments).message
     with pytest.raises(RenderFailed):
-        Api().call(WaitV2V010, given)
+        Api().call(WaitV2V010, arguments)
 
 
 def test_only_the_second_version_calls_sprig() -> None:
     write(api := Api(), state="up")
-    given = args(anyOf=[condition('{{ if hasPrefix "u" .data.state }}true{{ end }}')])
-    assert failure_after(api, 60, WaitV2, given).reason == "WaitTimedOut"
-    assert api.call(WaitV2V010, given) is None
+    arguments = args(anyOf=[condition('{{ if hasPrefix "u" .data.state }}true{{ end }}')])
+    assert failure_after(api, 60, WaitV2, arguments).reason == "WaitTimedOut"
+    assert api.call(WaitV2V010, arguments) is None
 
 
 def test_only_the_second_version_renders_its_timeout() -> None:
     write(api := Api(), state="up")
-    given = args("{{ .Options.patience }}", anyOf=[has(WaitV2, "state", "up")])
+    arguments = args("{{ .Options.patience }}", anyOf=[has(WaitV2, "state", "up")])
     facts = ActionFacts(time=TIME, options={"patience": "5s"})
     with pytest.raises(InvalidArgs, match="Failed to parse timeout"):
-        api.call(WaitV2, given, facts=facts)
-    assert api.call(WaitV2V010, given, facts=facts) is None
+        api.call(WaitV2, arguments, facts=facts)
+    assert api.call(WaitV2V010, arguments, facts=facts) is None
 
 
 def test_conditions_that_are_written_wrong_are_refused() -> None:

@@ -59,8 +59,8 @@ def run(*phases: Phase, deferred: Phase | None = None) -> Run:
 
 
 def phases(done: Run) -> Sequence[Mapping[str, Any]]:
-    found: Sequence[Mapping[str, Any]] = done.status["actions"][0]["phases"]
-    return found
+    listed_phases: Sequence[Mapping[str, Any]] = done.status["actions"][0]["phases"]
+    return listed_phases
 
 
 def test_a_later_phase_reads_what_an_earlier_one_printed() -> None:
@@ -71,7 +71,7 @@ def test_a_later_phase_reads_what_an_earlier_one_printed() -> None:
         ),
     )
     assert done.status["state"] == "complete"
-    assert [each["output"] for each in phases(done)] == [{"n": "1"}, {"twice": "11"}]
+    assert [phase["output"] for phase in phases(done)] == [{"n": "1"}, {"twice": "11"}]
 
 
 def test_an_error_says_the_exit_code_and_the_last_lines() -> None:
@@ -164,8 +164,8 @@ def test_a_run_that_is_taken_up_follows_the_pod_it_finds(world: World, tmp_path:
     assert done.status["state"] == "complete"
     assert phases(done)[0]["output"]["done"] == "yes"
     with world.cluster.watch(PODS, resource_version=before, timeout_seconds=0.01) as events:
-        made = [each for each in events if each.type is EventType.ADDED]
-    assert len(made) == 1
+        added = [event for event in events if event.type is EventType.ADDED]
+    assert len(added) == 1
     assert world.cluster.list(PODS).items == []
 
 

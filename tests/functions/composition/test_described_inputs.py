@@ -17,8 +17,8 @@ ENTRIES = [
 ]
 
 
-@pytest.mark.parametrize("entry", ENTRIES, ids=[each.function for each in ENTRIES])
+@pytest.mark.parametrize("entry", ENTRIES, ids=[entry.function for entry in ENTRIES])
 def test_every_field_of_an_input_is_described(entry: FunctionEntry) -> None:
     fields = version_reference(entry, load_function(entry))["arguments"]
     assert fields
-    assert [each["name"] for each in fields if not each["description"]] == []
+    assert [field["name"] for field in fields if not field["description"]] == []

@@ -49,9 +49,9 @@ def render(
                 {
                     "step": f"step-{at}",
                     "functionRef": {"name": f"crossplane-contrib-function-{function}"},
-                    **({"input": yaml.safe_load(given)} if given else {}),
+                    **({"input": yaml.safe_load(function_input)} if function_input else {}),
                 }
-                for at, (function, given) in enumerate(steps)
+                for at, (function, function_input) in enumerate(steps)
             ],
         }
         kind = {"apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition"}
@@ -62,34 +62,36 @@ def render(
             Path(f"{name}.yaml").write_text(textwrap.dedent(text), encoding="utf-8")
         capsys.readouterr()
         code = main(["render", "xr.yaml", "composition.yaml", *words])
-        found = capsys.readouterr()
-        assert code == 0, found.err
-        return [each for each in yaml.safe_load_all(found.out) if each]
+        printed = capsys.readouterr()
+        assert code == 0, printed.err
+        return [document for document in yaml.safe_load_all(printed.out) if document]
 
     return run
 
 
 def go_template(text: str) -> tuple[str, str]:
-    given = {
+    run_files = {
         "apiVersion": "gotemplating.fn.crossplane.io/v1beta1",
         "kind": "GoTemplate",
         "source": "Inline",
         "inline": {"template": textwrap.dedent(text)},
     }
-    return "go-templating", yaml.safe_dump(given)
+    return "go-templating", yaml.safe_dump(run_files)
 
 
 def named(documents: Documents) -> dict[str, dict[str, Any]]:
     """Give the composed resources by their names in the composition."""
     return {
-        each["metadata"]["annotations"][NAME]: each
-        for each in documents[1:]
-        if NAME in (each.get("metadata") or {}).get("annotations", {})
+        document["metadata"]["annotations"][NAME]: document
+        for document in documents[1:]
+        if NAME in (document.get("metadata") or {}).get("annotations", {})
     }
 
 
 def ready_of(documents: Documents) -> tuple[str, str]:
-    conditions = {each["type"]: each for each in documents[0]["status"]["conditions"]}
+    conditions = {
+        condition["type"]: condition for condition in documents[0]["status"]["conditions"]
+    }
     return conditions["Ready"]["status"], conditions["Ready"].get("message", "")
 
 
@@ -114,10 +116,10 @@ BUCKETS = """\
 
 class TestGoTemplates:
     def test_as_many_resources_as_the_xr_wants(self, render: Render) -> None:
-        found = named(render(go_template(BUCKETS)))
-        assert list(found) == ["bucket-0", "bucket-1"]
-        assert found["bucket-1"]["spec"] == {"region": "eu-west-1"}
-        assert found["bucket-1"]["metadata"]["labels"]["crossplane.io/composite"] == "shop"
+        resources = named(render(go_template(BUCKETS)))
+        assert list(resources) == ["bucket-0", "bucket-1"]
+        assert resources["bucket-1"]["spec"] == {"region": "eu-west-1"}
+        assert resources["bucket-1"]["metadata"]["labels"]["crossplane.io/composite"] == "shop"
 
     def test_what_is_there_already_is_read_in_the_next_round(self, render: Render) -> None:
         documents = render(
@@ -131,10 +133,10 @@ class TestGoTemplates:
             status: {{arn: "arn:1", conditions: [{{type: Ready, status: "True"}}]}}
             """,
         )
-        found = named(documents)
-        assert found["bucket-0"]["spec"]["policyFor"] == "arn:1"
-        assert found["bucket-0"]["metadata"]["name"] == "shop-abc"
-        assert "policyFor" not in found["bucket-1"]["spec"]
+        resources = named(documents)
+        assert resources["bucket-0"]["spec"]["policyFor"] == "arn:1"
+        assert resources["bucket-0"]["metadata"]["name"] == "shop-abc"
+        assert "policyFor" not in resources["bucket-1"]["spec"]
         assert ready_of(documents) == ("False", "Unready resources: bucket-1")
 
     def test_the_status_of_the_xr_and_a_condition_of_its_own(self, render: Render) -> None:
@@ -159,7 +161,9 @@ class TestGoTemplates:
         )
         status = documents[0]["status"]
         assert status["zones"] == "a,b"
-        own = next(each for each in status["conditions"] if each["type"] == "QuotaLeft")
+        own = next(
+            condition for condition in status["conditions"] if condition["type"] == "QuotaLeft"
+        )
         assert (own["status"], own["reason"]) == ("False", "Exhausted")
         assert own["message"] == "no more zones"
 
@@ -221,8 +225,8 @@ class TestGoTemplates:
             spec: {cidr: 172.16.0.0/12}
             """,
         )
-        found = named(documents)
-        assert {name: each["data"] for name, each in found.items()} == {
+        resources = named(documents)
+        assert {name: resource["data"] for name, resource in resources.items()} == {
             "in-blue": {"cidr": "10.0.0.0/8"}
         }
 
@@ -323,9 +327,9 @@ class TestPatchAndTransform:
         - name: bucket-0
           patches: [{fromFieldPath: spec.owner.team, toFieldPath: spec.team}]
         """
-        found = named(render(go_template(BUCKETS), ("patch-and-transform", later)))
-        assert found["bucket-0"]["spec"] == {"region": "eu-west-1", "team": "Payments"}
-        assert found["bucket-1"]["spec"] == {"region": "eu-west-1"}
+        resources = named(render(go_template(BUCKETS), ("patch-and-transform", later)))
+        assert resources["bucket-0"]["spec"] == {"region": "eu-west-1", "team": "Payments"}
+        assert resources["bucket-1"]["spec"] == {"region": "eu-west-1"}
 
 
 class TestEnvironments:

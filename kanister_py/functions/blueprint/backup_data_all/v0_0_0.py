@@ -75,8 +75,8 @@ class BackupDataAll(CommandFunc):
             return {"PodName": pod, "BackupID": done.id, "BackupTag": tag}
 
         pods = pods_of(params, args.pods, "Failed to get pods")
-        found = for_every_pod(ctx, pods, back_up, "Failed to backup data for pod")
-        return {"BackupAllInfo": written_info(found), "version": "v0.0.0"}
+        results = for_every_pod(ctx, pods, back_up, "Failed to backup data for pod")
+        return {"BackupAllInfo": written_info(results), "version": "v0.0.0"}
 
 
 def written_info(backups: Mapping[str, Any]) -> str:

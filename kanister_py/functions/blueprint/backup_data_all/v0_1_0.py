@@ -62,11 +62,11 @@ class BackupDataAllV010(VolumeFunc):
             done = back_up_pod(ctx, params, self.name, args, pod, progress, below=pod)
             return {"PodName": pod, "BackupID": done.id, "BackupTag": done.tag}
 
-        found = for_every_pod(
+        results = for_every_pod(
             ctx,
             pods_of(params, args.pods, "Failed to get pods"),
             back_up,
             "Failed to backup data for pod",
             limit=args.parallelism,
         )
-        return {"BackupAllInfo": written_info(found), "version": "v0.1.0"}
+        return {"BackupAllInfo": written_info(results), "version": "v0.1.0"}

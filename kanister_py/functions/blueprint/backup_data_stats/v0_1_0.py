@@ -59,17 +59,19 @@ class BackupDataStatsV010(Func, parent=BackupDataStats):
             repository_in_pod(ctx, params, self.name, args, place, helper) as repository,
             prefixed("Failed to get backup stats"),
         ):
-            found = [
-                each["id"]
-                for each in repository.snapshots()
-                if each["id"].startswith(args.backup_id)
+            snapshots = [
+                snapshot["id"]
+                for snapshot in repository.snapshots()
+                if snapshot["id"].startswith(args.backup_id)
             ]
-            if len(found) != 1:
+            if len(snapshots) != 1:
                 raise UsageError(
-                    f"{len(found)} backups in {place.path} have the ID {args.backup_id}",
+                    f"{len(snapshots)} backups in {place.path} have the ID {args.backup_id}",
                     reason="SnapshotNotFound",
                 )
-            stats = json.loads(repository.run("stats", "--json", "--mode", args.stats_mode, *found))
+            stats = json.loads(
+                repository.run("stats", "--json", "--mode", args.stats_mode, *snapshots)
+            )
         size = int(stats["total_size"])
         counted = "total_blob_count" if args.stats_mode == RAW_DATA else "total_file_count"
         return {

@@ -101,8 +101,8 @@ def _deletion_policy(ctx: PhaseContext, snapshot_class: str) -> str:
     with failing_as(
         "Failed to get DeletionPolicy from VolumeSnapshotClass: Failed to find VolumeSnapshotClass"
     ):
-        found = ctx.cluster.get(VOLUME_SNAPSHOT_CLASSES, snapshot_class)
-    return str(found.get("deletionPolicy", ""))
+        existing_class = ctx.cluster.get(VOLUME_SNAPSHOT_CLASSES, snapshot_class)
+    return str(existing_class.get("deletionPolicy", ""))
 
 
 def _content_of(args: CreateCSISnapshotStaticArgs, name: str, deletion_policy: str) -> KubeObject:

@@ -45,10 +45,10 @@ class DeleteCSISnapshot(Func):
     def exec(self, ctx: PhaseContext, params: Any, args: DeleteCSISnapshotArgs) -> None:
         try:
             with failing_as("Failed to find VolumeSnapshot"):
-                found = ctx.cluster.get(VOLUME_SNAPSHOTS, args.name, namespace=args.namespace)
+                snapshot = ctx.cluster.get(VOLUME_SNAPSHOTS, args.name, namespace=args.namespace)
             with failing_as("Failed to delete VolumeSnapshot"):
                 ctx.cluster.delete(VOLUME_SNAPSHOTS, args.name, namespace=args.namespace)
         except NotFound:
             return
-        uid = found["metadata"].get("uid", "")
+        uid = snapshot["metadata"].get("uid", "")
         wait_until_gone(ctx, VOLUME_SNAPSHOTS, args.name, args.namespace, uid)

@@ -78,11 +78,12 @@ class DeleteData(HelperFunc):
                 reason="InvalidArguments",
             )
         with self.repository(ctx, params, args, places[0]) as repository:
-            repositories = [repository.at(each) for each in places]
-            found = ids or [
-                each.snapshot_of_tag(tag) for each, tag in zip(repositories, tags, strict=True)
+            repositories = [repository.at(place) for place in places]
+            snapshot_ids = ids or [
+                repository.snapshot_of_tag(tag)
+                for repository, tag in zip(repositories, tags, strict=True)
             ]
-            freed = forget_all(repositories, found, reclaim_space=args.reclaim_space)
+            freed = forget_all(repositories, snapshot_ids, reclaim_space=args.reclaim_space)
         return {"spaceFreed": freed}
 
 

@@ -66,9 +66,9 @@ class DeleteDataV010(Func, parent=DeleteData):
                 "one for all, or one for each",
                 reason="InvalidArguments",
             )
-        wanted: dict[Place, list[str]] = {}
-        for place, each in zip(places, named, strict=True):
-            wanted.setdefault(place, []).append(each)
+        snapshots_by_place: dict[Place, list[str]] = {}
+        for place, snapshot in zip(places, named, strict=True):
+            snapshots_by_place.setdefault(place, []).append(snapshot)
         helper = HelperPod(args.namespace)
         with repository_in_pod(ctx, params, self.name, args, places[0], helper) as repository:
             freed = sum(
@@ -78,7 +78,7 @@ class DeleteDataV010(Func, parent=DeleteData):
                     several if tags else [],
                     reclaim_space=args.reclaim_space,
                 )
-                for place, several in wanted.items()
+                for place, several in snapshots_by_place.items()
             )
         return {"spaceFreed": f"{freed} B"}
 
@@ -88,6 +88,8 @@ def forget(
 ) -> int:
     """Forget snapshots of one repository, and return the number of reclaimed bytes."""
     with prefixed("Failed to forget data"):
-        found = [each["id"] for tag in tags for each in repository.snapshots("--tag", tag)]
-        repository.forget([*ids, *found])
+        snapshot_ids = [
+            snapshot["id"] for tag in tags for snapshot in repository.snapshots("--tag", tag)
+        ]
+        repository.forget([*ids, *snapshot_ids])
         return repository.prune() if reclaim_space else 0

@@ -145,8 +145,8 @@ class HTTPRequestArgs(Args):
     @field_validator("expected_status")
     @classmethod
     def _readable_status(cls, several: list[int | str]) -> list[int | str]:
-        for each in several:
-            if not _STATUS.fullmatch(str(each)):
+        for item in several:
+            if not _STATUS.fullmatch(str(item)):
                 raise ValueError("write a status as 200, 2xx or 200-204")
         return several
 
@@ -295,7 +295,7 @@ def _why(error: Exception) -> str:
 
 
 def _is_expected(expected: list[int | str], status: int) -> bool:
-    return any(_fits(str(each), status) for each in expected or ["2xx"])
+    return any(_fits(str(pattern), status) for pattern in expected or ["2xx"])
 
 
 def _fits(expected: str, status: int) -> bool:
@@ -337,10 +337,10 @@ def _redirected(args: HTTPRequestArgs, request: Request, status: int, location: 
     if is_same or is_upgraded:
         address = address._replace(credentials=address.credentials or before.credentials)
     else:
-        headers = {name: each for name, each in headers.items() if name.lower() in _HARMLESS}
+        headers = {name: text for name, text in headers.items() if name.lower() in _HARMLESS}
     if status == 303 or (status in {301, 302} and request.method == "POST"):
         method = request.method if request.method == "HEAD" else "GET"
-        kept = {name: each for name, each in headers.items() if name.lower() != "content-type"}
+        kept = {name: text for name, text in headers.items() if name.lower() != "content-type"}
         return Request(method, address, kept)
     return request._replace(address=address, headers=headers)
 

@@ -58,11 +58,11 @@ class KubeExecAll(CommandFunc):
             ctx, targets, lambda target: run_in_container(ctx, target, args.command)
         )
         _raise_for(calls)
-        return {key: value for each in calls for key, value in each.result.items()}
+        return {key: value for call in calls for key, value in call.result.items()}
 
 
 def _raise_for(calls: Sequence[Call[Target]]) -> None:
-    failed = [each for each in calls if each.error is not None]
+    failed = [call for call in calls if call.error is not None]
     if not failed:
         return
     for each in failed:
@@ -70,6 +70,6 @@ def _raise_for(calls: Sequence[Call[Target]]) -> None:
             len(failed) == 1 or not isinstance(each.error, KanisterError)
         ):
             raise each.error or AssertionError
-    codes = (each.error.exit_code for each in failed if isinstance(each.error, CommandFailed))
-    message = "\n".join(f"{each.of}: {each.error}" for each in failed)
+    codes = (call.error.exit_code for call in failed if isinstance(call.error, CommandFailed))
+    message = "\n".join(f"{call.of}: {call.error}" for call in failed)
     raise CommandFailed(message, next(codes, None)) from failed[0].error

@@ -43,7 +43,7 @@ from kanister_py.ports.models import Args, Outputs
 OPERATIONS = ("create", "delete", "patch")
 OPERATION_PATTERN = "|".join(OPERATIONS)
 _FIELD_MANAGER = "kanister-create"
-_KNOWN = {each.kind: each for each in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS)}
+_KNOWN = {builtin.kind: builtin for builtin in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS)}
 
 
 class KubeOpsArgs(Args):
@@ -176,8 +176,8 @@ def access_of(args: Mapping[str, Any], *creating: str) -> list[Access] | None:
     for document in documents:
         for manifest in _flat(document, document.root.value):
             where = str(metadata_of(manifest).get("namespace") or namespace)
-            known = _KNOWN.get(str(manifest.get("kind", "")))
-            wide = known is not None and not known.is_namespaced
+            builtin = _KNOWN.get(str(manifest.get("kind", "")))
+            wide = builtin is not None and not builtin.is_namespaced
             accesses += access_to(
                 manifest, *creating, namespace="" if wide else where, is_cluster_wide=wide
             )
@@ -199,10 +199,10 @@ def _refusals_of(args: Mapping[str, Any]) -> Iterator[tuple[str, KanisterError]]
     for manifest in manifests:
         version, kind = str(manifest.get("apiVersion", "")), str(manifest.get("kind", ""))
         # APIs of other groups may be installed later; these groups are complete on every cluster.
-        known = [each.kind for each in BUILTIN_KINDS if each.gvr.api_version == version]
-        if version in _WHOLE and kind not in known:
-            meant = did_you_mean(nearest(kind, known))
-            yield "spec", NoMatch(f'no matches for kind "{kind}" in version "{version}"{meant}')
+        kinds = [builtin.kind for builtin in BUILTIN_KINDS if builtin.gvr.api_version == version]
+        if version in _WHOLE and kind not in kinds:
+            hint = did_you_mean(nearest(kind, kinds))
+            yield "spec", NoMatch(f'no matches for kind "{kind}" in version "{version}"{hint}')
 
 
 _WHOLE = ("v1", "apps/v1", "batch/v1")
@@ -220,12 +220,12 @@ def _incomplete(operation: str, missing: Sequence[str]) -> UsageError:
 
 def check_reference(reference: ObjectReference, operation: str, *, by_kind: bool = False) -> None:
     """Reject a reference that lacks fields of an operation; with `by_kind`, its kind is enough."""
-    wanted = {"name": reference.name, "apiVersion": reference.api_version}
+    target = {"name": reference.name, "apiVersion": reference.api_version}
     if by_kind:
-        wanted["resource or kind"] = reference.resource or reference.kind
+        target["resource or kind"] = reference.resource or reference.kind
     else:
-        wanted["resource"] = reference.resource
-    missing = [f"objectReference.{key}" for key, value in wanted.items() if not value]
+        target["resource"] = reference.resource
+    missing = [f"objectReference.{key}" for key, value in target.items() if not value]
     if missing:
         raise _incomplete(operation, missing)
     check_address(reference)
@@ -241,15 +241,17 @@ def documents_of(spec: Any) -> list[Document]:
     if isinstance(spec, str):
         return read_spec(spec)
     several = spec if isinstance(spec, list) else [spec]
-    return [Document.of(each, "spec") for each in several if each]
+    return [Document.of(text, "spec") for text in several if text]
 
 
 def manifests_in(documents: Iterable[Document], operation: str) -> list[KubeObject]:
     """Yield every object of a spec, including the items of lists."""
-    found = [each for document in documents for each in _flat(document, document.root.value)]
-    if not found:
+    flat_manifests = [
+        manifest for document in documents for manifest in _flat(document, document.root.value)
+    ]
+    if not flat_manifests:
         raise _incomplete(operation, ["spec"])
-    return found
+    return flat_manifests
 
 
 def check_manifest(manifest: KubeObject) -> None:
@@ -299,17 +301,17 @@ def create_once(
     name = str(metadata.get("name") or "")
     if not name and ctx.is_taken_up:
         selector = f"{RUN_LABEL}={ctx.run.key(part)}"
-        there = ctx.cluster.list(resource, namespace=namespace, label_selector=selector).items
-        if there:
-            return there[0]
-    wanted = labelled(ctx, manifest, namespace, part)
+        existing = ctx.cluster.list(resource, namespace=namespace, label_selector=selector).items
+        if existing:
+            return existing[0]
+    labelled_manifest = labelled(ctx, manifest, namespace, part)
     try:
-        return ctx.cluster.create(wanted, field_manager=field_manager)
+        return ctx.cluster.create(labelled_manifest, field_manager=field_manager)
     except AlreadyExists:
-        found = ctx.cluster.get(resource, name, namespace=namespace)
-        if not is_made_by(ctx, found, part):
+        obj = ctx.cluster.get(resource, name, namespace=namespace)
+        if not is_made_by(ctx, obj, part):
             raise
-        return found
+        return obj
 
 
 def delete_and_wait(

@@ -46,7 +46,7 @@ class LocationDelete(Func):
         key = location.key_of(args.artifact.removeprefix(location.bucket))
         store = ctx.stores.open(location)
         with ctx.idle():
-            store.delete(until_cancelled(ctx, (each.key for each in store.list(key))))
+            store.delete(until_cancelled(ctx, (obj.key for obj in store.list(key))))
 
 
 def until_cancelled(ctx: PhaseContext, keys: Iterable[str]) -> Iterable[str]:

@@ -55,11 +55,9 @@ class LocationDeleteV010(Func, parent=LocationDelete):
                 reason="InvalidArguments",
             )
         store = ctx.stores.open(location)
-        found = (
-            each.key
-            for each in store.list(key)
-            if each.key == key or each.key.startswith(f"{key}/")
+        count = (
+            obj.key for obj in store.list(key) if obj.key == key or obj.key.startswith(f"{key}/")
         )
         with ctx.idle():
-            deleted = store.delete(until_cancelled(ctx, found))
+            deleted = store.delete(until_cancelled(ctx, count))
         return {"deleted": str(deleted)}

@@ -125,27 +125,31 @@ def _spec_of(args: MultiContainerRunArgs) -> dict[str, Any]:
 
 def override_of(override: Mapping[str, Any] | None, *, has_init: bool) -> Mapping[str, Any] | None:
     """Apply the ActionSet's override of the container `container` to the containers of this pod."""
-    given = list((override or {}).get("containers") or ())
-    meant = next((each for each in given if each.get("name") == MAIN_CONTAINER), None)
-    if override is None or meant is None:
+    containers = list((override or {}).get("containers") or ())
+    main = next(
+        (container for container in containers if container.get("name") == MAIN_CONTAINER), None
+    )
+    if override is None or main is None:
         return override
     inits = list(override.get("initContainers") or ())
-    rest = [each for each in given if each is not meant]
-    spread = {**override, "containers": [*rest, *_spread(meant, rest, (OUTPUT, BACKGROUND))]}
+    sidecars = [container for container in containers if container is not main]
+    spread = {**override, "containers": [*sidecars, *_spread(main, sidecars, (OUTPUT, BACKGROUND))]}
     if has_init:
-        spread["initContainers"] = [*inits, *_spread(meant, inits, (INIT,))]
+        spread["initContainers"] = [*inits, *_spread(main, inits, (INIT,))]
     return spread
 
 
 def _spread(
     meant: Mapping[str, Any], given: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
-    named = {each.get("name") for each in given}
+    named = {container.get("name") for container in given}
     for name in names:
         if name not in named:
             yield {**meant, "name": name}
 
 
 def _output_first(pod: KubeObject) -> KubeObject:
-    containers = sorted(pod["spec"]["containers"], key=lambda each: each["name"] != OUTPUT)
+    containers = sorted(
+        pod["spec"]["containers"], key=lambda container: container["name"] != OUTPUT
+    )
     return {**pod, "spec": {**pod["spec"], "containers": containers}}

@@ -33,14 +33,14 @@ def selected_paths(paths: Sequence[str], folder: str) -> list[str]:
         return [normpath(path) for path in paths]
     literal = folder
     for wildcard in "*?[":
-        before, found, _ = literal.partition(wildcard)
-        literal = before.rpartition("/")[0] if found else literal
-    wanted = normpath(f"/{literal.strip('/')}")
+        before, separator, _ = literal.partition(wildcard)
+        literal = before.rpartition("/")[0] if separator else literal
+    target = normpath(f"/{literal.strip('/')}")
     selected = []
     for path in map(normpath, paths):
-        if _contains(path, wanted):
-            selected.append(wanted)
-        elif _contains(wanted, path):
+        if _contains(path, target):
+            selected.append(target)
+        elif _contains(target, path):
             selected.append(path)
     return selected
 

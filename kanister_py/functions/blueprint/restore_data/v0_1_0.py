@@ -79,10 +79,10 @@ class RestoreDataV010(VolumeFunc):
 def _snapshot_of_tag(repository: KeyedRepository, tag: str) -> str:
     """Return the ID of the newest snapshot with a tag."""
     with prefixed("Failed to restore backup"):
-        found = repository.snapshots("--tag", tag)
-        if not found:
+        snapshots = repository.snapshots("--tag", tag)
+        if not snapshots:
             raise _not_found(f"No backup has the tag {tag}")
-        return str(found[-1]["id"])
+        return str(snapshots[-1]["id"])
 
 
 def restore(
@@ -98,10 +98,10 @@ def restore(
     folder = args.backup_path if isinstance(args, RestoredBackup) else ""
     mounts = [normpath(mount) for mount in claims.values()]
     with prefixed("Failed to restore backup"):
-        found = repository.snapshots(snapshot)
-        if not found:
+        snapshots = repository.snapshots(snapshot)
+        if not snapshots:
             raise _not_found(f"There is no backup {snapshot}")
-        paths = [str(path) for path in found[-1].get("paths") or ()]
+        paths = [str(path) for path in snapshots[-1].get("paths") or ()]
         selected = selected_paths(paths, folder)
         if not selected:
             raise _not_found(f"backupPath {folder} is not in the backup, which holds {paths}")

@@ -72,14 +72,14 @@ class RestoreDataAll(VolumeFunc):
             with self.repository(ctx, params, args, place.below(pod), claims, pod) as repository:
                 return repository.restore([backups[pod]], args.restore_path)
 
-        found = for_every_pod(ctx, pods, restore, "Failed to restore data for pod")
-        return {key: value for each in found.values() for key, value in each.items()}
+        outputs_by_pod = for_every_pod(ctx, pods, restore, "Failed to restore data for pod")
+        return {key: value for outputs in outputs_by_pod.values() for key, value in outputs.items()}
 
 
 def read_backup_info(text: str) -> dict[str, str]:
     """Parse the IDs of the pods' backups from the output of BackupDataAll."""
     try:
-        return {pod: str(each["BackupID"]) for pod, each in json.loads(text).items()}
+        return {pod: str(output["BackupID"]) for pod, output in json.loads(text).items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise UsageError(
             f"Could not decode JSON data: {error}", reason="BackupInfoUnreadable"

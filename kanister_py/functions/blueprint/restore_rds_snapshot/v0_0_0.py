@@ -99,8 +99,8 @@ def make(
     subnets = args.db_subnet_group
     if subnets == "default" and before is not None:
         subnets = subnets_of(before) or subnets
-    known = "" if subnets == "default" else subnets
-    rds.restore(name, args.snapshot_id, groups=groups, subnets=known)
+    subnet_group = "" if subnets == "default" else subnets
+    rds.restore(name, args.snapshot_id, groups=groups, subnets=subnet_group)
     if rds.kind is CLUSTER:
         engine = str(rds.require(name)["Engine"])
         rds.add_instance(name, f"{name}-instance-1", engine, _INSTANCE_CLASS)

@@ -123,10 +123,10 @@ class ScaleWorkload(Func):
         # by the first one for the original number.
         key = ctx.run.key("scale", attempt=1)
         workload = target.read(ctx.cluster)
-        known = remembered(workload, key)
-        if known is None or replicas_of(workload) != replicas:
+        original = remembered(workload, key)
+        if original is None or replicas_of(workload) != replicas:
             ctx.cluster.replace(_scaled(workload, replicas, key))
-        return replicas_of(workload) if known is None else known
+        return replicas_of(workload) if original is None else original
 
     def _is_at_rest(self, ctx: PhaseContext, target: Target) -> bool:
         try:

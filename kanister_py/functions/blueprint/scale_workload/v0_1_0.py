@@ -69,9 +69,9 @@ class ScaleWorkloadV010(Func, parent=ScaleWorkload):
         """Record the original number of replicas on the workload before changing it."""
         key = ctx.run.key("scale", attempt=1)
         workload = target.read(ctx.cluster)
-        known = remembered(workload, key)
-        if known is not None:
-            return known
+        original = remembered(workload, key)
+        if original is not None:
+            return original
         metadata = {
             "resourceVersion": workload["metadata"]["resourceVersion"],
             "annotations": {ORIGINAL_REPLICAS: trace_of(workload, key)},

@@ -64,8 +64,8 @@ class Wait(Func):
             reference = rendered(
                 ctx, params, condition.object_reference, (*path, "objectReference")
             )
-            found = fetch_of(ctx, reference)
-            return self._says_true(ctx, condition.condition, found)
+            fetched = fetch_of(ctx, reference)
+            return self._says_true(ctx, condition.condition, fetched)
 
         wait_for(ctx, args.conditions, seconds, check)
 

@@ -64,9 +64,9 @@ class WaitV2(Func):
             reference = rendered(
                 ctx, params, condition.object_reference, (*path, "objectReference")
             )
-            found = fetch_of(ctx, reference)
+            fetched = fetch_of(ctx, reference)
             try:
-                return says_true(ctx, condition.condition, found, kubectl_functions)
+                return says_true(ctx, condition.condition, fetched, kubectl_functions)
             except TemplateParseError:
                 return False
 

@@ -50,8 +50,8 @@ class WaitV2V010(Func, parent=WaitV2):
             references[path] = rendered(ctx, params, condition.object_reference, at)
 
         def check(condition: Condition, path: Path) -> bool:
-            found = fetch_of(ctx, references[path])
-            return says_true(ctx, condition.condition, found, _functions)
+            fetched = fetch_of(ctx, references[path])
+            return says_true(ctx, condition.condition, fetched, _functions)
 
         wait_for(
             ctx,

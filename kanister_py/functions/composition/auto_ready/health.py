@@ -42,8 +42,8 @@ class _Malformed(Exception):
 
 
 def _part(obj: Data, key: str) -> Data:
-    found: Data = _typed(obj, key, dict, {})
-    return found
+    value: Data = _typed(obj, key, dict, {})
+    return value
 
 
 def _number(obj: Data, key: str, default: int = 0) -> int:
@@ -58,8 +58,8 @@ def _text(obj: Data, key: str) -> str:
 
 
 def _items(obj: Data, key: str) -> list[Any]:
-    found: list[Any] = _typed(obj, key, list, [])
-    return found
+    value: list[Any] = _typed(obj, key, list, [])
+    return value
 
 
 def _typed(obj: Data, key: str, kind: Any, default: Any) -> Any:
@@ -72,10 +72,10 @@ def _typed(obj: Data, key: str, kind: Any, default: Any) -> Any:
 
 
 def _conditions(resource: Data) -> Iterator[tuple[str, str]]:
-    for each in _items(_part(resource, "status"), "conditions"):
-        if not isinstance(each, dict):
+    for condition in _items(_part(resource, "status"), "conditions"):
+        if not isinstance(condition, dict):
             raise _Malformed("conditions")
-        yield _text(each, "type"), _text(each, "status")
+        yield _text(condition, "type"), _text(condition, "status")
 
 
 def _condition(resource: Data, type_: str) -> str:
@@ -91,22 +91,22 @@ def _service(resource: Data) -> bool:
 
 
 def _deployment(resource: Data) -> bool:
-    wanted = _number(_part(resource, "spec"), "replicas", 1)
+    replicas = _number(_part(resource, "spec"), "replicas", 1)
     status = _part(resource, "status")
     return (
-        _number(status, "updatedReplicas") == wanted
-        and _number(status, "availableReplicas") == wanted
+        _number(status, "updatedReplicas") == replicas
+        and _number(status, "availableReplicas") == replicas
         and _condition(resource, "Available") == "True"
     )
 
 
 def _stateful_set(resource: Data) -> bool:
-    wanted = _number(_part(resource, "spec"), "replicas", 1)
+    replicas = _number(_part(resource, "spec"), "replicas", 1)
     status = _part(resource, "status")
     # Missing counts and revisions do not count as zeros.
     return (
-        _number(status, "readyReplicas", -1) == wanted
-        and _number(status, "currentReplicas", -1) == wanted
+        _number(status, "readyReplicas", -1) == replicas
+        and _number(status, "currentReplicas", -1) == replicas
         and status.get("currentRevision") is not None
         and _text(status, "currentRevision") == _text(status, "updateRevision")
     )
@@ -114,9 +114,9 @@ def _stateful_set(resource: Data) -> bool:
 
 def _daemon_set(resource: Data) -> bool:
     status = _part(resource, "status")
-    wanted = status.get("desiredNumberScheduled")
+    scheduled = status.get("desiredNumberScheduled")
     counts = ("currentNumberScheduled", "numberReady", "numberAvailable", "updatedNumberScheduled")
-    return wanted is not None and all(_number(status, key, -1) == wanted for key in counts)
+    return scheduled is not None and all(_number(status, key, -1) == scheduled for key in counts)
 
 
 def _replica_set(resource: Data) -> bool:
@@ -179,7 +179,9 @@ _CHECKS: Mapping[tuple[str, str], Callable[[Data], bool]] = {
     **dict.fromkeys(_ALWAYS, lambda _: True),
     ("v1", "Service"): _service,
     ("v1", "Pod"): _pod,
-    ("v1", "PersistentVolumeClaim"): lambda each: _text(_part(each, "status"), "phase") == "Bound",
+    ("v1", "PersistentVolumeClaim"): lambda claim: (
+        _text(_part(claim, "status"), "phase") == "Bound"
+    ),
     ("networking.k8s.io/v1", "Ingress"): _has_ingress,
     ("apps/v1", "Deployment"): _deployment,
     ("apps/v1", "StatefulSet"): _stateful_set,

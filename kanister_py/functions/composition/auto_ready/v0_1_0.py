@@ -55,9 +55,9 @@ class AutoReady(AnsweringFunction):
         desired = answer["desired"].get("resources") or {}
         judged: dict[str, Data] = {}
         for name in sorted(desired):
-            wanted = desired[name]
+            composed = desired[name]
             seen = observed.get(name)
-            if seen is None or wanted.get("ready", _UNSPECIFIED) != _UNSPECIFIED:
+            if seen is None or composed.get("ready", _UNSPECIFIED) != _UNSPECIFIED:
                 continue
             resource = seen.get("resource") or {}
             text = checks.get(_kind_of(resource)) if checks else None
@@ -74,7 +74,7 @@ class AutoReady(AnsweringFunction):
                 )
                 continue
             if verdict is not None:
-                judged[name] = {**wanted, "ready": "READY_TRUE" if verdict else "READY_FALSE"}
+                judged[name] = {**composed, "ready": "READY_TRUE" if verdict else "READY_FALSE"}
         if judged:
             answer["desired"] = {**answer["desired"], "resources": {**desired, **judged}}
 
@@ -87,12 +87,12 @@ def _checks_of(given: Data, context: Data) -> dict[str, str]:
         return own
     failed = "cannot get CEL health checks from the context: "
     try:
-        found = parse_field_path(path).get(context)
+        checks = parse_field_path(path).get(context)
     except FieldPathError as error:
         raise Refused(f"{failed}{error}") from None
-    if not isinstance(found, dict) or not all(isinstance(each, str) for each in found.values()):
+    if not isinstance(checks, dict) or not all(isinstance(check, str) for check in checks.values()):
         raise Refused(f"{failed}{path}: not a map of strings")
-    return {**found, **own}
+    return {**checks, **own}
 
 
 _UNSPECIFIED = "READY_UNSPECIFIED"

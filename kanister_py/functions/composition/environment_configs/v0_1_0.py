@@ -102,8 +102,8 @@ def _set_environment(answer: Data, environment: Data, chosen: Data, defaults: Da
 
 
 def _has_text(data: Data, key: str) -> bool:
-    found = data.get(key)
-    return isinstance(found, str) and bool(found)
+    value = data.get(key)
+    return isinstance(value, str) and bool(value)
 
 
 def _key(at: int) -> str:
@@ -115,11 +115,13 @@ def _requirements(sources: list[Data], composite: Data, environment: Data) -> Da
     kind = {"apiVersion": "apiextensions.crossplane.io/v1beta1", "kind": "EnvironmentConfig"}
     for at, source in enumerate(sources):
         try:
-            asked, _ = asked_for(source, f"spec.environmentConfigs[{at}]", composite, environment)
+            requirement, _ = asked_for(
+                source, f"spec.environmentConfigs[{at}]", composite, environment
+            )
         except Refused as refused:
             raise Refused(f"cannot build requirements: {refused}") from None
-        if asked != NO_LABELS:
-            selectors[_key(at)] = {**kind, **asked}
+        if requirement != NO_LABELS:
+            selectors[_key(at)] = {**kind, **requirement}
     return {"resources": selectors} if selectors else {}
 
 
@@ -138,10 +140,10 @@ def _selected(
             name = source["ref"]["name"]
             where = f'cannot process environment config "{name}" by reference, "{_key(at)}"'
         try:
-            taken = _taken(source, objects, may_lack=may_lack)
+            selected = _taken(source, objects, may_lack=may_lack)
         except Refused as refused:
             raise Refused(f"cannot get selected environment configs: {where}: {refused}") from None
-        chosen.setdefault(source.get("toFieldPath", ""), []).extend(taken)
+        chosen.setdefault(source.get("toFieldPath", ""), []).extend(selected)
     return chosen
 
 

@@ -69,21 +69,21 @@ class ExtraResources(AnsweringFunction):
     def answer(self, request: Mapping[str, Any], given: Data, answer: Data) -> None:
         spec = spec_of(given)
         sources = spec.get("extraResources", [])
-        asked = _requirements(sources, composite_of(request))
-        answer["requirements"] = {"resources": asked} if asked else {}
-        is_settled = self.finds_nothing and sources and not asked
+        requirements = _requirements(sources, composite_of(request))
+        answer["requirements"] = {"resources": requirements} if requirements else {}
+        is_settled = self.finds_nothing and sources and not requirements
         if not request.get("requiredResources") and not is_settled:
             return  # not fetched yet
-        found: dict[str, list[Data]] = {}
+        selected: dict[str, list[Data]] = {}
         for source in sources:
             try:
                 objects = required(request, source.get("into", ""))
-                if self.finds_nothing and source.get("into", "") not in asked:
+                if self.finds_nothing and source.get("into", "") not in requirements:
                     objects = []
-                _take(source, objects, found, may_lack=is_optional(spec))
+                _take(source, objects, selected, may_lack=is_optional(spec))
             except Refused as refused:
                 raise Refused(f"verifying and sorting extra resources: {refused}") from None
-        set_context(answer, spec.get("context", {}).get("key", EXTRA_RESOURCES_KEY), found)
+        set_context(answer, spec.get("context", {}).get("key", EXTRA_RESOURCES_KEY), selected)
 
 
 def _requirements(sources: list[Data], composite: Data) -> Data:
@@ -91,13 +91,13 @@ def _requirements(sources: list[Data], composite: Data) -> Data:
     for source in sources:
         into = source.get("into", "")
         try:
-            asked, is_short = asked_for(source, f'extra resource "{into}"', composite)
+            requirement, is_short = asked_for(source, f'extra resource "{into}"', composite)
         except Refused as refused:
             raise Refused(f"could not build extra resource requirements: {refused}") from None
-        if is_short and asked == NO_LABELS:
+        if is_short and requirement == NO_LABELS:
             continue  # without labels, all objects of the kind would be fetched
         kind = {key: source.get(key, "") for key in ("apiVersion", "kind")}
-        selectors[into] = {**kind, **asked}
+        selectors[into] = {**kind, **requirement}
         if source.get("namespace"):
             selectors[into]["namespace"] = source["namespace"]
     return selectors

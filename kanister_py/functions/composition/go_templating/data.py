@@ -15,7 +15,7 @@ def template_data(request: Mapping[str, Any]) -> dict[str, Any]:
 
     Whole numbers are int64. Fetched resources are available under both of their names.
     """
-    data = {key: _value(each) for key, each in request.items() if each or key in _KEPT}
+    data = {key: _value(member) for key, member in request.items() if member or key in _KEPT}
     for old, new in (
         ("extraResources", "requiredResources"),
         ("requiredResources", "extraResources"),
@@ -37,15 +37,15 @@ def _value(value: Any) -> Any:
                 copied[key] = _value(inside)
         return copied
     if kind is list:
-        return [each if type(each) in _AS_THEY_ARE else _value(each) for each in value]
+        return [element if type(element) in _AS_THEY_ARE else _value(element) for element in value]
     if kind in _AS_THEY_ARE:
         return value
     if kind is int or kind is float:
         is_whole = -_LIMIT <= value < _LIMIT and (kind is int or value == int(value))
         return Int64(value) if is_whole else float(value)
     if isinstance(value, Mapping):
-        return {key: _value(each) for key, each in value.items()}
-    return [_value(each) for each in value]
+        return {key: _value(member) for key, member in value.items()}
+    return [_value(element) for element in value]
 
 
 _AS_THEY_ARE = frozenset({str, bool, type(None)})

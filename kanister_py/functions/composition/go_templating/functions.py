@@ -75,26 +75,26 @@ def resource_condition(type_: str, resource: Any) -> Value:
         if isinstance(status, dict):
             conditions = status.get("conditions")
             break
-    for each in conditions if isinstance(conditions, list) else ():
-        if isinstance(each, dict) and each.get("type") == type_:
-            return _condition(type_, each)
+    for condition in conditions if isinstance(conditions, list) else ():
+        if isinstance(condition, dict) and condition.get("type") == type_:
+            return _condition(type_, condition)
     return _condition(type_, {"status": "Unknown"})
 
 
 def _condition(type_: str, given: dict[str, Any]) -> Struct:
     fields = CONDITION.fields
-    made: dict[str, Value] = {"Type": wrap(fields["Type"].type, type_)}
+    filled: dict[str, Value] = {"Type": wrap(fields["Type"].type, type_)}
     for key in ("status", "reason", "message"):
         if isinstance(given.get(key), str):
             name = key.capitalize()
-            made[name] = wrap(fields[name].type, given[key])
+            filled[name] = wrap(fields[name].type, given[key])
     moment = given.get("lastTransitionTime")
     if isinstance(moment, str):
-        made["LastTransitionTime"] = _moment(moment)
+        filled["LastTransitionTime"] = _moment(moment)
     generation = given.get("observedGeneration")
     if isinstance(generation, int | float):
-        made["ObservedGeneration"] = Int64(generation)
-    return Struct(CONDITION, made)
+        filled["ObservedGeneration"] = Int64(generation)
+    return Struct(CONDITION, filled)
 
 
 def _moment(text: str) -> KubeTime:
@@ -107,29 +107,29 @@ def _moment(text: str) -> KubeTime:
 def _as_json(value: Any) -> Any:
     """Copy a value through JSON like the original, so that every number becomes a double."""
     if isinstance(value, dict):
-        return {key: _as_json(each) for key, each in value.items()}
+        return {key: _as_json(member) for key, member in value.items()}
     if isinstance(value, list):
-        return [_as_json(each) for each in value]
+        return [_as_json(element) for element in value]
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _at(request: Any, path: str, wanted: GoType = ANY_MAP) -> Value:
     """Copy the map or list at a path; nil if there is none."""
     try:
-        found = parse_field_path(path).get(request)
+        value = parse_field_path(path).get(request)
     except FieldPathError:
-        found = None
-    is_found = isinstance(found, dict if wanted is ANY_MAP else list)
-    return _as_json(found) if is_found else zero(wanted)
+        value = None
+    is_found = isinstance(value, dict if wanted is ANY_MAP else list)
+    return _as_json(value) if is_found else zero(wanted)
 
 
 @go_function(f"func({_MAP}, string) map[string][]uint8")
 def composed_connection_details(request: Any, name: str) -> Value:
     try:
-        found = parse_field_path(f"observed.resources[{name}]connectionDetails").get(request)
+        details = parse_field_path(f"observed.resources[{name}]connectionDetails").get(request)
     except FieldPathError:
         return None
-    return _decoded(found)
+    return _decoded(details)
 
 
 @go_function(f"func({_MAP}, string) map[string][]uint8")
@@ -144,7 +144,7 @@ def _decoded(data: Any) -> dict[str, bytes] | None:
     if not isinstance(data, dict):
         return None
     try:
-        return {key: b64decode(each) for key, each in data.items()}
+        return {key: b64decode(text) for key, text in data.items()}
     except (NoBase64, TypeError, ValueError):
         return None
 

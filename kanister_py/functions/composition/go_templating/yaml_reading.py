@@ -80,8 +80,8 @@ class _Node:
 
     @property
     def is_text_key(self) -> bool:
-        meant = self.alias_of if self.alias_of is not None else self
-        return meant._meant_tag() in ("!!str", "!!merge")  # noqa: SLF001 - a node of the same kind
+        node = self.alias_of if self.alias_of is not None else self
+        return node._meant_tag() in ("!!str", "!!merge")  # noqa: SLF001 - a node of the same kind
 
     @property
     def is_map(self) -> bool:
@@ -102,7 +102,7 @@ def from_yaml(text: str, spend: Callable[[int], None]) -> Any:
 def _where(error: yaml.MarkedYAMLError) -> str:
     """Return the line as in Go's errors, which omit the first one; the scanner is one behind."""
     lines = (mark.line for mark in (error.context_mark, error.problem_mark) if mark is not None)
-    line = next((each for each in lines if each), 0)
+    line = next((line_number for line_number in lines if line_number), 0)
     if line and isinstance(error, yaml.scanner.ScannerError):
         line += 1
     return f"line {line}: " if line else ""
@@ -175,9 +175,9 @@ class _Reading:
         if self._depth > _MOST_DEPTH:
             raise GoError(f"yaml: nested deeper than {_MOST_DEPTH} levels")
         if node.kind == "list":
-            value: Any = [self._value(each) for each in node.members]
+            value: Any = [self._value(member) for member in node.members]
         elif node.kind == "map":
-            are_texts = all(each.is_text_key for each in node.members[::2])
+            are_texts = all(member.is_text_key for member in node.members[::2])
             value = {} if are_texts else GoMap(_ANY_KEYS)
             self._fill(value, node, None)
         else:
@@ -216,7 +216,7 @@ class _Reading:
         keys: dict[tuple[str, str], list[_Node]] = {}
         for key in node.members[::2]:
             keys.setdefault((key.kind, key.text), []).append(key)
-        twins = [pair for each in keys.values() for pair in combinations(each[:_MOST_TWINS], 2)]
+        twins = [pair for group in keys.values() for pair in combinations(group[:_MOST_TWINS], 2)]
         self._problems += [
             f"line {later.line}: mapping key {quote(later.text)} "
             f"already defined at line {first.line}"
@@ -234,12 +234,12 @@ class _Reading:
 
     def _merge(self, made: dict[Any, Any], merged: _Node, known: set[Any]) -> None:
         several = merged.members if merged.kind == "list" else [merged]
-        for each in several:
-            if not each.is_map:
+        for pair in several:
+            if not pair.is_map:
                 raise GoError("yaml: map merge requires map or sequence of maps as the value")
-            source = each if each.alias_of is None else each.alias_of
+            source = pair if pair.alias_of is None else pair.alias_of
             if id(source) in self._open:
-                raise GoError(f"yaml: anchor '{each.text}' value contains itself")
+                raise GoError(f"yaml: anchor '{pair.text}' value contains itself")
             self._open.add(id(source))
             self._spend(1)
             self._fill(made, source, known)
@@ -262,18 +262,18 @@ def _resolved(tag: str, text: str) -> tuple[str, Any]:
     """Resolve the type of a plain scalar. Raises an error if it does not match the tag."""
     if tag not in _RESOLVED_TAGS:
         return tag, text
-    found, value = ("!!str", text) if tag == "!!str" else _guessed(tag, text)
-    if tag in ("", found, "!!str"):
-        return found, value
-    if tag == "!!float" and found == "!!int" and not isinstance(value, Uint64):
+    detected_tag, value = ("!!str", text) if tag == "!!str" else _guessed(tag, text)
+    if tag in ("", detected_tag, "!!str"):
+        return detected_tag, value
+    if tag == "!!float" and detected_tag == "!!int" and not isinstance(value, Uint64):
         return tag, float(value)
-    raise GoError(f"yaml: cannot decode {found} `{text}` as a {tag}")
+    raise GoError(f"yaml: cannot decode {detected_tag} `{text}` as a {tag}")
 
 
 def _guessed(tag: str, text: str) -> tuple[str, Any]:
-    known = _WORDS.get(text)
-    if known is not None:
-        return known
+    constant = _WORDS.get(text)
+    if constant is not None:
+        return constant
     if text == "<<":
         return "!!str", text
     if text[0] == ".":
@@ -299,9 +299,9 @@ def _moment(text: str) -> Time | None:
 
 def _number(text: str) -> tuple[str, Any]:
     plain = text.replace("_", "")
-    found = _WHOLE.fullmatch(plain)
-    if found:
-        sign, *digits = found.groups()
+    match = _WHOLE.fullmatch(plain)
+    if match:
+        sign, *digits = match.groups()
         base, written = next((b, d) for b, d in zip(_BASES, digits, strict=True) if d is not None)
         # Go's integers have at most this many digits, without leading zeros.
         number = int(written.lstrip("0")[:65] or "0", base)

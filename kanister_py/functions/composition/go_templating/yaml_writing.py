@@ -95,9 +95,9 @@ def _plain(value: Any, spend: Callable[[int], None], depth: int) -> Any:
             key: _plain(value[key], spend, depth + 1) for key in in_go_order(value, is_third=True)
         }
     if isinstance(value, list | tuple):
-        return [_plain(each, spend, depth + 1) for each in value]
+        return [_plain(element, spend, depth + 1) for element in value]
     if isinstance(value, bytes):
-        return [int(each) for each in value]
+        return [int(byte) for byte in value]
     return _atom(value)
 
 
@@ -136,11 +136,11 @@ def _write_members(value: Any, indent: int, lead: str, lines: list[str]) -> None
         _write_map(value, indent, lead, lines)
         return
     margin = " " * indent
-    for each in value:
-        if _has_members(each):
-            _write_members(each, indent + 2, f"{lead}- ", lines)
+    for element in value:
+        if _has_members(element):
+            _write_members(element, indent + 2, f"{lead}- ", lines)
         else:
-            lines.append(f"{lead}- {_scalar(each, indent + 2)}")
+            lines.append(f"{lead}- {_scalar(element, indent + 2)}")
         lead = margin
 
 
@@ -148,20 +148,20 @@ def _write_map(value: dict[Any, Any], indent: int, lead: str, lines: list[str]) 
     margin = " " * indent
     inner = (indent // _INDENT + 1) * _INDENT
     inner_margin = " " * inner
-    for key, each in value.items():
+    for key, member in value.items():
         is_simple = _is_simple(key)
         if is_simple:
             start = f"{lead}{_line(key, None)}:"
         else:
             lines.append(f"{lead}? {_scalar(key, inner)}")
             start = f"{margin}:"
-        if not _has_members(each):
-            lines.append(f"{start} {_scalar(each, inner)}")
+        if not _has_members(member):
+            lines.append(f"{start} {_scalar(member, inner)}")
         elif is_simple:
             lines.append(f"{start}\n")
-            _write_members(each, inner, inner_margin, lines)
+            _write_members(member, inner, inner_margin, lines)
         else:
-            _write_members(each, inner, start.ljust(inner), lines)
+            _write_members(member, inner, start.ljust(inner), lines)
         lead = margin
 
 

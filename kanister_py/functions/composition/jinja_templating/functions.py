@@ -70,9 +70,9 @@ def _condition(type_: str, resource: Any) -> dict[str, Any]:
     """Find a condition of a resource, or of the message that contains one."""
     resource = _member(resource, "resource") or resource
     conditions = _member(_member(resource, "status"), "conditions")
-    for each in conditions if isinstance(conditions, list) else ():
-        if _member(each, "type") == type_:
-            return {**_NO_CONDITION, **each}
+    for condition in conditions if isinstance(conditions, list) else ():
+        if _member(condition, "type") == type_:
+            return {**_NO_CONDITION, **condition}
     return {**_NO_CONDITION, "type": type_}
 
 
@@ -86,9 +86,9 @@ def _member(value: Any, key: str) -> Any:
 def _decoded(data: Mapping[str, Any]) -> dict[str, str]:
     """Decode bytes to text, because templates only write text."""
     read = {}
-    for key, each in data.items():
+    for key, encoded in data.items():
         try:
-            read[key] = b64decode(each).decode("utf-8", "replace")
+            read[key] = b64decode(encoded).decode("utf-8", "replace")
         except (NoBase64, TypeError, ValueError):
             read[key] = ""
     return read

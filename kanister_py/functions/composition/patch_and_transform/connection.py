@@ -84,7 +84,7 @@ class SecretReference:
     def secret(self, composite: Document, details: Mapping[str, str]) -> dict[str, Any]:
         """Return the Secret with these details for a composite resource."""
         name, namespace = self._patched(composite, *self._base(composite.data))
-        metadata = {key: each for key, each in (("name", name), ("namespace", namespace)) if each}
+        metadata = {key: text for key, text in (("name", name), ("namespace", namespace)) if text}
         return {
             "apiVersion": "v1",
             "kind": "Secret",
@@ -139,10 +139,10 @@ def _own_reference(composite: Mapping[str, Any]) -> tuple[str, str] | None:
         return "", ""
     if not isinstance(own, dict):
         return None
-    found = [own.get(key) or "" for key in ("name", "namespace")]
-    if not all(isinstance(each, str) for each in found):
+    identity = [own.get(key) or "" for key in ("name", "namespace")]
+    if not all(isinstance(text, str) for text in identity):
         return None
-    return found[0], found[1]
+    return identity[0], identity[1]
 
 
 def is_modern(composite: Mapping[str, Any]) -> bool:

@@ -98,10 +98,10 @@ def check_patch(patch: Mapping[str, Any], go_type: str) -> Problem | None:
         if problem is not None:
             return problem
     policy = patch.get("policy", {})
-    for name, known in (("toFieldPath", _MERGES), ("fromFieldPath", ("Optional", "Required"))):
-        if name in policy and policy[name] not in known:
+    for name, allowed in (("toFieldPath", _MERGES), ("fromFieldPath", ("Optional", "Required"))):
+        if name in policy and policy[name] not in allowed:
             field, detail = f"policy.{name}Policy", f"unknown {name}Policy"
-            return invalid(field, policy[name], detail, known)
+            return invalid(field, policy[name], detail, allowed)
     return None
 
 
@@ -237,7 +237,7 @@ def _reader(patch: Mapping[str, Any]) -> Read:
 
 def _reader_of_several(patch: Mapping[str, Any], merge: MergeOptions | None) -> Read:
     combine = patch["combine"]
-    paths = [_path_of(each["fromFieldPath"]) for each in combine["variables"]]
+    paths = [_path_of(variable["fromFieldPath"]) for variable in combine["variables"]]
     format_ = string_transforms.compile_format(combine["string"].get("fmt", ""))
     resolve = transforms.compile_transforms(patch.get("transforms", ()))
 

@@ -106,12 +106,12 @@ def _plan_of(decoded: Mapping[str, Any]) -> Plan:
         raise InvalidInput(f"invalid Function input: {problem}", problem)
     secret = SecretReference(decoded.get("writeConnectionSecretToRef", {}))
     environment = tuple(
-        Patch(each, is_beside_resources=True)
-        for each in decoded.get("environment", {}).get("patches", ())
+        Patch(patch, is_beside_resources=True)
+        for patch in decoded.get("environment", {}).get("patches", ())
     )
     sets = {
-        each["name"]: tuple(map(Patch, each.get("patches", ())))
-        for each in decoded.get("patchSets", ())
+        patch_set["name"]: tuple(map(Patch, patch_set.get("patches", ())))
+        for patch_set in decoded.get("patchSets", ())
     }
     templates = []
     for resource in decoded.get("resources", ()):

@@ -26,9 +26,9 @@ def check_readiness_check(check: Check) -> Problem | None:
     if kind not in _KINDS:
         return invalid("type", kind, "unknown readiness check type", _KINDS)
     if kind == "MatchCondition":
-        wanted = check.get("matchCondition")
-        for name in ("type", "status") if wanted is not None else ():
-            if not wanted or not wanted.get(name):
+        expected = check.get("matchCondition")
+        for name in ("type", "status") if expected is not None else ():
+            if not expected or not expected.get(name):
                 return required(f"matchCondition.{name}", f"cannot be empty for type {kind}")
         return None
     for needed, name in (("MatchString", "matchString"), ("MatchInteger", "matchInteger")):
@@ -55,10 +55,10 @@ def _holds(check: Check, resource: Mapping[str, Any]) -> bool:
     if kind == "None":
         return True
     if kind == "MatchCondition":
-        wanted = check.get("matchCondition")
-        if wanted is None:
+        expected = check.get("matchCondition")
+        if expected is None:
             raise Unresolved("matchCondition is required by type MatchCondition")
-        return bool(_condition_status(resource, wanted["type"]) == wanted["status"])
+        return bool(_condition_status(resource, expected["type"]) == expected["status"])
     path = check["fieldPath"]
     try:
         value = parse_field_path(path).get(resource)
@@ -66,13 +66,13 @@ def _holds(check: Check, resource: Mapping[str, Any]) -> bool:
         return False
     if kind == "NonEmpty":
         return True
-    wanted, word = _WANTED[kind]
+    expected, word = _WANTED[kind]
     if kind == "MatchInteger" and check.get(MENDED):
         value = as_decoded(value)
         if type(value) is int:
             return bool(value == check["matchInteger"])
     # Numbers in a request are doubles, so they never match an integer.
-    if type(value) is not wanted or kind == "MatchInteger":
+    if type(value) is not expected or kind == "MatchInteger":
         raise Unresolved(f"{path}: not a {word}")
     return bool(value == check["matchString"] if kind == "MatchString" else value is _BOOLS[kind])
 
@@ -100,9 +100,9 @@ def _condition_status(resource: Mapping[str, Any], kind: str) -> str:
     # Conditions are decoded together, so a malformed one makes all of them unreadable.
     if not isinstance(conditions, list) or not all(map(_is_condition, conditions)):
         return ""
-    for each in conditions:
-        if each and (each.get("type") or "") == kind:
-            return each.get("status") or ""
+    for condition in conditions:
+        if condition and (condition.get("type") or "") == kind:
+            return condition.get("status") or ""
     return "Unknown"
 
 

@@ -104,9 +104,9 @@ def _printable(value: Any) -> Any:
     if kind is int:
         return Int64(value)
     if kind is list:
-        return [_printable(each) for each in value]
+        return [_printable(element) for element in value]
     if kind is dict:
-        return {key: _printable(each) for key, each in value.items()}
+        return {key: _printable(member) for key, member in value.items()}
     return value
 
 
@@ -124,8 +124,8 @@ def compile_format(format_: str) -> Callable[[Sequence[Any]], str]:
 
     def format_texts(values: Sequence[Any]) -> str:
         # Most formats only concatenate texts, which is fast.
-        for each in values:
-            if type(each) is not str:
+        for part in values:
+            if type(part) is not str:
                 return formatted(format_, values)
         if len(values) != len(pieces) - 1:
             return formatted(format_, values)
@@ -169,7 +169,7 @@ def _compile_join(config: Config, *, is_mended: bool = False) -> Resolve:
     def resolve(value: Any) -> str:
         if type(value) is not list:
             raise Unresolved("could not parse input array")
-        texts = [shown(each) for each in value]
+        texts = [shown(element) for element in value]
         if sum(map(byte_length, texts)) + len(texts) * byte_length(separator) > MAX_TEXT:
             raise too_long()
         if is_mended:

@@ -124,8 +124,8 @@ def _compile_math(config: Config, whole_of: Callable[[int], Any] = wrapped_int64
         if kind == "Multiply":
             product = value * (float(operand) if type(value) is float else operand)
             return product if type(value) is float else whole_of(product)
-        whole = int64_of(value) if type(value) is float else value
-        is_beyond = whole < operand if kind == "ClampMin" else whole > operand
+        number = int64_of(value) if type(value) is float else value
+        is_beyond = number < operand if kind == "ClampMin" else number > operand
         return operand if is_beyond else value
 
     return resolve
@@ -138,20 +138,20 @@ def _check_map(config: Config) -> Problem | None:
 
 
 def _compile_map(config: Config, typed: Resolve = as_floats) -> Resolve:
-    pairs = {key: typed(each) for key, each in config.items()}
+    pairs = {key: typed(result) for key, result in config.items()}
 
     def resolve(value: Any) -> Any:
         if type(value) is not str:
             raise Unresolved(f"type {go_type(value)} is not supported for map transform")
         if value not in pairs:
             raise Unresolved(f"key {value} is not found in map")
-        found = pairs[value]
-        if found is None:
+        result = pairs[value]
+        if result is None:
             # The original drops null values but keeps their keys, and then fails to decode them.
             raise Unresolved(
                 f"value for key {value} is not valid JSON: unexpected end of JSON input"
             )
-        return found
+        return result
 
     return resolve
 
@@ -221,8 +221,8 @@ def _compile_pattern(pattern: Config) -> Callable[[Any], bool]:
     def matches(value: Any) -> bool:
         if value is None:
             raise Unresolved("unsupported input type 'null'")
-        found: bool = expression.matches(to_bytes(_text_to_match(value)))
-        return found
+        is_match: bool = expression.matches(to_bytes(_text_to_match(value)))
+        return is_match
 
     return matches
 
@@ -360,33 +360,33 @@ _MAX_LENGTH: Final = 1000
 
 def approximate_amount(text: str) -> float:
     """Convert a quantity to a double, with an error of about one unit in the last place."""
-    found = _TEXT.fullmatch(text) if 0 < len(text) <= _MAX_LENGTH else None
-    if found is None:
+    match = _TEXT.fullmatch(text) if 0 < len(text) <= _MAX_LENGTH else None
+    if match is None:
         raise Unresolved(
             "quantities must match the regular expression "
             "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
         )
-    suffix = found["suffix"]
+    suffix = match["suffix"]
     exponent = _power_of_ten(suffix)
     if exponent is None and suffix not in BINARY_SUFFIXES:
         raise Unresolved("unable to parse quantity's suffix")
-    part = found["part"] or ""
-    if not found["whole"] and not part:
+    part = match["part"] or ""
+    if not match["whole"] and not part:
         raise Unresolved("unable to parse numeric part of quantity")
-    sign = -1 if found["sign"] == "-" else 1
-    whole = found["whole"].lstrip("0") or "0"
-    digits, scale = int(whole + part), len(part)
+    sign = -1 if match["sign"] == "-" else 1
+    whole_digits = match["whole"].lstrip("0") or "0"
+    digits, scale = int(whole_digits + part), len(part)
     if exponent is None:
         factor = BINARY_SUFFIXES[suffix]
         digits *= factor
         # Amounts on this exact, fast path are not rounded up to billionths.
-        is_plain = not part and len(whole) + (factor.bit_length() - 1) * 3 // 10 + 1 <= 15
+        is_plain = not part and len(whole_digits) + (factor.bit_length() - 1) * 3 // 10 + 1 <= 15
         if not is_plain:
             digits, scale = _in_billionths(digits, scale)
             digits = min(digits, MAX_INT64 * 10**scale)
     else:
         scale -= exponent
-        is_plain = len(whole) + len(part) <= _MAX_DIGITS and scale <= _NANO
+        is_plain = len(whole_digits) + len(part) <= _MAX_DIGITS and scale <= _NANO
         if not is_plain:
             digits, scale = _in_billionths(digits, scale)
     return _times_power_of_ten(as_float(sign * digits), -scale)
@@ -395,10 +395,10 @@ def approximate_amount(text: str) -> float:
 def _power_of_ten(suffix: str) -> int | None:
     if suffix in DECIMAL_SUFFIXES:
         return DECIMAL_SUFFIXES[suffix]
-    found = _EXPONENT.fullmatch(suffix)
-    if found is None or len(found[1]) > _MAX_DIGITS:
+    match = _EXPONENT.fullmatch(suffix)
+    if match is None or len(match[1]) > _MAX_DIGITS:
         return None
-    return max(min(int(found[1]), _MAX_EXPONENT), -_MAX_EXPONENT)
+    return max(min(int(match[1]), _MAX_EXPONENT), -_MAX_EXPONENT)
 
 
 def _in_billionths(digits: int, scale: int) -> tuple[int, int]:

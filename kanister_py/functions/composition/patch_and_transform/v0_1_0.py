@@ -87,22 +87,22 @@ def _unusable_bases(given: Mapping[str, Any]) -> Iterator[Refusal]:
 def _unreadable_paths(given: Mapping[str, Any]) -> Iterator[Refusal]:
     """Yield the invalid field paths of patches. Patch sets that are not used are ignored."""
     templates = given.get("resources", ())
-    used = {each.get("patchSetName") for one in templates for each in one.get("patches", ())}
+    used = {patch.get("patchSetName") for one in templates for patch in one.get("patches", ())}
     parents = [("environment", given.get("environment", {}))]
     for key in ("patchSets", "resources"):
         parents += [
-            (f"{key}[{at}]", each)
-            for at, each in enumerate(given.get(key, ()))
-            if key == "resources" or each.get("name") in used
+            (f"{key}[{at}]", parent)
+            for at, parent in enumerate(given.get(key, ()))
+            if key == "resources" or parent.get("name") in used
         ]
     for place, parent in parents:
         for at, patch in enumerate(parent.get("patches", ())):
             here = f"{place}.patches[{at}]"
             variables = enumerate(patch.get("combine", {}).get("variables", ()))
             paths = {f"{here}.{key}": patch.get(key) for key in ("fromFieldPath", "toFieldPath")}
-            for index, each in variables:
+            for index, variable in variables:
                 where = f"{here}.combine.variables[{index}].fromFieldPath"
-                paths[where] = each.get("fromFieldPath")
+                paths[where] = variable.get("fromFieldPath")
             for field, path in paths.items():
                 try:
                     parse_field_path(path or "metadata")
@@ -123,15 +123,16 @@ class _Run:
         self.context = context
         self.composite = self._document(_object(observed.get("composite")))
         self.observed: Mapping[str, Any] = observed.get("resources") or {}
-        wanted = desired.get("composite") or {}
-        self.wanted = self._document(copy_json(_object(wanted)))
+        composite = desired.get("composite") or {}
+        self.wanted = self._document(copy_json(_object(composite)))
         for key in ("apiVersion", "kind"):
             value = self.composite.data.get(key)
             self.wanted.data[key] = value if isinstance(value, str) else ""
-        self.details = dict(wanted.get("connectionDetails") or {})
-        self.ready = _readiness_of(wanted)
+        self.details = dict(composite.get("connectionDetails") or {})
+        self.ready = _readiness_of(composite)
         self.desired: dict[str, Mapping[str, Any]] = {
-            name: _handed_on(each) for name, each in (desired.get("resources") or {}).items()
+            name: _handed_on(resource)
+            for name, resource in (desired.get("resources") or {}).items()
         }
         self.environment = self._document(_environment(context.get(ENVIRONMENT_KEY)))
 
@@ -188,13 +189,13 @@ class _Run:
     def _base(self, template: Template) -> Document:
         base = template.base
         if base is None:
-            made = self.desired.get(template.name)
-            if made is None:
+            existing = self.desired.get(template.name)
+            if existing is None:
                 raise Unresolved(
                     f"composed resource {quoted(template.name)} has no base template, "
                     "and was not produced by a previous Function in the pipeline"
                 )
-            return self._document(copy_json(made["resource"]))
+            return self._document(copy_json(existing["resource"]))
         if isinstance(base, dict):
             kind = base.get("kind")
             if isinstance(kind, str) and kind:
@@ -272,8 +273,8 @@ class _Run:
 
 def _object(part: Any) -> dict[str, Any]:
     """Return the object inside a part of a request; an empty one if there is none."""
-    found = part.get("resource") if isinstance(part, Mapping) else None
-    return found if isinstance(found, dict) else {}
+    resource = part.get("resource") if isinstance(part, Mapping) else None
+    return resource if isinstance(resource, dict) else {}
 
 
 def _readiness_of(part: Mapping[str, Any]) -> str:

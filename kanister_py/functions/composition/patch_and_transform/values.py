@@ -40,9 +40,9 @@ def as_floats(value: Any) -> Any:
     if kind is int:
         return as_float(value)
     if kind is dict:
-        return {key: as_floats(each) for key, each in value.items()}
+        return {key: as_floats(member) for key, member in value.items()}
     if kind is list:
-        return [as_floats(each) for each in value]
+        return [as_floats(element) for element in value]
     return value
 
 
@@ -58,14 +58,14 @@ def as_decoded(value: Any) -> Any:
     """Copy a value like Kubernetes decodes JSON: whole numbers of 64 bits are ints."""
     kind = type(value)
     if kind is float:
-        whole = int(value) if value.is_integer() else None
-        return value if whole is None or not MIN_INT64 <= whole <= MAX_INT64 else whole
+        number = int(value) if value.is_integer() else None
+        return value if number is None or not MIN_INT64 <= number <= MAX_INT64 else number
     if kind is int:
         return value if MIN_INT64 <= value <= MAX_INT64 else as_float(value)
     if kind is dict:
-        return {key: as_decoded(each) for key, each in value.items()}
+        return {key: as_decoded(member) for key, member in value.items()}
     if kind is list:
-        return [as_decoded(each) for each in value]
+        return [as_decoded(element) for element in value]
     return value
 
 
@@ -83,9 +83,9 @@ def settled(value: Any) -> Any:
     if kind is float:
         return _settled_number(value)
     if kind is dict:
-        return {settled(key): settled(each) for key, each in value.items()}
+        return {settled(key): settled(member) for key, member in value.items()}
     if kind is list:
-        return [settled(each) for each in value]
+        return [settled(element) for element in value]
     return value
 
 
@@ -108,8 +108,8 @@ def int64_of(value: float) -> int:
     """Convert a double to an int64 like an amd64 processor."""
     if not math.isfinite(value):
         return MIN_INT64
-    whole = int(value)
-    return whole if MIN_INT64 <= whole <= MAX_INT64 else MIN_INT64
+    number = int(value)
+    return number if MIN_INT64 <= number <= MAX_INT64 else MIN_INT64
 
 
 def wrapped_int64(value: int) -> int:
@@ -147,8 +147,8 @@ class Document:
     def write(self, path: FieldPath, value: Any, merge: MergeOptions | None) -> None:
         """Set the value at a path, without copying it."""
         if merge is not None:
-            there = path.find(self.data)
-            typed = as_decoded(there) if self.is_decoded else as_floats(there)
+            existing = path.find(self.data)
+            typed = as_decoded(existing) if self.is_decoded else as_floats(existing)
             value = settled(merge_values(typed, value, merge))
         path.set(self.data, value)
 

@@ -56,12 +56,12 @@ def wanted_ttl(
     """
     metadata = composite_of(request).get("metadata")
     annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    wanted = annotations.get(words.ttl) if isinstance(annotations, dict) else None
+    ttl = annotations.get(words.ttl) if isinstance(annotations, dict) else None
     if is_strict:
-        for where, text in ((f'annotation "{words.ttl}"', wanted), ("ttl", given.get("ttl"))):
+        for where, text in ((f'annotation "{words.ttl}"', ttl), ("ttl", given.get("ttl"))):
             if text and ttl_of(text) is None:
                 raise Refused(f"invalid function input: {where}: {text!r} is no duration", where)
-    own = ttl_of(wanted) if isinstance(wanted, str) else None
+    own = ttl_of(ttl) if isinstance(ttl, str) else None
     return own or ttl_of(given.get("ttl")) or DEFAULT_TTL
 
 
@@ -78,7 +78,7 @@ def compose(
     `is_strict` rejects mistakes that are otherwise ignored: a second resource with the same
     name, and connection details that are not valid base64.
     """
-    annotated = [(each, _annotations_of(each, words)) for each in manifests]
+    annotated = [(manifest, _annotations_of(manifest, words)) for manifest in manifests]
     observed = composite_of(request)
     own_kind = (observed.get("apiVersion"), observed.get("kind"))
     desired = answer["desired"]
@@ -96,10 +96,10 @@ def compose(
                 _check_details(manifest.get("data"))
             _take_meta(request, answer, composite, requirements, manifest, words)
         else:
-            wanted: Data = {"resource": _bare(manifest, its_annotations, words)}
+            composed: Data = {"resource": _bare(manifest, its_annotations, words)}
             ready = _ready_of(its_annotations, words)
             if ready != "READY_UNSPECIFIED":
-                wanted["ready"] = ready
+                composed["ready"] = ready
             if name is None:
                 raise Refused(
                     f'"{kind[1]}" template is missing required "{words.resource_name}" annotation'
@@ -109,7 +109,7 @@ def compose(
                     f'two manifests, a "{resources[name]["resource"]["kind"]}" and a "{kind[1]}", '
                     f'are called "{name}" by "{words.resource_name}": only one could be composed'
                 )
-            resources[name] = wanted
+            resources[name] = composed
     answer["desired"] = {**desired, "composite": composite}
     if resources:
         answer["desired"]["resources"] = {**(desired.get("resources") or {}), **resources}
@@ -129,7 +129,7 @@ def _annotations_of(manifest: Data, words: Vocabulary) -> Data:
     annotations = metadata.get("annotations")
     if annotations is None:
         return {}
-    if isinstance(annotations, dict) and all(type(each) is str for each in annotations.values()):
+    if isinstance(annotations, dict) and all(type(text) is str for text in annotations.values()):
         return annotations
     head = f"invalid annotations in resource '{_kind_of(manifest)} resource-name="
     if not isinstance(annotations, dict):
@@ -179,12 +179,12 @@ def _ready_of(annotations: Data, words: Vocabulary) -> str:
 def _take_status(composite: Data, manifest: Data, annotations: Data, words: Vocabulary) -> None:
     """Merge a status over the desired one; the rest of the manifest is ignored."""
     resource = composite["resource"]
-    there, status = resource.get("status"), manifest.get("status")
-    for what, value in (("desired", there), ("templated", status)):
+    existing, status = resource.get("status"), manifest.get("status")
+    for what, value in (("desired", existing), ("templated", status)):
         if value is not None and not isinstance(value, dict):
             raise Refused(f"cannot get {what} composite status: status: not an object")
     if status is not None:
-        resource["status"] = laid_over(there or {}, status)
+        resource["status"] = laid_over(existing or {}, status)
     ready = _ready_of(annotations, words)
     if words.ready in annotations:
         composite.pop("ready", None)
@@ -221,7 +221,7 @@ def _take_meta(
 
 def _take_details(composite: Data, data: Any) -> None:
     # Like the original: a value that is not a map of texts is ignored.
-    if not isinstance(data, dict) or not all(isinstance(each, str) for each in data.values()):
+    if not isinstance(data, dict) or not all(isinstance(text, str) for text in data.values()):
         return
     details = {key: _decodable(value) for key, value in data.items()}
     composite["connectionDetails"] = {**(composite.get("connectionDetails") or {}), **details}
@@ -286,8 +286,8 @@ def _take_requirements(requirements: Data, manifest: Data) -> None:
     head = "cannot get extra resources requirements: "
     wanted = map_at(manifest, "requirements", head)
     for name in sorted(wanted):
-        asked = wanted[name]
-        selector, namespace = _selector_of(asked, f"{head}cannot unmarshal value from JSON: ")
+        requirement = wanted[name]
+        selector, namespace = _selector_of(requirement, f"{head}cannot unmarshal value from JSON: ")
         resources = requirements.setdefault("resources", {})
         if name in resources:
             raise Refused(f'duplicate extra resource key "{name}"')
@@ -331,6 +331,6 @@ def _hand_on_received(request: Mapping[str, Any], answer: Data) -> None:
         received = request.get(key)
         if not received:
             continue
-        known = (request.get("context") or {}).get(EXTRA_RESOURCES_KEY)
-        before = known if isinstance(known, dict) else {}
+        extra_resources = (request.get("context") or {}).get(EXTRA_RESOURCES_KEY)
+        before = extra_resources if isinstance(extra_resources, dict) else {}
         set_context(answer, EXTRA_RESOURCES_KEY, {**before, **copy_json(received)})

@@ -49,9 +49,9 @@ class Templating(AnsweringFunction):
             self.check_template(written_template_of(given), given)
         except Refused as refused:
             word = given.get("source", "") if refused.path == "source" else ""
-            known = tuple(SOURCES["source"].choices.split()) if word else ()
+            choices = tuple(SOURCES["source"].choices.split()) if word else ()
             message = str(refused).removeprefix("invalid function input: ")
-            return Refusal(refused.path, message, word, known)
+            return Refusal(refused.path, message, word, choices)
         return None
 
     @abstractmethod

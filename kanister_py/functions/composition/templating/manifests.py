@@ -20,14 +20,14 @@ from kanister_py.functions.composition.answering import Data, Refused
 
 def read_manifests(text: str) -> list[Data]:
     """Parse all objects of a text; empty documents are skipped."""
-    found: list[Data] = []
+    manifests: list[Data] = []
     seen: dict[str, _Line] = {}
     for part in _parts(text):
         plain = read_plain(part, seen)
         for value in _in_full(part) if plain is None else (plain,):
             _check(value)
-            found.append(value)
-    return found
+            manifests.append(value)
+    return manifests
 
 
 def _parts(text: str) -> list[str]:
@@ -44,7 +44,7 @@ _PARTING = re.compile(r"---(?<![^\n]---)[ ]*(?:\n|\Z)")
 
 def _in_full(text: str) -> list[Any]:
     try:
-        return [each.root.value for each in parse_documents(text, repeated_keys_win=True)]
+        return [document.root.value for document in parse_documents(text, repeated_keys_win=True)]
     except InvalidDocument as error:
         first = error.problems[0]
         raise Refused(
@@ -105,10 +105,10 @@ _EMPTY: Mapping[str, type] = {"{}": dict, "[]": list}
 
 def _line(text: str) -> _Line | None:
     """Parse a line. Returns None if it is not part of a plain tree."""
-    found = _LINE.fullmatch(text)
-    if found is None:
+    match = _LINE.fullmatch(text)
+    if match is None:
         return _SKIPPED if _NOTHING.fullmatch(text) else None
-    spaces, dash, key = found.group(1, 2, 3)
+    spaces, dash, key = match.group(1, 2, 3)
     name = None
     if key is not None:
         name = key_of_plain(key)
@@ -116,8 +116,8 @@ def _line(text: str) -> _Line | None:
             return None
     elif dash is None:
         return None
-    kind = found.lastgroup  # None if the line ends with the key
-    value: Any = None if kind is None else found[kind]
+    kind = match.lastgroup  # None if the line ends with the key
+    value: Any = None if kind is None else match[kind]
     if kind in ("plain", "item"):
         try:
             value = value_of_plain(value)
@@ -140,13 +140,13 @@ def read_plain(text: str, seen: dict[str, _Line] | None = None) -> Data | None: 
     at, is_list = 0, False
     around: list[tuple[Any, int, bool]] = []
     waiting: str | None = None  # the last key of the map, if it has no value yet
-    for each in text.split("\n"):
-        line = seen.get(each)
+    for line_text in text.split("\n"):
+        line = seen.get(line_text)
         if line is None:
-            line = _line(each)
+            line = _line(line_text)
             if line is None:
                 return None
-            seen[each] = line
+            seen[line_text] = line
         indent, is_element, name, value, has_value = line
         if indent < 0:
             continue

@@ -54,10 +54,10 @@ def _environment(given: Data, context: Mapping[str, Any]) -> str:
         raise Refused(f"{head} {ENVIRONMENT_KEY} key does not exist in context")
     if key not in environment:
         raise Refused(f"{head} key: {key} does not exist")
-    found = environment[key]
-    if not isinstance(found, str):
+    template = environment[key]
+    if not isinstance(template, str):
         raise Refused(f"{head} key: {key} value is not a string")
-    return found
+    return template
 
 
 def _file_system(given: Data, _context: Mapping[str, Any]) -> str:

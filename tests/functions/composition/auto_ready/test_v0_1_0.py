@@ -44,7 +44,7 @@ def judged(
     before = copy.deepcopy(request)
     answer = AutoReady().run(request)
     assert request == before, "a function leaves its request alone"
-    messages = [each["message"] for each in answer.get("results", [])]
+    messages = [result["message"] for result in answer.get("results", [])]
     return answer["desired"]["resources"]["r"].get("ready", ""), messages
 
 
@@ -165,26 +165,26 @@ def test_of_what_is_not_ready_nothing_is_said(resource: dict[str, Any] | None) -
 
 @pytest.mark.parametrize("ready", ["READY_FALSE", "READY_TRUE"])
 def test_what_another_function_said_stands(ready: str) -> None:
-    wanted = {"resource": {}, "ready": ready}
-    assert judged(seen("v1 ConfigMap"), wanted=wanted) == (ready, [])
+    composed = {"resource": {}, "ready": ready}
+    assert judged(seen("v1 ConfigMap"), wanted=composed) == (ready, [])
 
 
 def test_an_expression_for_a_kind_has_the_first_and_the_last_word() -> None:
-    given = {"celHealthCheckCustomization": {"_v1_ConfigMap": "has(object.data)"}}
-    assert judged(seen("v1 ConfigMap"), given) == ("READY_FALSE", [])
+    customization = {"celHealthCheckCustomization": {"_v1_ConfigMap": "has(object.data)"}}
+    assert judged(seen("v1 ConfigMap"), customization) == ("READY_FALSE", [])
     with_data = {**seen("v1 ConfigMap"), "data": {}}
-    assert judged(with_data, given) == ("READY_TRUE", [])
-    assert judged(seen("v1 Secret"), given) == ("READY_TRUE", [])
+    assert judged(with_data, customization) == ("READY_TRUE", [])
+    assert judged(seen("v1 Secret"), customization) == ("READY_TRUE", [])
 
 
 def test_expressions_may_come_from_the_context_and_the_inputs_own_come_before_them() -> None:
     context = {"a.b/c": {"checks": {"_v1_Secret": "false", "_v1_ConfigMap": "false"}}}
-    given = {
+    customization = {
         "celHealthCheckCustomization": {"_v1_ConfigMap": "true"},
         "celHealthCheckCustomizationFrom": "[a.b/c].checks",
     }
-    assert judged(seen("v1 Secret"), given, context=context) == ("READY_FALSE", [])
-    assert judged(seen("v1 ConfigMap"), given, context=context) == ("READY_TRUE", [])
+    assert judged(seen("v1 Secret"), customization, context=context) == ("READY_FALSE", [])
+    assert judged(seen("v1 ConfigMap"), customization, context=context) == ("READY_TRUE", [])
 
 
 @pytest.mark.parametrize("text", ["object.nope", "1", "1 +", "[1,2,3].all(x, nope)"])

@@ -37,7 +37,7 @@ def answered(
         "context": {} if environment is None else {ENVIRONMENT: environment},
     }
     fetched = {
-        f"environment-config-{at}": {"items": [{"resource": each} for each in objects]}
+        f"environment-config-{at}": {"items": [{"resource": obj} for obj in objects]}
         for at, objects in enumerate(found)
         if objects is not None
     }
@@ -117,14 +117,14 @@ def test_an_optional_reference_may_lead_nowhere() -> None:
     ],
 )
 def test_many_configs_are_put_in_order_and_cut(more: dict[str, Any], want: list[str]) -> None:
-    found = [
+    objects = [
         config("n2", {"order": 2}),
         config("n1", {"order": 1.5}),
         config("n3", {}),
     ]
-    for at, each in enumerate(found):
-        each["data"] |= {each["metadata"]["name"]: at, "last": each["metadata"]["name"]}
-    environment = environment_of(answered([selector(mode="Multiple", **more)], found))
+    for at, obj in enumerate(objects):
+        obj["data"] |= {obj["metadata"]["name"]: at, "last": obj["metadata"]["name"]}
+    environment = environment_of(answered([selector(mode="Multiple", **more)], objects))
     assert environment["last"] == want[-1]
     assert [key for key in ("n1", "n2", "n3") if key in environment] == sorted(want)
 
@@ -199,7 +199,7 @@ FATAL: list[tuple[str, dict[str, Any], list[dict[str, Any]]]] = [
 ]
 
 
-@pytest.mark.parametrize(("want", "source", "found"), FATAL, ids=[each[0][-40:] for each in FATAL])
+@pytest.mark.parametrize(("want", "source", "found"), FATAL, ids=[case[0][-40:] for case in FATAL])
 def test_what_cannot_be_merged_is_fatal_in_the_originals_words(
     want: str, source: dict[str, Any], found: list[dict[str, Any]]
 ) -> None:
@@ -232,19 +232,23 @@ def test_a_label_may_come_from_the_composite_resource_or_be_left_out() -> None:
         {"key": "z", "valueFromFieldPath": "spec.nope", "fromFieldPathPolicy": "Optional"},
     ]
     answer = answered([{"type": "Selector", "selector": {"matchLabels": labels}}])
-    (asked,) = answer["requirements"]["resources"].values()
-    assert asked["matchLabels"] == {"labels": {"k": "eu"}}
+    (requirement,) = answer["requirements"]["resources"].values()
+    assert requirement["matchLabels"] == {"labels": {"k": "eu"}}
 
 
 def test_a_label_may_come_from_the_environment_that_is_there_already() -> None:
-    wanted = {"key": "k", "type": "FromEnvironmentFieldPath", "valueFromFieldPath": "spec.region"}
-    source = {"type": "Selector", "selector": {"matchLabels": [wanted]}}
+    match_label = {
+        "key": "k",
+        "type": "FromEnvironmentFieldPath",
+        "valueFromFieldPath": "spec.region",
+    }
+    source = {"type": "Selector", "selector": {"matchLabels": [match_label]}}
     answer = answered([source], environment={"spec": {"region": "us"}})
-    (asked,) = answer["requirements"]["resources"].values()
-    assert asked["matchLabels"] == {"labels": {"k": "us"}}
+    (requirement,) = answer["requirements"]["resources"].values()
+    assert requirement["matchLabels"] == {"labels": {"k": "us"}}
     message = fatal_of(answered([source]))
     assert message.endswith('cannot get value from field path "spec.region": spec: no such field')
-    wanted["fromFieldPathPolicy"] = "Optional"
+    match_label["fromFieldPathPolicy"] = "Optional"
     assert answered([source])["requirements"] == {}
 
 

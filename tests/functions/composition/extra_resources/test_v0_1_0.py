@@ -33,8 +33,7 @@ def answered(
     }
     if found is not None:
         request["requiredResources"] = {
-            key: {"items": [{"resource": each} for each in objects]}
-            for key, objects in found.items()
+            key: {"items": [{"resource": obj} for obj in objects]} for key, objects in found.items()
         }
     before = copy.deepcopy(request)
     answer = dict(ExtraResources().run(request))

@@ -32,8 +32,7 @@ def answered(
     }
     if found:
         request["requiredResources"] = {
-            key: {"items": [{"resource": each} for each in objects]}
-            for key, objects in found.items()
+            key: {"items": [{"resource": obj} for obj in objects]} for key, objects in found.items()
         }
     return dict(function().run(request))
 

@@ -64,7 +64,7 @@ WRITTEN: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "want"), WRITTEN, ids=[repr(each) for each, _ in WRITTEN])
+@pytest.mark.parametrize(("value", "want"), WRITTEN, ids=[repr(value) for value, _ in WRITTEN])
 def test_values_are_written_as_the_original_writes_them(value: Any, want: str) -> None:
     assert to_yaml(value, spend) == want
 
@@ -83,13 +83,13 @@ READ: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "want"), READ, ids=[each for each, _ in READ])
+@pytest.mark.parametrize(("text", "want"), READ, ids=[text for text, _ in READ])
 def test_only_true_and_false_are_words_with_a_meaning(text: str, want: Any) -> None:
     read = from_yaml(text, spend)
     assert (read, type(read)) == (want, type(want))
 
 
-@pytest.mark.parametrize("value", [each for each, _ in WRITTEN if not isinstance(each, float)])
+@pytest.mark.parametrize("value", [value for value, _ in WRITTEN if not isinstance(value, float)])
 def test_what_is_written_can_be_read_again(value: Any) -> None:
     assert from_yaml(to_yaml(value, spend), spend) == value
 

@@ -197,9 +197,9 @@ def test_a_mistake_in_other_delimiters_is_where_it_stands() -> None:
 
 def test_readiness_is_said_by_an_annotation_that_goes_away() -> None:
     answer = answered(HEAD + '    gotemplating.fn.crossplane.io/ready: "True"\n')
-    wanted = answer["desired"]["resources"]["r"]
-    assert wanted["ready"] == "READY_TRUE"
-    assert wanted["resource"]["metadata"]["annotations"] == {}
+    composed = answer["desired"]["resources"]["r"]
+    assert composed["ready"] == "READY_TRUE"
+    assert composed["resource"]["metadata"]["annotations"] == {}
 
 
 def test_a_composite_resource_is_given_its_status_and_nothing_else() -> None:
@@ -278,12 +278,12 @@ def test_resources_are_asked_for_by_name_or_by_labels() -> None:
 
 @pytest.mark.parametrize("key", ["requiredResources", "extraResources"])
 def test_what_was_fetched_goes_on_in_the_context(key: str) -> None:
-    found = {"a": {"items": [{"resource": {"kind": "Pod"}}]}}
+    extra_resources = {"a": {"items": [{"resource": {"kind": "Pod"}}]}}
     answer = answered(
         HEAD + 'data: {v: {{ (index (getExtraResources . "a") 0).resource.kind }} }\n',
-        **{key: found},
+        **{key: extra_resources},
     )
-    assert answer["context"] == {"apiextensions.crossplane.io/extra-resources": found}
+    assert answer["context"] == {"apiextensions.crossplane.io/extra-resources": extra_resources}
     assert answer["desired"]["resources"]["r"]["resource"]["data"] == {"v": "Pod"}
 
 

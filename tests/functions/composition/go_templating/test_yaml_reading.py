@@ -24,13 +24,13 @@ DIFFERENT = ('a: "\\/"\n',)
 
 def shown(value: Any) -> Any:
     if isinstance(value, GoMap):
-        members = [(shown(key), shown(each)) for key, each in value.items()]
+        members = [(shown(key), shown(member)) for key, member in value.items()]
         lines = (json.dumps(pair, ensure_ascii=False, separators=(",", ":")) for pair in members)
         return {"$members": sorted(lines, key=lambda line: line.encode())}
     if isinstance(value, dict):
-        return {key: shown(each) for key, each in value.items()}
+        return {key: shown(member) for key, member in value.items()}
     if isinstance(value, list):
-        return [shown(each) for each in value]
+        return [shown(element) for element in value]
     if isinstance(value, Time):
         return {"$time": format_time(value, "2006-01-02T15:04:05.999999999Z07:00")}
     if value is None or type(value) is bool:
@@ -45,7 +45,7 @@ def free(_: int) -> None:
     """Spend nothing."""
 
 
-@pytest.mark.parametrize("case", CASES, ids=[ascii(each["yaml"]) for each in CASES])
+@pytest.mark.parametrize("case", CASES, ids=[ascii(case["yaml"]) for case in CASES])
 def test_a_text_is_read_as_go_reads_it(case: dict[str, Any]) -> None:
     if case["yaml"] in DIFFERENT:
         assert from_yaml(case["yaml"], free) == {"a": "/"}

@@ -112,7 +112,7 @@ TEXTS = st.text(
 @given(
     st.recursive(
         TEXTS | st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1),
-        lambda each: st.lists(each) | st.dictionaries(TEXTS, each),
+        lambda children: st.lists(children) | st.dictionaries(TEXTS, children),
     )
 )
 def test_what_is_written_is_read_again_whatever_it_is(value: Any) -> None:

@@ -70,12 +70,12 @@ def test_resources_are_composed_in_a_loop() -> None:
 
 @pytest.mark.parametrize("key", ["requiredResources", "extraResources"])
 def test_resources_that_were_fetched_stand_under_both_of_their_names(key: str) -> None:
-    found = {"a": {"items": [{"resource": {"kind": "Pod"}}]}}
+    extra_resources = {"a": {"items": [{"resource": {"kind": "Pod"}}]}}
     template = HEAD + (
         "data:\n  n: {{ requiredResources.a['items'][0].resource.kind }}"
         "{{ extraResources.a['items'][0].resource.kind }}\n"
     )
-    answer = answered(template.replace("n:", "m:"), **{key: found})
+    answer = answered(template.replace("n:", "m:"), **{key: extra_resources})
     assert answer["desired"]["resources"]["r"]["resource"]["data"] == {"m": "PodPod"}
 
 
@@ -115,8 +115,8 @@ def test_a_template_gets_neither_out_nor_to_work_for_ever(template: str) -> None
 
 
 def test_the_answer_holds_as_long_as_the_input_says() -> None:
-    given = {"source": "Inline", "inline": {"template": HEAD}, "ttl": "2m"}
-    assert answered("", input=given)["meta"] == {"tag": "t", "ttl": "120s"}
+    template_input = {"source": "Inline", "inline": {"template": HEAD}, "ttl": "2m"}
+    assert answered("", input=template_input)["meta"] == {"tag": "t", "ttl": "120s"}
 
 
 OBSERVED: dict[str, Any] = {

@@ -96,10 +96,10 @@ def transformed(patched: Callable[..., Any]) -> Callable[..., Any]:
     prefix = 'cannot render composed resource "r" "FromCompositeFieldPath" patch at index 0: '
 
     def transformed(value: Any, *transforms: Mapping[str, Any]) -> Any:
-        found = patched(
+        output = patched(
             {"fromFieldPath": "in", "toFieldPath": "out", "transforms": list(transforms)},
             composite={**COMPOSITE, "in": value},
         )
-        return found.removeprefix(prefix) if isinstance(found, str) else found
+        return output.removeprefix(prefix) if isinstance(output, str) else output
 
     return transformed

@@ -21,9 +21,9 @@ def test_an_input_that_comes_again_is_not_read_again() -> None:
 
 
 def test_an_input_that_is_kept_by_its_caller_is_not_read_every_time() -> None:
-    given = an_input("kept")
-    plan_for(given)
-    assert plan_for(given) is plan_for(given)
+    raw_input = an_input("kept")
+    plan_for(raw_input)
+    assert plan_for(raw_input) is plan_for(raw_input)
 
 
 def test_an_input_whose_keys_come_in_another_order_is_not_read_again() -> None:
@@ -44,7 +44,7 @@ def test_inputs_that_only_look_alike_are_told_apart(other: Any) -> None:
 
 
 def test_an_input_that_was_changed_in_place_is_another() -> None:
-    given = an_input()
-    plan_for(given)
-    given["resources"][0]["name"] = "s"
-    assert plan_for(given).resources[0].name == "s"
+    raw_input = an_input()
+    plan_for(raw_input)
+    raw_input["resources"][0]["name"] = "s"
+    assert plan_for(raw_input).resources[0].name == "s"

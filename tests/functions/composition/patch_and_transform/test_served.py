@@ -90,20 +90,20 @@ def test_over_the_wire_it_answers_as_in_memory(request_: dict[str, Any]) -> None
 
 
 def test_an_input_is_planned_once_in_whatever_order_its_keys_are_sent() -> None:
-    given = write_request(FunctionRequest.of_data(request_with(MADE)))
-    found = read_request(given).input
-    message = message_class(REQUEST).FromString(given)
-    others = {shuffled(message, random.Random(seed)) for seed in range(20)}
-    assert len(others) > 1
-    for other in others:
+    wire_bytes = write_request(FunctionRequest.of_data(request_with(MADE)))
+    decoded = read_request(wire_bytes).input
+    message = message_class(REQUEST).FromString(wire_bytes)
+    shuffles = {shuffled(message, random.Random(seed)) for seed in range(20)}
+    assert len(shuffles) > 1
+    for other in shuffles:
         again = read_request(other).input
-        assert again == found
-        assert plan_for(again) is plan_for(copy.deepcopy(found))
+        assert again == decoded
+        assert plan_for(again) is plan_for(copy.deepcopy(decoded))
 
 
 def test_who_calls_it_from_a_function_of_their_own_gets_what_they_may_change() -> None:
-    given = FunctionRequest.of_data(request_with(MADE, before={"resource": OBJECT}))
-    answer = PatchAndTransform().run(Request(read_request(write_request(given))))
+    request = FunctionRequest.of_data(request_with(MADE, before={"resource": OBJECT}))
+    answer = PatchAndTransform().run(Request(read_request(write_request(request))))
     assert type(answer["desired"]["resources"]["before"]) is dict
 
 

@@ -158,9 +158,9 @@ def regexp(value: str, result: Any) -> dict[str, Any]:
 def test_a_value_is_transformed(
     value: Any, transform: Transform, out: Any, transformed: Transformed
 ) -> None:
-    found = transformed(value, transform)
-    assert found == out
-    assert isinstance(found, bool) is isinstance(out, bool)
+    result = transformed(value, transform)
+    assert result == out
+    assert isinstance(result, bool) is isinstance(out, bool)
 
 
 @pytest.mark.parametrize(

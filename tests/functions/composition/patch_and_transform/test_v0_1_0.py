@@ -43,7 +43,7 @@ ENVIRONMENT = {"apiVersion": "internal.crossplane.io/v1alpha1", "kind": "Environ
 
 
 def _messages(answer: Mapping[str, Any]) -> list[str]:
-    return [f"{each['severity'][9:]} {each['message']}" for each in answer.get("results", ())]
+    return [f"{result['severity'][9:]} {result['message']}" for result in answer.get("results", ())]
 
 
 def _combine(kind: str, format_: str, *paths: str, **more: Any) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def _combine(kind: str, format_: str, *paths: str, **more: Any) -> dict[str, Any
         "combine": {
             "strategy": "string",
             "string": {"fmt": format_},
-            "variables": [{"fromFieldPath": each} for each in paths],
+            "variables": [{"fromFieldPath": path} for path in paths],
         },
         "toFieldPath": "out",
         **more,
@@ -139,13 +139,13 @@ def test_a_patch_writes_where_it_reads_unless_told_otherwise(patched: Patched) -
     ],
 )
 def test_a_policy_says_how_values_meet(kind: str, out: Any, patched: Patched) -> None:
-    found = patched(
+    output = patched(
         {"fromFieldPath": "coming", "toFieldPath": "data", "policy": {"toFieldPath": kind}},
         composite={**COMPOSITE, "coming": {"keep": 2, "list": [2, 3], "new": 1}},
         base=FILLED,
         out="data",
     )
-    assert found == out
+    assert output == out
 
 
 def test_only_what_is_new_is_appended_to_a_list_itself(patched: Patched) -> None:
@@ -185,7 +185,7 @@ def test_what_was_written_twice_is_not_one_thing(run: Run) -> None:
     ]
     resource = run([{"name": "r", "base": FILLED, "patches": patches}])
     objs = resource["desired"]["resources"]["r"]["resource"]["objs"]
-    assert [each["v"]["k"] for each in objs] == ["eu", "v"]
+    assert [obj["v"]["k"] for obj in objs] == ["eu", "v"]
 
 
 @pytest.mark.parametrize(
@@ -946,8 +946,8 @@ def test_an_input_that_was_changed_in_place_is_read_again(run: Run) -> None:
     first = run(resources)
     patch["fromFieldPath"] = "spec.size"
     second = run(resources)
-    found = [each["desired"]["resources"]["r"]["resource"]["out"] for each in (first, second)]
-    assert found == ["eu", 20]
+    outputs = [answer["desired"]["resources"]["r"]["resource"]["out"] for answer in (first, second)]
+    assert outputs == ["eu", 20]
 
 
 def test_inputs_that_only_differ_in_types_are_not_the_same(patched: Patched) -> None:
@@ -957,7 +957,7 @@ def test_inputs_that_only_differ_in_types_are_not_the_same(patched: Patched) -> 
             {"fromFieldPath": "spec.region", "toFieldPath": "out", "transforms": [transform]}
         )
 
-    assert [repr(mapped(each)) for each in (1, True, "1", 1.5)] == ["1", "True", "'1'", "1.5"]
+    assert [repr(mapped(value)) for value in (1, True, "1", 1.5)] == ["1", "True", "'1'", "1.5"]
 
 
 def test_answers_share_nothing_with_each_other_nor_with_the_input(run: Run) -> None:

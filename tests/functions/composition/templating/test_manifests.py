@@ -47,7 +47,7 @@ spec:
 
 
 def in_full(text: str) -> list[Any]:
-    return [each.root.value for each in parse_documents(text, repeated_keys_win=True)]
+    return [document.root.value for document in parse_documents(text, repeated_keys_win=True)]
 
 
 def test_a_plain_tree_is_read_without_yaml_in_full_and_means_the_same() -> None:
