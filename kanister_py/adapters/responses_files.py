@@ -11,7 +11,7 @@ from pathlib import Path
 from kanister_py.core.compositions.cache_keys import CacheKey
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.files import write_whole
-from kanister_py.ports.response_store import Kept, Written
+from kanister_py.ports.response_store import StoredResponse, WriteResult
 
 DEFAULT_BYTES = 512 * 1024 * 1024
 _FORMAT = 1
@@ -35,17 +35,19 @@ class FileStore:
         name = hashlib.sha256("\0".join(key).encode()).hexdigest()
         return self._folder / f"{name}{_SUFFIX}"
 
-    def read(self, key: CacheKey) -> Kept | None:
+    def read(self, key: CacheKey) -> StoredResponse | None:
         try:
             data = json.loads(self._path_of(key).read_bytes())
             # Two keys of one hash are as good as impossible; another format is not.
             if data["format"] != _FORMAT or data["key"] != list(key):
                 return None
-            return Kept(FunctionResponse.of_data(data["response"]), float(data["deadline"]))
+            return StoredResponse(
+                FunctionResponse.of_data(data["response"]), float(data["deadline"])
+            )
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
 
-    def write(self, key: CacheKey, kept: Kept) -> Written:
+    def write(self, key: CacheKey, kept: StoredResponse) -> WriteResult:
         data = {
             "format": _FORMAT,
             "key": list(key),
@@ -55,12 +57,12 @@ class FileStore:
         try:
             text = json.dumps(data).encode()
             if len(text) > self._most_bytes:
-                return Written()
+                return WriteResult()
             with self._lock:
                 write_whole(self._path_of(key), text, is_shared=True)
-                return Written(len(text), *self._make_room())
+                return WriteResult(len(text), *self._make_room())
         except (OSError, TypeError, ValueError):
-            return Written()
+            return WriteResult()
 
     def _make_room(self) -> tuple[int, int]:
         """Take away the oldest files, and what a killed process began to write; say how much."""

@@ -153,7 +153,7 @@ class RunningPhase:
         self._traced = TracedCluster(surroundings.cluster)
         self.cluster: Final = self._traced.as_cluster()
         self.renderer = Renderer(effects=surroundings.effects)
-        self.is_taken_up = False
+        self.is_resumed = False
         self._surroundings = surroundings
         self._refused = surroundings.refused
         self._stop = stop
@@ -169,18 +169,18 @@ class RunningPhase:
         self.idle = surroundings.workers.idle
         self.on_cancel = stop.listening
 
-    def begin(self, renderer: Renderer, *, is_taken_up: bool) -> None:
+    def begin(self, renderer: Renderer, *, is_resumed: bool) -> None:
         """Take the renderer of the blueprint, and whether another process began this attempt."""
         effects = renderer.effects._replace(is_stopped=lambda: self.cancelled)
         self.renderer = renderer._replace(effects=effects)
-        self.is_taken_up = is_taken_up
+        self.is_resumed = is_resumed
 
     def progress(self, percent: int, moved: Moved = NOT_MOVED) -> None:
         self._on_progress(percent, moved)
 
     @property
-    def may_have_forgotten(self) -> bool:
-        return self.is_taken_up and self._surroundings.may_lag
+    def may_lack_objects(self) -> bool:
+        return self.is_resumed and self._surroundings.may_lag
 
     @property
     def stores(self) -> ObjectStores:

@@ -22,7 +22,7 @@ from kanister_py.executor.requirements_loop import Settled, fetch
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_runner import FunctionCall, FunctionMetrics, NoMetrics
 from kanister_py.ports.requirement_source import RequirementSource
-from kanister_py.ports.response_store import Kept, ResponseStore, Written
+from kanister_py.ports.response_store import ResponseStore, StoredResponse, WriteResult
 from kanister_py.weighted_cache import WeightedCache
 
 DEFAULT_BYTES = 64 << 20
@@ -35,20 +35,20 @@ class MemoryStore:
     """Answers in memory, up to a number of bytes; the least recently used go first."""
 
     def __init__(self, most_bytes: int = DEFAULT_BYTES) -> None:
-        self._kept: WeightedCache[CacheKey, Kept] = WeightedCache(most_bytes)
+        self._kept: WeightedCache[CacheKey, StoredResponse] = WeightedCache(most_bytes)
         self._most_bytes = most_bytes
 
-    def read(self, key: CacheKey) -> Kept | None:
+    def read(self, key: CacheKey) -> StoredResponse | None:
         kept = self._kept.get(key)
         # What a caller reads of it must not stay in memory: only its bytes were counted.
         return kept and kept._replace(response=_compact(kept.response))
 
-    def write(self, key: CacheKey, kept: Kept) -> Written:
+    def write(self, key: CacheKey, kept: StoredResponse) -> WriteResult:
         size = _memory_of(kept.response)
         dropped = self._kept.put(key, kept._replace(response=_compact(kept.response)), size)
         if size > self._most_bytes:
-            return Written()
-        return Written(size, len(dropped), sum(dropped))
+            return WriteResult()
+        return WriteResult(size, len(dropped), sum(dropped))
 
     def drop_expired(self, now: float) -> None:
         self._kept.discard_all(lambda kept: kept.deadline <= now)
@@ -130,7 +130,7 @@ class ResponseCache:
     ) -> None:
         """Keep an answer for so long; on the disk only what holds no secrets."""
         began = self._clock.monotonic()
-        kept = Kept(response, self._clock.now().timestamp() + seconds)
+        kept = StoredResponse(response, self._clock.now().timestamp() + seconds)
         for store in self._stores(is_public):
             written = store.write(key, kept)
             counts = {

@@ -80,16 +80,16 @@ class PhaseWork(NamedTuple):
 
 
 def run_phase(
-    work: PhaseWork, params: Params, context: RunningPhase, *, is_taken_up: bool
+    work: PhaseWork, params: Params, context: RunningPhase, *, is_resumed: bool
 ) -> Result:
     """Carry out one attempt, and give its result. Nothing is raised.
 
-    `is_taken_up` says that another process has begun this very attempt and died.
+    `is_resumed` says that another process has begun this very attempt and died.
     """
-    context.begin(work.renderer.at((*work.path, "args")), is_taken_up=is_taken_up)
+    context.begin(work.renderer.at((*work.path, "args")), is_resumed=is_resumed)
     try:
         context.check_cancelled()
-        if is_taken_up and work.function.on_restart is OnRestart.FAIL:
+        if is_resumed and work.function.on_restart is OnRestart.FAIL:
             raise interrupted(work.function.name)
         result = _attempt(work, params, context)
     except KanisterError as error:

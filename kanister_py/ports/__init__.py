@@ -1,1 +1,1 @@
-"""Ports: what the outside offers, as protocols."""
+"""Ports: interfaces to the outside world, as protocols."""

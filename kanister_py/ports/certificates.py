@@ -1,4 +1,4 @@
-"""Certificates: the port for making and reading them."""
+"""Port for issuing and reading X.509 certificates."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from kanister_py.core.kube.certificates import CertificateFacts, KeyPair
 
 
 class Certificates(Protocol):
-    """Maker of authorities and of what they sign. Texts are PEM."""
+    """Issuer of certificate authorities and certificates. All texts are PEM."""
 
     def new_authority(self, name: str, life: timedelta) -> KeyPair:
-        """Make an authority that signs itself."""
+        """Create a self-signed certificate authority."""
 
     def issue(
         self, authority: KeyPair, names: Sequence[str], life: timedelta, *, is_client: bool = False
     ) -> KeyPair:
-        """Make a certificate for a server with these names or addresses, or for a client."""
+        """Issue a server certificate for these names or addresses, or a client certificate."""
 
     def read(self, certificate: str) -> CertificateFacts | None:
-        """Say what the first certificate of a text says; None if there is none to be read."""
+        """Parse the first certificate of a text. Returns None if there is none."""
 
     def is_signed_by(self, certificate: str, authority: str) -> bool:
-        """Say whether an authority has signed a certificate."""
+        """Return True if the certificate is signed by the authority."""
 
     def fits(self, pair: KeyPair) -> bool:
-        """Say whether a key belongs to its certificate."""
+        """Return True if the key belongs to the certificate."""

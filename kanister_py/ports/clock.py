@@ -1,4 +1,4 @@
-"""Clock: the time, and waiting for it to pass."""
+"""Clock: the current time, and waiting."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """The one source of time: a test hands in a clock that it moves itself."""
+    """The only source of time. Tests use a clock that they advance themselves."""
 
     def now(self) -> datetime:
-        """Say what time it is, in UTC and aware of it."""
+        """Return the current time, timezone-aware and in UTC."""
 
     def monotonic(self) -> float:
-        """Say how many seconds have passed since some point that never moves."""
+        """Return the seconds since a fixed but arbitrary point in time."""
 
     def sleep(self, seconds: float) -> None:
-        """Come back when so much time has passed."""
+        """Block for a number of seconds."""
 
     def wait(self, condition: Condition, timeout_seconds: float | None = None) -> bool:
-        """Wait, on a condition that the caller holds, until notified or out of time.
+        """Wait on a condition, whose lock the caller holds, until notified or timed out.
 
-        As with any condition, look again at what was waited for: the answer
-        only says whether time is left. Without a timeout it waits for ever.
+        Returns False if the time is over. As with any condition variable, the caller must check the
+        awaited state again. Without a timeout it waits forever.
         """
 
 
 def pause(clock: Clock, changed: Condition, seconds: float, is_over: Callable[[], bool]) -> None:
-    """Let time pass, unless something is over, of which a condition tells."""
+    """Wait for a number of seconds, or until `is_over` is true after `changed` was notified."""
     until = clock.monotonic() + seconds
     with changed:
         while not is_over() and (left := until - clock.monotonic()) > 0:

@@ -1,9 +1,8 @@
-"""Kubernetes cluster, whichever stands behind it.
+"""Port to a Kubernetes cluster.
 
-Objects are plain dicts as JSON knows them. What is handed out belongs to the
-caller, who may change it; what is handed in is never kept or changed. Every
-call may come from any thread. Failures are the `ApiError`s of the core, each
-with Kubernetes' own reason.
+Objects are plain dicts in the form of their JSON. Returned objects belong to the caller, who may
+change them; arguments are never kept or changed. All methods are thread-safe. Failures are the
+`ApiError`s of the core, with Kubernetes' own reasons.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.resources import GroupVersionResource, ResourceKind
 
 KubeObject: TypeAlias = dict[str, Any]
-"""One object as JSON knows it: `{"apiVersion": …, "kind": …, "metadata": {…}, …}`."""
+"""A Kubernetes object: `{"apiVersion": …, "kind": …, "metadata": {…}, …}`."""
 
 Patch: TypeAlias = Mapping[str, Any] | Sequence[Mapping[str, Any]]
-"""A merge or strategic patch is a mapping, a JSON patch a list of operations."""
+"""A merge patch or strategic merge patch is a mapping, a JSON patch a list of operations."""
 
 
 class PatchType(StrEnum):
-    """In which of its languages a patch is written; the value is its media type."""
+    """Format of a patch; the value is its media type."""
 
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
@@ -40,7 +39,7 @@ class EventType(StrEnum):
 
 
 class Propagation(StrEnum):
-    """Fate of the objects that a deleted one owns."""
+    """Deletion propagation: what happens to the dependents of a deleted object."""
 
     BACKGROUND = "Background"
     FOREGROUND = "Foreground"
@@ -50,8 +49,8 @@ class Propagation(StrEnum):
 class WatchEvent(NamedTuple):
     """One change, in the order in which the cluster made them.
 
-    A bookmark's object holds nothing but its kind and resourceVersion: up to
-    there, the stream is complete.
+    The object of a bookmark contains only its kind and resourceVersion; the stream is complete up
+    to that version.
     """
 
     type: EventType
@@ -59,9 +58,9 @@ class WatchEvent(NamedTuple):
 
 
 class ObjectList:
-    """Objects that a list call found, and the version of the cluster at which that is true.
+    """Objects returned by a list call, and the resourceVersion of the list.
 
-    A page that is not the last has a `continue_token`.
+    A page has a `continue_token` unless it is the last one.
     """
 
     __slots__ = ("continue_token", "items", "resource_version")
@@ -81,10 +80,10 @@ class ObjectList:
 
 
 class Stream(Protocol):
-    """A stream that its owner must close, as a block does with the one that it opens."""
+    """A stream that its owner must close. Used as a context manager, it is closed at the end."""
 
     def close(self) -> None:
-        """End the stream, and let a reader in another thread go."""
+        """End the stream, and unblock a reader in another thread."""
 
     def __enter__(self) -> Self:
         return self
@@ -96,9 +95,9 @@ class Stream(Protocol):
 class Watch(Stream, Protocol):
     """A stream of events that its owner must close.
 
-    Iterating blocks until something happens; it ends when the watch's time is
-    over or it is closed, from any thread. It raises `Expired` when the
-    cluster's history no longer reaches back to where the watch stands.
+    Iterating blocks until the next event, and ends when the timeout of the watch is over or any
+    thread closes it. Raises `Expired` if the cluster no longer keeps the history from this point
+    on.
     """
 
     def __iter__(self) -> Iterator[WatchEvent]: ...
@@ -107,20 +106,20 @@ class Watch(Stream, Protocol):
 
 
 class LogStream(Stream, Protocol):
-    """The bytes of a container's log, in pieces of any size, lines cut anywhere."""
+    """Log of a container in chunks of arbitrary size, which may split lines."""
 
     def __iter__(self) -> Iterator[bytes]: ...
 
 
 class Channel(StrEnum):
-    """Stream that a command wrote to."""
+    """Output stream of a command."""
 
     STDOUT = "stdout"
     STDERR = "stderr"
 
 
 class ExecChunk(NamedTuple):
-    """A piece of what a command wrote, cut anywhere."""
+    """A chunk of a command's output, which may split lines."""
 
     channel: Channel
     data: bytes
@@ -129,9 +128,8 @@ class ExecChunk(NamedTuple):
 class ExecSession(Stream, Protocol):
     """A command that runs in a container.
 
-    Iterating gives what it writes until it ends; then, and only then,
-    `exit_code` is known. A connection that breaks before that raises
-    `StreamLost`, never looks like an end.
+    Iterating yields its output until it ends. `exit_code` is available only after that. A broken
+    connection raises `StreamLost` instead of ending the iteration.
     """
 
     def __iter__(self) -> Iterator[ExecChunk]: ...
@@ -145,7 +143,7 @@ class ExecSession(Stream, Protocol):
 
 
 class LogOptions(NamedTuple):
-    """Part of a container's log that is wanted. An empty container means the only one."""
+    """Selected part of a container's log. An empty container name means the only container."""
 
     container: str = ""
     follow: bool = False
@@ -158,7 +156,7 @@ class LogOptions(NamedTuple):
 
 
 class PodAccess(Protocol):
-    """Access to pods that run: the part of a cluster that a kubelet answers for."""
+    """Access to running pods: the part of a cluster that kubelets serve."""
 
     def read_log(self, name: str, *, namespace: str, options: LogOptions) -> LogStream: ...
 
@@ -168,20 +166,20 @@ class PodAccess(Protocol):
 
 
 class Cluster(Protocol):
-    """A Kubernetes API server, as far as this project needs one.
+    """A Kubernetes API server.
 
-    Where a call takes a whole object, its `apiVersion` and `kind` say which
-    resource is meant. A namespaced object that names no namespace lands in
-    `default_namespace`; an empty `namespace` in `list` and `watch` means all.
+    If a method takes an object, its `apiVersion` and `kind` determine the resource. A namespaced
+    object without a namespace is created in `default_namespace`; an empty `namespace` in `list` and
+    `watch` means all namespaces.
     """
 
     @property
     def runs_pods(self) -> bool:
-        """Say whether a pod that is created here will ever run."""
+        """Return False if pods are only recorded and never run."""
 
     @property
     def default_namespace(self) -> str:
-        """Say where objects land that name no namespace."""
+        """Return the namespace for objects that do not name one."""
 
     def acting_as(self, user: str) -> Cluster:
         """Return this cluster as another user may use it, by impersonation.
@@ -191,20 +189,20 @@ class Cluster(Protocol):
         """
 
     def resource_for(self, api_version: str, kind: str) -> ResourceKind:
-        """Say which resource holds objects of a kind; `NoMatch` if the cluster knows none."""
+        """Return the resource of a kind; `NoMatch` if the cluster does not serve it."""
 
     def describe(self, resource: GroupVersionResource) -> ResourceKind:
-        """Say what the cluster knows about a resource; `NoMatch` if it knows none."""
+        """Return the discovery data of a resource; `NoMatch` if the cluster does not serve it."""
 
     def schema_of(self, api_version: str, kind: str) -> Mapping[str, Any] | None:
-        """Give the OpenAPI schema of a kind, with nothing in it that refers elsewhere.
+        """Return the OpenAPI schema of a kind, with all references resolved.
 
-        None if the cluster gives out none: the embedded one has those of definitions
-        alone. It is shared, unlike objects: nobody may change it.
+        None if the cluster does not publish one: the embedded cluster has only the schemas of
+        CustomResourceDefinitions. The result is shared and must not be changed.
         """
 
     def create(self, obj: Mapping[str, Any], *, field_manager: str = "") -> KubeObject:
-        """Make a new object, and give it back as the cluster keeps it."""
+        """Create an object, and return it as stored."""
 
     def get(
         self,
@@ -226,7 +224,7 @@ class Cluster(Protocol):
         limit: int = 0,
         continue_token: str = "",
     ) -> ObjectList:
-        """Read every object that the selectors let through, in order of namespace and name."""
+        """List the objects that match the selectors, ordered by namespace and name."""
 
     def replace(
         self,
@@ -236,15 +234,14 @@ class Cluster(Protocol):
         field_manager: str = "",
         dry_run: bool = False,
     ) -> KubeObject:
-        """Put a whole object in place of the one that is there.
+        """Replace an object.
 
-        With a resourceVersion in it, only over that very version (`Conflict`).
-        Without `subresource` the status stays as it was; with `status`,
-        everything else does.
+        If the object has a resourceVersion, only that version is replaced (`Conflict` otherwise).
+        Without `subresource` the status is not changed; with `status`, only the status is.
         """
 
     def replace_status(self, obj: Mapping[str, Any]) -> KubeObject:
-        """Put the status of an object in place of the one that is there."""
+        """Replace the status of an object."""
 
     def patch(
         self,
@@ -257,7 +254,7 @@ class Cluster(Protocol):
         subresource: str = "",
         field_manager: str = "",
     ) -> KubeObject:
-        """Change parts of an object without having read it."""
+        """Patch an object."""
 
     def apply(
         self,
@@ -267,11 +264,10 @@ class Cluster(Protocol):
         force: bool = False,
         subresource: str = "",
     ) -> KubeObject:
-        """Say which fields an object shall have on behalf of a field manager.
+        """Apply fields of an object on behalf of a field manager (server-side apply).
 
-        Makes the object if need be, removes what the manager applied before and
-        leaves out now, and raises `ApplyConflict` for fields of other managers
-        unless forced.
+        Creates the object if it does not exist, and removes fields that the manager applied earlier
+        and omits now. Raises `ApplyConflict` for fields of other managers unless `force` is set.
         """
 
     def delete(
@@ -285,11 +281,11 @@ class Cluster(Protocol):
         uid: str = "",
         resource_version: str = "",
     ) -> KubeObject:
-        """Ask for the end of an object, and give back its last state.
+        """Delete an object, and return its last state.
 
-        It may outlive the call: while it has finalizers, or a pod its grace
-        period, it stays with a deletionTimestamp. `uid` and `resource_version`
-        are preconditions (`Conflict`).
+        The object may still exist after the call: while it has finalizers, or during the grace
+        period of a pod, it remains with a deletionTimestamp. `uid` and `resource_version` are
+        preconditions (`Conflict`).
         """
 
     def watch(
@@ -303,10 +299,10 @@ class Cluster(Protocol):
         timeout_seconds: float | None = None,
         bookmarks: bool = False,
     ) -> Watch:
-        """Stream every change after `resource_version`.
+        """Stream all changes after `resource_version`.
 
-        Without one the watch begins with an `ADDED` for everything that is
-        there. An object that stops matching the selectors comes as `DELETED`.
+        Without a version, the watch starts with an `ADDED` event for every existing object. An
+        object that no longer matches the selectors is reported as `DELETED`.
         """
 
     def scale(
@@ -317,12 +313,12 @@ class Cluster(Protocol):
         *,
         namespace: str = "",
     ) -> KubeObject:
-        """Set how many replicas a workload shall have, and give back its `Scale`."""
+        """Set the number of replicas of a workload, and return its `Scale`."""
 
     def read_log(
         self, name: str, *, namespace: str, options: LogOptions | None = None
     ) -> LogStream:
-        """Read the log of a pod's container; `BadRequest` while there is none to read."""
+        """Read the log of a container; `BadRequest` if there is none yet."""
 
     def exec(
         self,
@@ -333,13 +329,13 @@ class Cluster(Protocol):
         container: str = "",
         has_stdin: bool = False,
     ) -> ExecSession:
-        """Start a command in a container that runs."""
+        """Start a command in a running container."""
 
 
 def find(
     cluster: Cluster, resource: GroupVersionResource, name: str, namespace: str = ""
 ) -> KubeObject | None:
-    """Read an object; None if there is none."""
+    """Read an object. Returns None if it does not exist."""
     try:
         return cluster.get(resource, name, namespace=namespace)
     except NotFound:

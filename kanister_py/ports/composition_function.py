@@ -1,4 +1,4 @@
-"""Composition function: the class that authors derive from."""
+"""Composition function: the base class for authors."""
 
 from __future__ import annotations
 
@@ -11,39 +11,40 @@ from pydantic import BaseModel
 
 
 class CompositionFunction(ABC):
-    """A function of a composition. One instance serves one call: keep state in locals.
+    """A composition function. One instance serves one call, so state belongs in local variables.
 
-    `request` and the answer are messages of the protocol as protobuf writes them in
-    JSON. An author may change neither the request nor anything inside it.
+    `request` and the response are messages of the protocol in protobuf's JSON format. An author
+    must not change the request or any part of it.
 
-    A class that offers a further version of another derives from it, and says `version`.
+    A class with another version of a function derives from it and sets `version`.
     """
 
     name: ClassVar[str]
     Input: ClassVar[type[BaseModel] | None] = None
-    """What a step may hand in; None for a function that reads its input itself."""
+    """Model of a step's input; None if the function reads its input itself."""
 
     @classmethod
     def described_input(cls) -> type[BaseModel] | None:
-        """Give the model that the documentation of the input is made of.
+        """Return the model that the documentation of the input is generated from.
 
-        A function that reads its input itself may answer with a model that is loaded
-        for this alone: describing is rare, and calls are many.
+        A function that reads its input itself may return a model that is loaded only for this
+        purpose, because it is rarely called.
         """
         return cls.Input
 
     @abstractmethod
     def run(self, request: Mapping[str, Any]) -> Mapping[str, Any] | Awaitable[Mapping[str, Any]]:
-        """Answer one request. A coroutine function is awaited."""
+        """Return the response to a request. Coroutine functions are awaited."""
 
 
 class VersionedCompositionFunction(CompositionFunction):
-    """A function with several versions. Its own `run`, if it has one, is v0.0.0."""
+    """A function with several versions. Its own `run`, if defined, is v0.0.0."""
 
     stable_version: ClassVar[str]
-    """What a step gets that names no version."""
+    """Version for steps that do not name one."""
     versions: ClassVar[Mapping[str, type[CompositionFunction] | str]]
-    """Each version with its class, or with `module:Class`, which is loaded when needed."""
+    """Every version with its class, or with `module:Class`, which is imported when needed."""
     lifecycle: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    """What the record would say of these versions, counted in the author's own releases:
-    `{"releases": [{"version": "1.0.0"}], "versions": {"v0.1.0": {"since": "1.0.0"}}}`."""
+    """Lifecycle of these versions, in releases of the author's package: `{"releases": [{"version":
+    "1.0.0"}], "versions": {"v0.1.0": {"since": "1.0.0"}}}`.
+    """

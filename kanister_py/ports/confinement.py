@@ -1,4 +1,4 @@
-"""Confinement: what a run outside of the controller's home namespace may not borrow from it."""
+"""Confinement: restrictions on runs outside the controller's home namespace."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _METADATA: Final = frozenset(
 _NAT64: Final = ip_network("64:ff9b::/96")
 
 
-class NotLent(UsageError, reason="ControllerPositionNotLent"):
-    """A run asks for something that only the controller's own place in the cluster opens."""
+class ControllerPositionNotLent(UsageError, reason="ControllerPositionNotLent"):
+    """Error for a run that needs access which only the controller's pod has."""
 
 
 class Confinement(NamedTuple):
-    """Restrictions on a run: its namespace, and what of the controller's position it may use.
+    """Restrictions on a run: its namespace, and its access to the controller's pod and network.
 
-    `refused_addresses` are those of the API server. `allowed_networks` are exceptions in CIDR
-    notation that the operator made.
+    `refused_addresses` are the addresses of the API server. `allowed_networks` are exceptions in
+    CIDR notation, set by the operator.
     """
 
     namespace: str
@@ -32,7 +32,7 @@ class Confinement(NamedTuple):
     refused_addresses: frozenset[str] = frozenset()
 
     def check_address(self, address: str) -> None:
-        """Raise `NotLent` if requests must not be sent to an IP address."""
+        """Raise an error if requests must not be sent to an IP address."""
         ip = _unwrapped(ip_address(address.partition("%")[0]))
         if any(ip in ip_network(network) for network in self.allowed_networks):
             return
@@ -44,32 +44,32 @@ class Confinement(NamedTuple):
             or ip in _METADATA
             or str(ip) in self.refused_addresses
         ):
-            raise NotLent(
+            raise ControllerPositionNotLent(
                 f"Address {ip} is closed to ActionSets of namespace {self.namespace}: loopback, "
                 "link-local and the API server's addresses are reached from the controller's "
                 "pod only; the operator can open it with --allow-address"
             )
 
     def check_proxy(self) -> None:
-        """Raise `NotLent`, because a proxy would resolve and reach addresses unchecked."""
-        raise NotLent(
+        """Raise an error, because a proxy would resolve and reach addresses unchecked."""
+        raise ControllerPositionNotLent(
             f"useEnvironmentProxy is closed to ActionSets of namespace {self.namespace}: the "
             "proxy belongs to the controller"
         )
 
     def check_ambient_credentials(self, purpose: str) -> None:
-        """Raise `NotLent` if cloud credentials of the controller's pod may not be used."""
+        """Raise an error if cloud credentials of the controller's pod may not be used."""
         if not self.allows_ambient_credentials:
-            raise NotLent(
+            raise ControllerPositionNotLent(
                 f"{purpose} would use the cloud credentials of the controller's pod, which are "
                 f"closed to ActionSets of namespace {self.namespace}; name a credential, or let "
                 "the operator start the controller with --allow-ambient-credentials"
             )
 
     def check_file_location(self) -> None:
-        """Raise `NotLent` if folders of the controller's pod may not be opened."""
+        """Raise an error if folders of the controller's pod may not be opened."""
         if not self.allows_file_locations:
-            raise NotLent(
+            raise ControllerPositionNotLent(
                 "A Profile of type file opens a folder of the controller's pod, which is closed "
                 f"to ActionSets of namespace {self.namespace}; the operator can allow it with "
                 "--allow-file-locations"
@@ -77,7 +77,7 @@ class Confinement(NamedTuple):
 
 
 def _unwrapped(ip: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """Return the IPv4 address that an IPv6 address stands for, if it stands for one."""
+    """Return the IPv4 address embedded in an IPv6 address, or the address itself."""
     if isinstance(ip, IPv4Address):
         return ip
     embedded = ip.ipv4_mapped or ip.sixtofour

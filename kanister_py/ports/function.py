@@ -1,4 +1,4 @@
-"""Blueprint function: the class that authors derive from, and its context."""
+"""Blueprint function: the base class for authors, and its context."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from kanister_py.ports.object_store import ObjectStores
 
 
 class OnRestart(StrEnum):
-    """Fate of a call that was under way when its process died."""
+    """Handling of a call whose process died."""
 
     ADOPT = "adopt"
-    """The function finds what it left behind and follows it to its end."""
+    """The function finds the objects it created, and continues."""
     REPEAT = "repeat"
-    """Calling again is safe."""
+    """The call can be repeated safely."""
     FAIL = "fail"
-    """The phase fails with the reason `Interrupted`, unless its `retry` says otherwise."""
+    """The phase fails with the reason `Interrupted`, unless its `retry` includes that reason."""
 
 
 def interrupted(function: str) -> UsageError:
-    """Say that a phase was under way when its process died, and cannot be taken up again."""
+    """Return the error for a phase whose process died and that cannot be resumed."""
     return UsageError(
         f"The process that ran {function} died, and nobody knows how far it came; "
         "retry with `on: [Interrupted]` if it is safe to do twice",
@@ -46,66 +46,66 @@ class PhaseContext(Protocol):
 
     @property
     def run(self) -> Run:
-        """Which run, action, phase and attempt this is."""
+        """Identity of this attempt: run, action, phase and attempt number."""
 
     @property
-    def is_taken_up(self) -> bool:
-        """Whether a process that died has begun this very attempt."""
+    def is_resumed(self) -> bool:
+        """Whether this attempt was started by a process that died, and continues here."""
 
     @property
-    def may_have_forgotten(self) -> bool:
-        """Whether what that process made may be missing from the cluster, though it was made.
+    def may_lack_objects(self) -> bool:
+        """Whether objects that the dead process created may be missing from the cluster.
 
-        So it is with an embedded cluster that was kept in a folder before the process died.
+        This happens with an embedded cluster whose folder was saved before the process died.
         """
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster that the blueprint acts on."""
+        """The cluster on which the blueprint acts."""
 
     def find_if_allowed(
         self, resource: GroupVersionResource, name: str, *, namespace: str = ""
     ) -> KubeObject | None:
-        """Return an object, or None if it is not there or may not be read.
+        """Return an object, or None if it does not exist or may not be read.
 
-        For details that a function can do without: a refusal is remembered for some minutes.
+        For details that a function can do without; a refusal is cached for some minutes.
         """
 
     @property
     def stores(self) -> ObjectStores:
-        """Where the object stores that Profiles name are opened."""
+        """Object stores of Profiles."""
 
     @property
     def confinement(self) -> Confinement | None:
-        """Restrictions on this run; None if it may use all that its process may."""
+        """Restrictions on this run; None if it has all the access of its process."""
 
     @property
     def service_account(self) -> str:
-        """ServiceAccount under which this run acts; empty if it acts as its process does."""
+        """ServiceAccount of this run; empty if it acts as its process."""
 
     @property
     def renderer(self) -> Renderer:
-        """What renders the templates of the blueprint; for a function that gets its args raw."""
+        """Renderer of templates, for functions that receive their arguments unrendered."""
 
     @property
     def cancelled(self) -> bool:
-        """Whether the phase has to stop: by a cancel, or because its time is over."""
+        """Whether the phase must stop because it was cancelled or timed out."""
 
     def check_cancelled(self) -> None:
-        """Raise if the phase has to stop; the run knows that error as its own."""
+        """Raise an error if the phase must stop; the run recognises that error."""
 
     def on_cancel(self, stop: Callable[[], None]) -> AbstractContextManager[None]:
-        """Have `stop` called, from another thread, if the phase has to stop inside the block.
+        """Call `stop` from another thread if the phase must stop while the block runs.
 
-        For whatever blocks where nobody looks at `cancelled`: close the stream
-        there. Called at once if it has to already.
+        For blocking calls that cannot check `cancelled`, for example to close their stream. Called
+        immediately if the phase must stop already.
         """
 
     def afterwards(self, clean: Callable[[], None]) -> None:
-        """Have something cleaned up as soon as the outcome of this attempt is written down.
+        """Call `clean` once the outcome of this attempt has been recorded.
 
-        For what tells how the work ended: if the process dies before that is written,
-        the attempt is taken up again and finds it.
+        For objects that show how the work ended: if the process dies before the outcome is
+        recorded, the attempt is resumed and finds them.
         """
 
     def wait(
@@ -116,56 +116,55 @@ class PhaseContext(Protocol):
         what: str = "",
         every_seconds: float | None = None,
     ) -> Any:
-        """Wait until `until` answers something true, and give that answer.
+        """Wait until `until` returns a true value, and return that value.
 
-        `until` is asked again whenever something changes that it has read through
-        `cluster`; one that reads nothing there, or says `every_seconds`, is asked
-        again and again. What it raises ends the wait. A waiting phase takes no
-        working slot. Raises `WaitTimedOut` when the deadline passes, and when the
-        phase has to stop; `what` says in that error what was waited for. A wait
-        for a pod on a cluster that runs none fails at once.
+        `until` is called again when an object changes that it read through `cluster`. If it reads
+        no objects, or `every_seconds` is set, it is called periodically. An exception from it ends
+        the wait. A waiting phase occupies no worker. Raises `WaitTimedOut` at the deadline and if
+        the phase must stop; `what` describes the awaited state in that error. Waiting for a pod on
+        a cluster that does not run pods fails immediately.
         """
 
     def idle(self) -> AbstractContextManager[None]:
-        """Give the working slot back for a block that only waits, such as reading a stream."""
+        """Release the worker during a block that only waits, such as reading a stream."""
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass without a working slot; raises when the phase has to stop."""
+        """Sleep without occupying a worker. Raises an error if the phase must stop."""
 
     def now(self) -> datetime:
-        """Say what time it is, in UTC."""
+        """Return the current time in UTC."""
 
     def progress(self, percent: int, moved: Moved = ...) -> None:
-        """Say how far the work is, from 0 to 100, and what of the data is where it should be."""
+        """Report the progress from 0 to 100, and optionally the amount of data moved so far."""
 
     def log(self, line: str) -> None:
         """Add a line to the log of the phase. Known secrets in it are masked.
 
-        The last lines stand in the error if the phase fails.
+        The last lines are part of the error if the phase fails.
         """
 
     def mask(self, text: str) -> str:
-        """Give a text without the secrets that are known so far."""
+        """Return a text with all secrets known so far masked."""
 
     def conceal(self, secret: str) -> None:
-        """Have a secret masked from now on that stands in no Secret: an argument, say."""
+        """Mask a secret from now on that is not in a Secret, such as an argument."""
 
     def read_outputs(self, stream: Iterable[bytes]) -> dict[str, str]:
-        """Read what a command prints to its end: outputs are collected, the rest is logged.
+        """Read the output of a command to its end: collect outputs, and log all other lines.
 
-        Takes no working slot meanwhile. What is wrong with an output is raised after the
-        end, so that the whole log is there by then.
+        Occupies no worker. An error about an output is raised after the end of the stream, so that
+        the log is complete.
         """
 
     def labels(self, part: str = "") -> dict[str, str]:
-        """Say which labels everything must carry that the function creates."""
+        """Return the labels for every object that the function creates."""
 
     def owner_references(self, namespace: str) -> list[dict[str, Any]]:
-        """Say who owns what is created in a namespace; nobody where that is not allowed."""
+        """Return the owner references for objects in a namespace; empty if not allowed there."""
 
 
 class Run(Protocol):
-    """The identity of one attempt at one phase, the same after a restart."""
+    """Identity of one attempt at one phase; it is the same after a restart."""
 
     @property
     def action(self) -> str: ...
@@ -177,15 +176,14 @@ class Run(Protocol):
     def attempt(self) -> int: ...
 
     def key(self, part: str = "", *, attempt: int | None = None) -> str:
-        """Name what this attempt creates, or an earlier one, so that it is recognised later."""
+        """Return a stable name for an object that this attempt, or an earlier one, creates."""
 
 
 class Func(ABC):
-    """A function of a blueprint. One instance serves one call: keep state in locals.
+    """A function of a blueprint. One instance serves one call, so state belongs in local variables.
 
-    A function that knows nothing of versions is v0.0.0. A class that offers a
-    further version of another names it as its `parent`, and has its name,
-    arguments and outputs:
+    A function without versions is v0.0.0. A class with another version of a function sets that
+    function as its `parent`, and inherits its name, arguments and outputs:
 
         class GreetV010(Func, parent=Greet): ...
     """
@@ -195,13 +193,15 @@ class Func(ABC):
     Outputs: ClassVar[type[Any]] = AnyOutputs
     on_restart: ClassVar[OnRestart] = OnRestart.FAIL
     renders_own_args: ClassVar[bool] = False
-    """Whether arguments arrive as the blueprint has them, with their templates."""
+    """Whether arguments are passed unrendered, with their templates."""
     needs_pods: ClassVar[bool] = False
-    """Whether every call needs a pod that runs: a run without pods is refused before it acts."""
+    """Whether every call needs a running pod. If so, runs without pods are rejected before they
+    start.
+    """
     condition_functions: ClassVar[tuple[str, ...]] = ("*",)
-    """What a `condition` beside an `objectReference` may call besides Go's own functions.
+    """Functions that a `condition` with an `objectReference` may call, in addition to Go's own.
 
-    `*` stands for all that the templates of blueprints may call.
+    `*` means all functions of blueprint templates.
     """
 
     def __init_subclass__(cls, *, parent: type[Func] | None = None, **rest: Any) -> None:
@@ -224,33 +224,33 @@ class Func(ABC):
 
     @classmethod
     def access(cls, args: Mapping[str, Any]) -> Iterable[Access] | None:  # noqa: ARG003 - for others
-        """Say what a call with these args does to a cluster; None where that is unknown.
+        """Return the permissions that a call with these arguments needs; None if unknown.
 
-        Args come as the blueprint has them: a name may still be a template.
+        Arguments are unrendered: a name may still be a template.
         """
         return None
 
     @classmethod
     def refusals(cls, args: Mapping[str, Any]) -> Iterable[tuple[str, KanisterError]]:  # noqa: ARG003 - for others
-        """Say which args a call is sure to refuse, whatever the cluster has, and with what.
+        """Return arguments that a call will always reject, with the errors.
 
-        Args come as the blueprint has them, but for those that are not wholly known yet.
-        What it says is found by lint and refuses a run before anything acts.
+        Arguments are unrendered, except for fully known values. The errors are reported
+        by lint, and reject a run before its first phase.
         """
         return ()
 
     @abstractmethod
     def exec(self, ctx: PhaseContext, params: Any, args: Any) -> Mapping[str, Any] | None:
-        """Do the work, and give the outputs. `args` is an instance of `Args`."""
+        """Run the function and return its outputs. `args` is an instance of `Args`."""
 
 
 class VersionedFunc(Func):
-    """A function with several versions. Its own `exec`, if it has one, is v0.0.0."""
+    """A function with several versions. Its own `exec`, if defined, is v0.0.0."""
 
     stable_version: ClassVar[str]
-    """What a phase gets that names no version."""
+    """Version for phases that do not name one."""
     versions: ClassVar[Mapping[str, type[Func] | str]]
-    """Each version with its class, or with `module:Class`, which is loaded when needed."""
+    """Every version with its class, or with `module:Class`, which is imported when needed."""
     lifecycle: ClassVar[Mapping[str, Any]] = MappingProxyType({})
-    """What the record would say of these versions, counted in the author's own releases:
+    """Lifecycle of these versions, in releases of the author's package:
     `{"releases": [{"version": "1.0.0"}], "versions": {"v0.1.0": {"since": "1.0.0"}}}`."""

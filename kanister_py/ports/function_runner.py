@@ -1,4 +1,4 @@
-"""Function runner: calls of composition functions, wherever they run, and their metrics."""
+"""Function runner: calls of composition functions, and their metrics."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from kanister_py.core.errors import Fault, KanisterError, TransientError, UsageE
 from kanister_py.core.registry.entries import FunctionRevision
 
 ANSWER_LIMIT_BYTES: Final = 8 << 20
-"""How large an answer may be where nothing else is set. It is judged before it is read."""
+"""Default maximum size of a response, checked before it is parsed."""
 _FEW_VALUES: Final = 1 << 17
 
 
 class FunctionCallError(KanisterError, reason="FunctionCallFailed"):
-    """A call of a composition function without an answer; names its step and revision."""
+    """Error for a call without a response; names the step and the revision."""
 
     def __init__(self, step: str, function: str, revision: str, why: str) -> None:
         at = f"Step {step}: function {function}" if step else f"Function {function}"
@@ -24,64 +24,64 @@ class FunctionCallError(KanisterError, reason="FunctionCallFailed"):
         self.function = function
         self.revision = revision
         self.why = why
-        # Every group of errors may stand beside this one; the time to wait is not known.
+        # Set here because subclasses combine this class with any group of errors.
         self.delay_seconds = 0.0
 
 
 class FunctionUnavailable(FunctionCallError, TransientError, reason="FunctionUnavailable"):
-    """No answer where the function should be, or a connection that broke off."""
+    """The function cannot be reached, or the connection broke."""
 
 
 class FunctionOverloaded(FunctionCallError, TransientError, reason="FunctionOverloaded"):
-    """A function that has no room for the call."""
+    """The function has no capacity for the call."""
 
 
 class FunctionTimedOut(FunctionCallError, TransientError, reason="FunctionTimedOut"):
-    """A function that did not answer in its time."""
+    """The function did not respond in time."""
 
 
 class FunctionCertificateRefused(
     FunctionCallError, UsageError, reason="FunctionCertificateRefused"
 ):
-    """A certificate that the other side of a connection does not take."""
+    """The peer rejected the certificate of the connection."""
 
 
 class FunctionAnswerTooLarge(FunctionCallError, UsageError, reason="FunctionAnswerTooLarge"):
-    """A request or an answer that is larger than allowed."""
+    """A request or response exceeds the size limit."""
 
 
 class FunctionAnswerInvalid(FunctionCallError, UsageError, reason="FunctionAnswerInvalid"):
-    """An answer that is no response."""
+    """The response is not a valid message of the protocol."""
 
 
 class FunctionRequestInvalid(FunctionCallError, UsageError, reason="FunctionRequestInvalid"):
-    """A request that cannot be written as a message of the protocol, or read as one."""
+    """The request cannot be encoded as, or parsed from, a message of the protocol."""
 
 
 class FunctionCallFailed(FunctionCallError, UsageError, reason="FunctionCallFailed"):
-    """A function that failed, with its own words, or died."""
+    """The function failed with an error of its own, or its process died."""
 
 
 class FunctionNotServed(FunctionCallError, UsageError, reason="FunctionNotServed"):
-    """An address that cannot be read, or has no function behind it."""
+    """The address is invalid, or no function is served there."""
 
 
 class FunctionFault(FunctionCallError, Fault, reason="Fault"):
-    """A failure of a function of ours that should never happen."""
+    """A built-in function failed in a way that should never happen."""
 
 
 class FunctionCall(NamedTuple):
-    """One call: which step of a pipeline asks which revision, and for how long it waits."""
+    """One call: the step of a pipeline, the revision, the request and the timeout."""
 
     step: str
     revision: FunctionRevision
     request: FunctionRequest
     timeout_seconds: float = 0.0
-    """How long one attempt may take; zero leaves that to the runner."""
+    """Timeout of one attempt; zero means the runner's default."""
 
 
 def too_large(size: int | None, limit: int) -> str:
-    """Say that an answer is too large, and what can be done; a size may not be known."""
+    """Return the message for a response that is too large; None is an unknown size."""
     size_text = f"has {mebibytes(size)}" if size is not None else "goes on"
     return (
         f"its answer {size_text}, and {mebibytes(limit)} are allowed; "
@@ -90,9 +90,10 @@ def too_large(size: int | None, limit: int) -> str:
 
 
 def most_values(limit_bytes: int) -> int:
-    """Say how many values an answer may have: one for eight bytes, where others need thirty.
+    """Return the maximum number of values in a response: one per eight bytes.
 
-    Empty lists of four bytes each would take eighteen times their size once they are read.
+    Ordinary values need about thirty bytes. Empty lists of four bytes each take eighteen
+    times their size once they are parsed.
     """
     return max(limit_bytes // 8, _FEW_VALUES)
 
@@ -112,33 +113,35 @@ def mebibytes(size: int) -> str:
 
 
 class FunctionRunner(Protocol):
-    """Runner of functions: calls a revision and gives its answer.
+    """Runner of functions: calls a revision and returns its response.
 
-    Calls may come from any thread, several at once. A call that brings no answer
-    raises one of the errors of the core: a `TransientError` where trying again may
-    help. What a function says itself, a fatal result included, is an answer.
+    Thread-safe, and calls may be concurrent. A call without a response raises one of the errors of
+    the core: a `TransientError` if a retry may help. Results of the function itself, including
+    fatal ones, are part of the response.
     """
 
     def run(self, call: FunctionCall) -> FunctionResponse: ...
 
     def close(self) -> None:
-        """Let the calls under way end, and let go of what was opened."""
+        """Wait for calls in progress, and release all resources."""
 
 
 class FunctionMetrics(Protocol):
-    """Counts, named as Crossplane's are. Called from many threads; never raises."""
+    """Counters with the same names as in Crossplane. Thread-safe; never raises."""
 
     def count_request(self, revision: FunctionRevision) -> None:
-        """A call is about to be made."""
+        """Count a call before it is sent."""
 
     def count_response(
         self, revision: FunctionRevision, code: str, worst: str, seconds: float
     ) -> None:
-        """A call came back: the code of gRPC (`OK`), and the worst severity in the answer."""
+        """Count a completed call: its gRPC code, such as `OK`, and the worst severity."""
 
     def count_cache(self, function: str, what: str, amount: float = 1) -> None:
-        """Something happened at the cache: hits, misses, errors, writes, deletes,
-        bytes_written, bytes_deleted, or read_seconds, write_seconds with their amount."""
+        """Count a cache event.
+
+        Events are hits, misses, errors, writes, deletes, bytes_written, bytes_deleted,
+        read_seconds and write_seconds."""
 
 
 class NoMetrics:

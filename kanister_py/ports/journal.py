@@ -1,4 +1,4 @@
-"""Journal: where a run is remembered, so that it can be taken up after its process died."""
+"""Journal: persistent record of a run, from which it is resumed after its process died."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from kanister_py.core.actionsets.status import Status
 
 
 class Journal(Protocol):
-    """Record of what happened, or of how things stand after it: both say the same.
+    """Record of a run, as its outcomes or as the status they led to; both are equivalent.
 
-    A write comes back only when it is kept: what is to be done next may
-    rely on it. Calls come one after the other, from any thread.
+    A write returns only once it is stored, so the next step may rely on it. Calls are sequential,
+    but may come from any thread.
     """
 
     def write(
         self, outcome: Outcome, status: Status, *, must_last: bool, is_followed: bool = False
     ) -> None:
-        """Keep an outcome, and the status it led to.
+        """Store an outcome and the resulting status.
 
-        `must_last` asks for it to outlive even a loss of power: what follows cannot
-        be done twice. `is_followed` says that the next write follows at once, with nothing
-        done in between: what keeps how things stand may leave this one out.
-        Raises `JournalUnwritable`, and then nothing is done.
+        `must_last` requires that it survives a power failure, because the next step cannot be
+        repeated. `is_followed` means that the next write follows immediately, with no action in
+        between, so that a journal of statuses may skip this one. Raises `JournalUnwritable`, and
+        then the run performs no further action.
         """
 
     def catch_up(self) -> None:
-        """Keep what was left out: no other write will follow."""
+        """Store a skipped status: no other write will follow."""

@@ -1,4 +1,4 @@
-"""Arguments and outputs of blueprint functions: the models that authors derive theirs from."""
+"""Base models for arguments and outputs of blueprint functions."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from kanister_py.core.models import Model
 
 
 class Args(Model):
-    """What a function takes, one field for each argument.
+    """Arguments of a function, one field per argument.
 
-    A field without a default is required; `Field(description=…)` documents it.
-    `image_pull_policy` here is `imagePullPolicy` in a blueprint.
+    A field without a default is required; `Field(description=…)` documents it. `image_pull_policy`
+    here is `imagePullPolicy` in a blueprint.
     """
 
     needs_repository: ClassVar = False
-    """Whether the Profile must name a store in which restic can have a repository."""
+    """Whether the Profile must name a store that supports restic repositories."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Outputs(Model):
-    """What a function gives to later phases, one field for each key."""
+    """Outputs of a function for later phases, one field per key."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class AnyOutputs(Outputs):
-    """Outputs under keys that only the blueprint knows, such as those a command prints."""
+    """Outputs with arbitrary keys, such as the output of a command."""
 
     model_config = ConfigDict(extra="allow")

@@ -1,4 +1,4 @@
-"""Receivers of notices: what takes them outside of the cluster."""
+"""Receivers of notices outside the cluster."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class NoticeReceivers(Protocol):
-    """Receivers that notices may go to."""
+    """Receivers to which notices may be sent."""
 
     @property
     def origins(self) -> Sequence[str]:
-        """Where notices may go: scheme, host and port of each place."""
+        """Allowed receivers, as scheme, host and port."""
 
     def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> int:
-        """Bring one, within seconds, and give the HTTP status; TransientError if nobody answers.
+        """Send a notice within a few seconds, and return the HTTP status.
 
-        Another place that an answer points to is never followed.
+        Raises TransientError if there is no response. Redirects are never followed.
         """

@@ -1,9 +1,9 @@
-"""Object store: the keys of one bucket and the bytes behind them.
+"""Object store: the objects of one bucket.
 
-Keys are exact texts, without a slash in front. Every call may come from any thread.
-Failures are `UsageError`s, and `TransientError`s with the reason `StoreUnavailable`; their
-reasons say what is wrong: `BucketNotFound`, `CredentialRefused`, `AccessDenied`,
-`WrongRegion`, `ClockSkewed`, `TlsFailed`, `StorageFull`, `ObjectDamaged` or `StoreRefused`.
+Keys have no leading slash and are used unchanged. All methods are thread-safe. Failures are
+`UsageError`s, or `TransientError`s with the reason `StoreUnavailable`. Reasons of usage errors:
+`BucketNotFound`, `CredentialRefused`, `AccessDenied`, `WrongRegion`, `ClockSkewed`, `TlsFailed`,
+`StorageFull`, `ObjectDamaged` or `StoreRefused`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kanister_py.core.kube.locations import Location
 
 
 class ObjectMissing(UsageError, reason="ObjectMissing"):
-    """There is no object under a key."""
+    """Error for a key without an object."""
 
     def __init__(self, key: str, store: str) -> None:
         super().__init__(f"There is no object {key!r} in the {store}")
@@ -25,7 +25,7 @@ class ObjectMissing(UsageError, reason="ObjectMissing"):
 
 
 class StoredObject(NamedTuple):
-    """One object, without its bytes."""
+    """Metadata of one object."""
 
     key: str
     size: int
@@ -40,52 +40,52 @@ class UnfinishedUpload(NamedTuple):
 
 
 class ObjectStore(Protocol):
-    """A bucket, or a folder in its place."""
+    """A bucket, or a folder that replaces one."""
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
-        """Give every object whose key begins with a text, however many there are."""
+        """List all objects whose key starts with a prefix; the number is not limited."""
 
     def head(self, key: str) -> StoredObject:
-        """Describe one object; `ObjectMissing` if there is none."""
+        """Return the metadata of one object; `ObjectMissing` if there is none."""
 
     def get(self, key: str) -> Iterator[bytes]:
-        """Give the bytes of an object.
+        """Yield the content of an object.
 
-        Ends only when all have come and are what was put: else an error with the reason
-        `ObjectDamaged`, or `StoreUnavailable` where they stopped coming.
+        Ends normally only if the content is complete and its checksum is correct. Otherwise raises
+        an error with the reason `ObjectDamaged`, or `StoreUnavailable` if the download stopped.
         """
 
     def put(self, key: str, chunks: Iterable[bytes]) -> int:
-        """Write an object from pieces of any size, and say how many bytes it has.
+        """Write an object from chunks of any size, and return its size in bytes.
 
-        It is there whole, after the call, or not at all: an error of `chunks` leaves
-        what was there before. Memory does not grow with the object.
+        The write is atomic: if `chunks` raises an error, an existing object is not changed. Memory
+        use does not depend on the size of the object.
         """
 
     def delete(self, keys: Iterable[str]) -> int:
-        """Remove objects, and say how many; one that is gone already is no error."""
+        """Delete objects, and return their number. Keys without an object are not an error."""
 
     def unfinished(self, prefix: str) -> Iterator[UnfinishedUpload]:
-        """List the uploads in parts below a prefix whose parts still take up space.
+        """List the uploads in parts below a prefix whose parts still occupy space.
 
         Only S3 keeps such parts until they are removed; other stores have none.
         """
 
     def check(self) -> None:
-        """Raise unless the bucket is there and may be listed."""
+        """Raise an error unless the bucket exists and may be listed."""
 
 
 class ObjectStores(Protocol):
-    """Where the stores that Profiles name are opened."""
+    """Opener of the object stores of Profiles."""
 
     def open(self, location: Location) -> ObjectStore:
-        """Open a store; nothing is asked of it yet."""
+        """Return the store of a location, without sending a request."""
 
     def place_of(self, location: Location) -> Location:
-        """Say what is opened for a location: itself, or a folder that stands in for it."""
+        """Return the location itself, or the folder that replaces it."""
 
     def with_keys(self, location: Location) -> Location:
-        """Give the location with keys that open it by themselves: a role is taken on."""
+        """Return the location with credentials that need no other identity: a role is assumed."""
 
     def addresses_of(self, location: Location) -> frozenset[str]:
-        """Resolve the IP addresses of the location's server; a folder has none."""
+        """Resolve the IP addresses of the location's server. A folder has none."""

@@ -1,4 +1,4 @@
-"""Overview: what a page shows of the runs of a cluster, and what it may have done."""
+"""Overview: data and actions of the web pages about runs."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any, Final, NamedTuple, Protocol
 from kanister_py.core.actionsets.overview import RunRow
 
 ACTION_VERBS: Final[Mapping[str, str]] = {"cancel": "patch", "retry": "create"}
-"""Verbs for a run, each with the right on ActionSets that it takes."""
+"""Verbs for a run, with the permissions on ActionSets that they need."""
 SCHEDULE_VERBS: Final[Mapping[str, str]] = {"suspend": "patch", "resume": "patch", "run-now": ""}
-"""Verbs for a Schedule, with the right on Schedules; a run takes one on runs."""
+"""Verbs for a Schedule, with the permissions on Schedules; on runs for those that create one."""
 
 
 class Runs(NamedTuple):
-    """All runs, the newest first. `version` grows whenever one of them changes.
+    """All runs, newest first. `version` increases with every change.
 
-    `trouble` says why they may not be all, or not be so any more.
+    `trouble` explains why the list may be incomplete or outdated.
     """
 
     version: int
@@ -25,13 +25,13 @@ class Runs(NamedTuple):
 
 
 class Listeners:
-    """Listeners to each run that changes or prints, called from any thread."""
+    """Callbacks for changes and output of runs. Thread-safe."""
 
     def __init__(self) -> None:
         self._calls: dict[object, Callable[[str, str], None]] = {}
 
     def add(self, call: Callable[[str, str], None]) -> Callable[[], None]:
-        """Call one more from now on, and give the way to end it."""
+        """Register a callback, and return a function that removes it."""
         mark = object()
         self._calls[mark] = call
 
@@ -46,31 +46,31 @@ class Listeners:
 
 
 class Overview(Protocol):
-    """Contents of the pages, and the actions that they offer."""
+    """Data of the pages, and the actions that they offer."""
 
     def runs(self) -> Runs:
-        """Give all runs that are seen."""
+        """Return all runs that are watched."""
 
     def read(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Give one ActionSet as it is; None if there is none."""
+        """Return one ActionSet; None if it does not exist."""
 
     def lines(self, namespace: str, name: str, after: int) -> Sequence[Mapping[str, Any]]:
-        """Give what its phases have printed, from behind a number on."""
+        """Return the output of an ActionSet's phases after a line number."""
 
     def is_elsewhere(self, namespace: str, name: str) -> bool:
-        """Say whether a run prints where no event comes of it, so that one has to look."""
+        """Return True if no events report the output of a run, so that it must be polled."""
 
     def listen(self, call: Callable[[str, str], None]) -> Callable[[], None]:
-        """Say of each run that changes or prints its namespace and name; gives the way to end it.
+        """Register a callback for changes and output of runs; returns a function that removes it.
 
-        Called from any thread, and never to wait.
+        It is called with a namespace and a name from any thread, and must not block.
         """
 
     def schedules(self, namespace: str) -> Sequence[Mapping[str, Any]]:
-        """Give the Schedules of a namespace, or of all."""
+        """Return the Schedules of a namespace, or of all."""
 
     def schedule(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Give one Schedule as it is; None if there is none."""
+        """Return one Schedule; None if it does not exist."""
 
     def ask(self, verb: str, namespace: str, name: str) -> str:
-        """Have something done to a run or a Schedule, and name the run to look at then, if any."""
+        """Perform an action on a run or Schedule; returns the name of the run to show next."""

@@ -1,4 +1,4 @@
-"""Packages of functions, and the registries that they come from."""
+"""Packages of functions, and their registries."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from kanister_py.core.revisions.package import PackageReference
 
 
 class RegistryUnavailable(TransientError, reason="RegistryUnavailable"):
-    """A registry gives no answer for the moment."""
+    """The registry cannot be reached at the moment."""
 
     def __init__(self, registry: str, why: str) -> None:
-        super().__init__(f"Registry {registry} gives no answer: {why}")
+        super().__init__(f"Registry {registry} does not respond: {why}")
         self.registry = registry
 
 
 class RegistryLogin(NamedTuple):
-    """Login at one registry. Printing it shows no password."""
+    """Login for one registry. Its `repr` does not contain the password."""
 
     registry: str
     username: str
@@ -30,7 +30,7 @@ class RegistryLogin(NamedTuple):
 
 
 def credentials_in(login: Mapping[str, Any]) -> tuple[str, str]:
-    """Read user and password of an entry of Docker's `auths`; ValueError if `auth` says none."""
+    """Parse user and password of an entry of Docker's `auths`; ValueError if `auth` is invalid."""
     if not login.get("auth"):
         return str(login.get("username") or ""), str(login.get("password") or "")
     encoded = "".join(str(login["auth"]).split())
@@ -39,26 +39,26 @@ def credentials_in(login: Mapping[str, Any]) -> tuple[str, str]:
 
 
 class Packages(Protocol):
-    """A place that knows packages by reference and keeps what it has once seen.
+    """Source of packages by reference, with a cache.
 
-    A registry that cannot be reached raises `RegistryUnavailable`, which may pass;
-    what it refuses or does not have raises `PackageNotFound`.
+    Raises `RegistryUnavailable` if a registry cannot be reached, which may be temporary, and
+    `PackageNotFound` if it denies access or does not have the package.
     """
 
     def resolve(self, reference: PackageReference, logins: Sequence[RegistryLogin] = ()) -> str:
-        """Say which digest a reference means now."""
+        """Return the current digest of a reference."""
 
     def read(
         self, reference: PackageReference, digest: str, logins: Sequence[RegistryLogin] = ()
     ) -> bytes:
-        """Give the `package.yaml` of a digest. What was read once needs no registry again."""
+        """Return the `package.yaml` of a digest. Cached results need no request."""
 
     def read_file(
         self, reference: PackageReference, path: str, logins: Sequence[RegistryLogin] = ()
     ) -> bytes:
-        """Give a file of the artifact that a reference names by its digest.
+        """Return a file of the artifact with a reference's digest.
 
-        Without a path the one file of an artifact, or `input.yaml` in an image.
+        Without a path, returns the only file of an artifact, or `input.yaml` of an image.
         """
 
     def tags(

@@ -1,4 +1,4 @@
-"""Lines that the phases of an ActionSet have printed, and where they are read."""
+"""Output lines of the phases of an ActionSet."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from kanister_py.ports.cluster import KubeObject
 class PrintedLine(NamedTuple):
     """One line that a phase printed.
 
-    `time` is a timestamp as RFC 3339 writes it. `number` counts from one within the run of an
-    ActionSet; it is zero where lines are not numbered.
+    `time` is an RFC 3339 timestamp. `number` starts at one for every run of an ActionSet; it is
+    zero if lines are not numbered.
     """
 
     time: str
@@ -31,7 +31,7 @@ class PrintedLine(NamedTuple):
 
 
 class LineSource(Protocol):
-    """Source of log lines that remembers what it has given out already."""
+    """Source of log lines that returns every line once."""
 
     def new_lines(self, actionset: KubeObject) -> Iterator[PrintedLine]:
-        """Give the lines of an ActionSet that have come since the last time, all at first."""
+        """Return the lines of an ActionSet since the last call, or all lines at the first call."""

@@ -1,4 +1,4 @@
-"""Pod runner, where no kubelet runs."""
+"""Pod runner for clusters without a kubelet."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from kanister_py.core.errors import UsageError
 from kanister_py.ports.cluster import ExecSession, KubeObject, LogOptions, LogStream
 
 VOLUMES_ONLY: Final = "kanister-py.io/writes-volumes-only"
-"""Annotation of a pod that, run as processes, may write to its volumes and its /tmp only.
+"""Annotation of pods that, as processes, may write only to their volumes and to /tmp.
 
-An image has a file system of its own to write to. A process of this machine has not.
+A container can write to the file system of its image. A process has no file system of its own.
 """
 
 PodStatus: TypeAlias = dict[str, Any]
-"""The `status` of a pod, as a kubelet writes it."""
+"""The `status` of a pod, as written by a kubelet."""
 
 ReportStatus: TypeAlias = Callable[[PodStatus], None]
-"""Takes every new status of a pod, whole, in order, from one thread at a time."""
+"""Receives every new status of a pod, complete and in order, from one thread at a time."""
 
 
 def pods_not_run(pod: str, namespace: str) -> UsageError:
-    """Say that nothing comes of a pod here: this cluster records pods, but runs none."""
+    """Return the error for a pod on a cluster that only records pods."""
     return UsageError(
         f"Pod {namespace}/{pod} is recorded only: nothing runs pods here; "
         "use --pods=processes or a real cluster",
@@ -31,17 +31,17 @@ def pods_not_run(pod: str, namespace: str) -> UsageError:
 
 
 class PodSources(Protocol):
-    """Sources of what a pod's spec refers to. Each answers with None for what is not there."""
+    """Objects that a pod's spec refers to. Methods return None for objects that do not exist."""
 
     def config_map(self, namespace: str, name: str) -> KubeObject | None: ...
 
     def secret(self, namespace: str, name: str) -> KubeObject | None: ...
 
     def claim(self, namespace: str, name: str) -> KubeObject | None:
-        """Give a PersistentVolumeClaim."""
+        """Return a PersistentVolumeClaim."""
 
     def services(self) -> Sequence[KubeObject]:
-        """Give the Services of all namespaces."""
+        """Return the Services of all namespaces."""
 
     def service_account_token(
         self, namespace: str, service_account: str, audience: str, expiration_seconds: int
@@ -49,31 +49,31 @@ class PodSources(Protocol):
 
 
 class PodRunner(Protocol):
-    """Runner of pods, each known by the `metadata.uid` of the object it was started from.
+    """Runner of pods, which are identified by the `metadata.uid` of their object.
 
-    Runs commands on a person's machine: nothing starts unless it was asked for.
+    Runs commands on the user's machine, so it is used only on explicit request.
     """
 
     def start(self, pod: Mapping[str, Any], sources: PodSources, report: ReportStatus) -> None:
-        """Begin to run a pod, and come back at once; a uid that is known already is ignored."""
+        """Start a pod without waiting. Does nothing if the uid is already started."""
 
     def stop(self, uid: str, grace_seconds: float, done: Callable[[], None]) -> None:
-        """End a pod: ask its processes, kill what is left after the grace, then call `done`.
+        """Terminate a pod, kill its processes after the grace period, and call `done`.
 
-        A shorter grace than an earlier call gave counts. The log is gone with `done`.
-        A uid that is not known is done at once.
+        A shorter grace period than in an earlier call takes effect. The log is removed before
+        `done` is called. For an unknown uid, `done` is called immediately.
         """
 
     def is_known(self, uid: str) -> bool:
-        """Say whether the pod was started here and its `stop` is not done."""
+        """Return True if the pod was started here and has not been stopped."""
 
     def read_log(self, uid: str, options: LogOptions) -> LogStream:
-        """Read what a container wrote; `BadRequest` while it has not started."""
+        """Read the log of a container; `BadRequest` if it has not started."""
 
     def exec(
         self, uid: str, command: Sequence[str], *, container: str, has_stdin: bool
     ) -> ExecSession:
-        """Start a command in a container that runs; `BadRequest` when it does not."""
+        """Start a command in a running container; `BadRequest` if it is not running."""
 
     def close(self) -> None:
-        """End everything at once, and report nothing any more."""
+        """Stop all pods immediately, without reporting their status."""

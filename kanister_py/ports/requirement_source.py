@@ -1,4 +1,4 @@
-"""Requirement source: the resources, schemas and Secrets that a pipeline's steps ask for."""
+"""Source of the resources, schemas and Secrets that pipeline steps request."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from kanister_py.core.compositions.messages import Data
 
 
 class RequirementSource(Protocol):
-    """Source of resources, schemas and credentials. What is not there is no error."""
+    """Source of resources, schemas and credentials. Missing objects are not an error."""
 
     def fetch_resources(self, selector: Mapping[str, Any]) -> Sequence[Data]:
-        """Find what a selector of the protocol selects, in the order of namespace and name."""
+        """Return the resources that match a selector, ordered by namespace and name."""
 
     def fetch_schema(self, api_version: str, kind: str) -> Data | None:
-        """Give the OpenAPI schema of a kind, with nothing in it that refers elsewhere."""
+        """Return the OpenAPI schema of a kind, with all references resolved."""
 
     def fetch_secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
-        """Give the data of a Secret in base64."""
+        """Return the data of a Secret in base64."""
 
     def fetch_config_map(self, namespace: str, name: str) -> Data | None:
-        """Give a ConfigMap, for a composition that refers to it."""
+        """Return a ConfigMap that a composition refers to."""

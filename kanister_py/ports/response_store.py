@@ -1,4 +1,4 @@
-"""Response store: answers of composition functions, kept until they are too old."""
+"""Response store: cached responses of composition functions."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from kanister_py.core.compositions.cache_keys import CacheKey
 from kanister_py.core.compositions.messages import FunctionResponse
 
 
-class Kept(NamedTuple):
-    """An answer, and the time in seconds since the epoch until which it holds."""
+class StoredResponse(NamedTuple):
+    """A response, and its expiry time in seconds since the epoch."""
 
     response: FunctionResponse
     deadline: float
 
 
-class Written(NamedTuple):
-    """Outcome of keeping an answer: no bytes if it could not be kept, and what had to go."""
+class WriteResult(NamedTuple):
+    """Result of a write: zero bytes if it failed, and the number of evicted bytes."""
 
     bytes: int = 0
     deleted: int = 0
@@ -24,10 +24,10 @@ class Written(NamedTuple):
 
 
 class ResponseStore(Protocol):
-    """Store of answers, as many as it has room for. Safe to use from many threads."""
+    """Cache of responses with limited space. Thread-safe."""
 
-    def read(self, key: CacheKey) -> Kept | None:
-        """Give what is kept under a key, however old; None if there is nothing readable."""
+    def read(self, key: CacheKey) -> StoredResponse | None:
+        """Return the stored response for a key, even if expired; None if unreadable."""
 
-    def write(self, key: CacheKey, kept: Kept) -> Written:
-        """Keep an answer. That it cannot is nobody's failure."""
+    def write(self, key: CacheKey, kept: StoredResponse) -> WriteResult:
+        """Store a response. A failure to store it is not an error."""

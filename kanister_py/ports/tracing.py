@@ -1,7 +1,7 @@
-"""Tracing: spans of what this process does, and the `traceparent` that others go on from.
+"""Tracing: spans of this process, and the `traceparent` that other processes continue.
 
-A process traces or does not: what traces is put in once, at the start, and is found here by
-whatever has something to tell. Without it every call here does nothing, and costs nothing.
+A tracer is set once, at the start of the process, and code that creates spans finds it here.
+Without a tracer, all functions do nothing.
 """
 
 from __future__ import annotations
@@ -11,51 +11,51 @@ from contextlib import AbstractContextManager
 from typing import Final, Protocol, Self, TypeAlias
 
 VARIABLE: Final = "TRACEPARENT"
-"""The environment variable by which a program hears of the span that it belongs to."""
+"""Environment variable with the `traceparent` of a child process."""
 HEADER: Final = "traceparent"
 
 Value: TypeAlias = str | int | float | bool
 
 
 class Span(Protocol):
-    """Something that takes time. May be ended in another thread than it began in."""
+    """Unit of work with a duration. It may end in another thread than it began in."""
 
     def note(self, **attributes: Value) -> None:
-        """Say more about it."""
+        """Add attributes."""
 
     def fail(self, reason: str, message: str) -> None:
-        """Say that it came to nothing, and why."""
+        """Mark the span as failed."""
 
     def end(self) -> None: ...
 
     @property
     def traceparent(self) -> str:
-        """Name it as W3C Trace Context does; empty if nothing is traced."""
+        """Return the W3C Trace Context name of the span; empty without a tracer."""
 
 
 class Tracing(Protocol):
-    """Maker of spans. Never raises, whatever becomes of what it sends."""
+    """Creator of spans. Never raises, even if its exporter fails."""
 
     def span(
         self, name: str, attributes: Mapping[str, Value], parent: str, *, is_call: bool
     ) -> AbstractContextManager[Span]:
-        """Hold a block for a span: of this thread's, or of the one that `parent` names.
+        """Create a span around a block, as a child of the current span or of `parent`.
 
-        An exception that leaves the block fails it.
+        An exception from the block marks the span as failed.
         """
 
     def begin(self, name: str, attributes: Mapping[str, Value], parent: str) -> Span:
-        """Begin a span that outlives the thread's block; it ends when `end` is called."""
+        """Begin a span that may outlive the block of the thread; it ends when `end` is called."""
 
     def traceparent(self) -> str:
-        """Name this thread's span; empty if it has none."""
+        """Return the name of this thread's current span; empty if there is none."""
 
     def close(self) -> None:
-        """Send what is left."""
+        """Flush the remaining spans."""
 
 
 class _NoSpan:
-    """A span of a process that does not trace."""
+    """Span without a tracer."""
 
     __slots__ = ()
     traceparent: Final = ""
@@ -84,14 +84,14 @@ class _Current:
 
 
 def trace_with(tracing: Tracing | None) -> None:
-    """Have all spans of this process made by `tracing` from now on; None for no spans."""
+    """Set the tracer of this process; None disables tracing."""
     _Current.tracing = tracing
 
 
 def span(
     name: str, *, parent: str = "", is_call: bool = False, **attributes: Value
 ) -> AbstractContextManager[Span]:
-    """Hold a block for a span. Attributes are called `kanister_py.NAME`."""
+    """Create a span around a block. Attributes get the prefix `kanister_py.`."""
     tracing = _Current.tracing
     if tracing is None:
         return NO_SPAN
@@ -105,11 +105,11 @@ def begin_span(name: str, *, parent: str = "", **attributes: Value) -> Span:
 
 
 def trace_id_of(traceparent: str) -> str:
-    """Give the trace that a span belongs to, by the span's name; empty without one."""
+    """Return the trace ID in a `traceparent`; empty without one."""
     return traceparent.split("-")[1] if traceparent.count("-") == 3 else ""
 
 
 def traceparent() -> str:
-    """Name this thread's span for a process that goes on from it; empty if nothing is traced."""
+    """Return the `traceparent` for a process that continues this span; empty without a tracer."""
     tracing = _Current.tracing
     return "" if tracing is None else tracing.traceparent()

@@ -13,17 +13,19 @@ from kanister_py.core.compositions.cache_keys import CacheKey
 from kanister_py.core.compositions.messages import Data, FunctionResponse, Part
 from kanister_py.core.compositions.model import Credential, Step
 from kanister_py.executor.response_cache import ResponseCache
-from kanister_py.ports.response_store import Kept
+from kanister_py.ports.response_store import StoredResponse
 from tests.executor.stage import Answer, Stage, adds, config_map, passes
 from tests.fake_clock import FakeClock
 
 KEY = CacheKey("f|f-1", "tag")
 
 
-def kept(size: int = 10) -> Kept:
+def kept(size: int = 10) -> StoredResponse:
     results = ({"severity": "SEVERITY_NORMAL", "message": "m"},)
     desired = Part({"resources": {"x": {"resource": {"n": 1, "text": "y" * size}}}})
-    return Kept(FunctionResponse(desired, results=results, ttl_seconds=60.0, tag="t"), 12.5)
+    return StoredResponse(
+        FunctionResponse(desired, results=results, ttl_seconds=60.0, tag="t"), 12.5
+    )
 
 
 def test_what_is_written_is_read_as_it_was(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from kanister_py.core.errors import KanisterError
 from kanister_py.core.registry.entries import FunctionRevision, RegistryBuilder
 from kanister_py.executor.response_cache import MemoryStore, ResponseCache
 from kanister_py.ports.function_runner import FunctionUnavailable, NoMetrics
-from kanister_py.ports.response_store import Kept
+from kanister_py.ports.response_store import StoredResponse
 from tests.executor.stage import Stage, config_map, passes, xr
 from tests.fake_clock import FakeClock
 
@@ -192,8 +192,8 @@ def test_a_caller_that_waits_for_a_call_that_fails_calls_itself(clock: FakeClock
 
 
 class TestMemory:
-    def kept(self, size: int) -> Kept:
-        return Kept(FunctionResponse(desired=Part({"x": "y" * size})), 0.0)
+    def kept(self, size: int) -> StoredResponse:
+        return StoredResponse(FunctionResponse(desired=Part({"x": "y" * size})), 0.0)
 
     def test_when_there_is_no_room_what_was_unused_for_longest_goes(self) -> None:
         store = MemoryStore(most_bytes=8000)

@@ -111,4 +111,4 @@ def test_a_step_waits_for_a_registry_that_is_away() -> None:
     stage = Stage({"a": passes}, artifacts=artifacts(files))
     error = stage.compose(Step("a", "a", input_ref=ref())).error
     assert isinstance(error, PipelineStepUnavailable)
-    assert "Registry r.example.org gives no answer: it is away" in error.message
+    assert "Registry r.example.org does not respond: it is away" in error.message

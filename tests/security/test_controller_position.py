@@ -17,7 +17,7 @@ from kanister_py.core.kube.privileges import PrivilegesRaised, check_privileges
 from kanister_py.executor.confinement import ConfinedStores
 from kanister_py.functions.blueprint.http_request.exchange import Exchange, Security
 from kanister_py.functions.blueprint.http_request.request import Address, Request
-from kanister_py.ports.confinement import Confinement, NotLent
+from kanister_py.ports.confinement import Confinement, ControllerPositionNotLent
 from kanister_py.ports.object_store import ObjectStore, ObjectStores
 from kanister_py.wiring import object_stores
 
@@ -48,7 +48,7 @@ TENANT = Confinement("mallory", refused_addresses=frozenset({"10.96.0.1"}))
     ],
 )
 def test_addresses_of_the_controllers_surroundings_are_refused(address: str) -> None:
-    with pytest.raises(NotLent) as refused:
+    with pytest.raises(ControllerPositionNotLent) as refused:
         TENANT.check_address(address)
     assert refused.value.reason == "ControllerPositionNotLent"
 
@@ -62,7 +62,7 @@ def test_the_operator_opens_a_network() -> None:
     opened = TENANT._replace(allowed_networks=("127.0.0.0/30",))
     opened.check_address("127.0.0.1")
     opened.check_address("::ffff:127.0.0.1")
-    with pytest.raises(NotLent):
+    with pytest.raises(ControllerPositionNotLent):
         opened.check_address("127.0.0.9")
 
 
@@ -99,7 +99,7 @@ def test_a_request_to_the_loopback_is_refused_in_every_spelling(
         socket.getaddrinfo(host, 80)
     except OSError:
         pytest.skip(f"this machine's resolver does not read {host}")
-    with pytest.raises(NotLent):
+    with pytest.raises(ControllerPositionNotLent):
         Exchange(Security(), 5, TENANT).run(request)
     assert metadata_service.heard == []  # type: ignore[attr-defined] # set by the fixture
     response = Exchange(Security(), 5).run(request)
@@ -112,7 +112,7 @@ def test_a_proxy_of_the_controller_is_refused(
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{metadata_service.server_port}")
     monkeypatch.setenv("no_proxy", "")
     request = Request("GET", Address.of("http://192.0.2.1/x"), {})
-    with pytest.raises(NotLent):
+    with pytest.raises(ControllerPositionNotLent):
         Exchange(Security(uses_proxy=True), 5, TENANT).run(request)
     assert metadata_service.heard == []  # type: ignore[attr-defined] # set by the fixture
 
@@ -144,9 +144,9 @@ def confined(confinement: Confinement = TENANT) -> ObjectStores:
 
 @pytest.mark.parametrize("location", [FOLDER, WITHOUT_KEYS], ids=["folder", "ambient"])
 def test_folders_and_cloud_credentials_of_the_controller_are_refused(location: Location) -> None:
-    with pytest.raises(NotLent):
+    with pytest.raises(ControllerPositionNotLent):
         confined().open(location)
-    with pytest.raises(NotLent):
+    with pytest.raises(ControllerPositionNotLent):
         confined().with_keys(location)
 
 
@@ -168,9 +168,9 @@ def test_a_store_with_a_credential_of_its_own_is_opened() -> None:
 )
 def test_a_profile_cannot_name_a_server_of_the_controllers_surroundings(location: Location) -> None:
     stores = ConfinedStores(object_stores(), TENANT)
-    with pytest.raises(NotLent):
+    with pytest.raises(ControllerPositionNotLent):
         stores.open(location)
-    with pytest.raises(NotLent):
+    with pytest.raises(ControllerPositionNotLent):
         stores.with_keys(location)
 
 

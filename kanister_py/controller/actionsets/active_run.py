@@ -69,7 +69,7 @@ class ActiveRun:
     writer: StatusWriter
     host: Host
     acts: tuple[Act, ...]
-    is_taken_up: bool
+    is_resumed: bool
     is_suspended: bool
     is_cancelled: bool = False
 

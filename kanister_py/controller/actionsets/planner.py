@@ -49,7 +49,7 @@ class Planned(NamedTuple):
     course: Course
     status: Status
     blueprints: tuple[Subject, ...]
-    is_taken_up: bool
+    is_resumed: bool
 
     @property
     def has_begun(self) -> bool:
@@ -121,9 +121,9 @@ class Planner:
                 fresh = self._retried(course, fresh, retry_of, retry_from)
             if status is not None:
                 fresh = fresh._replace(conditions=status.conditions)
-            return Planned(course, fresh, subjects, is_taken_up=False)
+            return Planned(course, fresh, subjects, is_resumed=False)
         _refuse_if_changed(course, status)
-        return Planned(course, status, subjects, is_taken_up=True)
+        return Planned(course, status, subjects, is_resumed=True)
 
     def _blueprints_of(self, actionset: ActionSet, seen_at: float) -> dict[str, _Parsed]:
         found: dict[str, _Parsed] = {}

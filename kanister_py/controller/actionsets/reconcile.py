@@ -170,7 +170,7 @@ class ActionSetReconciler:
         if not run.status.is_final:
             self._leave(key, active)
             return
-        if active.is_taken_up:
+        if active.is_resumed:
             self._tidying.sweep(key, active.uid, run.status)
         active.writer.remove_finalizer()
         with self._lock:
@@ -265,7 +265,7 @@ class ActionSetReconciler:
         except KanisterError as error:
             self._refuse(key, obj, writer, error)
             return
-        if not planned.is_taken_up and self._waits(key, kept, writer, planned):
+        if not planned.is_resumed and self._waits(key, kept, writer, planned):
             return
         active = self._starter.make_run(key, obj, writer, planned)
         with self._lock:

@@ -79,7 +79,7 @@ class RunStarter:
             spec = course.actionset.spec.model_copy(update={"cancel": True})
             actionset = course.actionset.model_copy(update={"spec": spec})
             course = course._replace(actionset=actionset)
-        if not planned.is_taken_up:
+        if not planned.is_resumed:
             status = without_condition(status, WAITING)
         writer.needs_finalizer = partial(self._planner.leaves_traces, course)
         acts = acts_of(obj)
@@ -106,7 +106,7 @@ class RunStarter:
             writer,
             host,
             acts,
-            planned.is_taken_up,
+            planned.is_resumed,
             is_suspended=spec_now.suspend,
             is_cancelled=spec_now.cancel,
         )

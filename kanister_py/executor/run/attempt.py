@@ -123,7 +123,7 @@ class Attempt:
             version=self._state.status.phase_at(self.place).func_version,
             attempt=identity.attempt,
         ) as traced:
-            result = run_phase(phase, work.params, context, is_taken_up=self.is_resumed)
+            result = run_phase(phase, work.params, context, is_resumed=self.is_resumed)
             if isinstance(result, Failed):
                 traced.fail(result.error.reason, result.error.message)
         return result

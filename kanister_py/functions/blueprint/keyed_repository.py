@@ -207,7 +207,7 @@ def repository_in_pod(
     override, part = params.facts.pod_override, wanted.part
     job = Job(HELPER_PREFIX, wanted.namespace, spec, args, override, HELPER_ANNOTATIONS, part)
     pod = pod_of(ctx, params, job)
-    last = ctx.run.attempt if ctx.is_taken_up else ctx.run.attempt - 1
+    last = ctx.run.attempt if ctx.is_resumed else ctx.run.attempt - 1
     for attempt in range(1, last + 1):
         name = HELPER_PREFIX + ctx.run.key(part, attempt=attempt)
         _remove(ctx, name, pod["metadata"]["namespace"])
@@ -406,7 +406,7 @@ class KeyedRepository:
         Transient errors of the object store are retried. Locks of pods that no longer exist are
         removed, and other locks are waited for.
         """
-        if words[0] in _LASTING and (self.ctx.run.attempt > 1 or self.ctx.is_taken_up):
+        if words[0] in _LASTING and (self.ctx.run.attempt > 1 or self.ctx.is_resumed):
             # Read locks do not conflict with each other, so nothing else removes stale ones.
             self._take_over_locks()
         pause, tries = _FIRST_PAUSE_SECONDS, 0

@@ -219,7 +219,7 @@ def _create_or_adopt(
 ) -> KubeObject:
     metadata = pod["metadata"]
     place = metadata["name"], metadata["namespace"]
-    if ctx.may_have_forgotten and not is_repeatable and not is_there(ctx, *place):
+    if ctx.may_lack_objects and not is_repeatable and not is_there(ctx, *place):
         # The command may already have run. Only the phase's `retry` can allow a repetition.
         raise interrupted(function)
     try:

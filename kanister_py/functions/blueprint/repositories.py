@@ -144,7 +144,7 @@ class HelperFunc(PodFunc):
         override = params.facts.pod_override
         job = Job(self.pod_prefix, namespace, spec, args, override, HELPER_ANNOTATIONS, part)
         with running(ctx, self.name, pod_of(ctx, params, job)) as pod:
-            if ctx.is_taken_up:
+            if ctx.is_resumed:
                 # A command may still be running in the pod.
                 raise interrupted(self.name)
             pod.wait_until_ready()

@@ -53,7 +53,7 @@ class Api:
         facts: ActionFacts | None = None,
         uid: str = "uid-1",
         attempt: int = 1,
-        is_taken_up: bool = False,
+        is_resumed: bool = False,
         secrets: tuple[str, ...] = (),
     ) -> Called:
         """Call a function in a thread. The same `uid` and `attempt` mean the same attempt."""
@@ -68,7 +68,7 @@ class Api:
             on_progress=lambda *_: None,
             on_log=self.log.append,
         )
-        ctx.begin(self._renderer, is_taken_up=is_taken_up)
+        ctx.begin(self._renderer, is_resumed=is_resumed)
         params = Params(facts or ActionFacts(time=TIME))
 
         def run() -> None:

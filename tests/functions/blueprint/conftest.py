@@ -93,17 +93,17 @@ class World:
         uid: str = "uid-1",
         phase: int = 0,
         attempt: int = 1,
-        is_taken_up: bool = False,
+        is_resumed: bool = False,
         is_written_down: bool = True,
     ) -> Called:
         """Call a function; the same `uid`, `phase` and `attempt` mean the same attempt.
 
         Without `is_written_down` the process dies when the call has come back; with
-        `is_taken_up`, another has begun this attempt and died.
+        `is_resumed`, another has begun this attempt and died.
         """
         stop = StopSignal()
         ctx = self.context(stop, uid=uid, phase=phase, attempt=attempt)
-        ctx.begin(ctx.renderer, is_taken_up=is_taken_up)
+        ctx.begin(ctx.renderer, is_resumed=is_resumed)
         params = Params(facts or ActionFacts(time="2026-01-01T00:00:00Z"))
         decoded = decode_args(function.Args, args, function.name)
 

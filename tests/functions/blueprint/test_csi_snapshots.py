@@ -127,7 +127,7 @@ def test_a_phase_that_is_taken_up_again_follows_the_snapshot_it_took(api: Api) -
     name = snapshot["metadata"]["name"]
     assert name.startswith("data-snapshot-")
     assert len(name) == len("data-snapshot-") + 5
-    with api.waiting(CreateCSISnapshot, TAKE, is_taken_up=True) as called:
+    with api.waiting(CreateCSISnapshot, TAKE, is_resumed=True) as called:
         assert len(taken(api)) == 1
         finish(api, name)
         assert called.result()["name"] == name
@@ -211,7 +211,7 @@ def test_what_the_storage_has_gets_a_content_and_a_snapshot(api: Api) -> None:
 
 def test_what_was_made_known_is_found_again_after_a_restart(api: Api) -> None:
     for _ in range(2):
-        with api.waiting(CreateCSISnapshotStatic, KNOWN, is_taken_up=True):
+        with api.waiting(CreateCSISnapshotStatic, KNOWN, is_resumed=True):
             assert len(api.cluster.list(VOLUME_SNAPSHOT_CONTENTS)) == len(taken(api)) == 1
 
 
@@ -247,7 +247,7 @@ def test_a_claim_is_made_out_of_a_snapshot(api: Api) -> None:
 
 def test_a_claim_that_exists_fails_unless_this_phase_made_it(api: Api) -> None:
     api.call(RestoreCSISnapshot, RESTORE)
-    api.call(RestoreCSISnapshot, RESTORE, is_taken_up=True)
+    api.call(RestoreCSISnapshot, RESTORE, is_resumed=True)
     with pytest.raises(AlreadyExists, match='persistentvolumeclaims "restored" already exists'):
         api.call(RestoreCSISnapshot, RESTORE, uid="another-run")
 

@@ -207,7 +207,7 @@ def test_a_backup_is_made_once_whatever_happens_to_its_process(
 ) -> None:
     first = app.call(BackupDataV010, BACKUP, facts=facts, is_written_down=False)
     # The process died before it wrote that down, and another takes the attempt up.
-    second = app.call(BackupDataV010, BACKUP, facts=facts, is_taken_up=True)
+    second = app.call(BackupDataV010, BACKUP, facts=facts, is_resumed=True)
     third = app.call(BackupDataV010, BACKUP, facts=facts, attempt=2)
     assert first["backupID"] == second["backupID"] == third["backupID"]
     assert (third["fileCount"], third["size"]) == (first["fileCount"], first["size"])
@@ -233,7 +233,7 @@ def test_a_backup_that_was_killed_is_made_again_and_its_lock_taken_over(
     failure(killed.result)
     assert keys(location, "repo/locks/")
     # Deleting locks the repository alone: the lock of a pod that is gone is in the way.
-    again = app.call(BackupDataV010, BACKUP, facts=facts, is_taken_up=True)
+    again = app.call(BackupDataV010, BACKUP, facts=facts, is_resumed=True)
     assert len(snapshots(location)) == 2
     delete = args(backupArtifactPrefix="repo", backupID=again["backupID"], reclaimSpace=True)
     app.call(DeleteDataV010, delete, facts=facts, uid="delete")

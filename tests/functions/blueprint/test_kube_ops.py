@@ -125,10 +125,10 @@ def test_a_create_that_is_taken_up_again_finds_what_it_made_before(kube_ops: typ
     spec = config_map("made", a="b")
     create = {"operation": "create", "spec": spec.replace("name: made", "generateName: made-")}
     first = api.call(kube_ops, create)
-    assert api.call(kube_ops, create, is_taken_up=True) == first
+    assert api.call(kube_ops, create, is_resumed=True) == first
     assert len(api.cluster.list(CONFIG_MAPS, namespace="default")) == 1
     named = {"operation": "create", "spec": spec}
-    assert api.call(kube_ops, named) == api.call(kube_ops, named, is_taken_up=True)
+    assert api.call(kube_ops, named) == api.call(kube_ops, named, is_resumed=True)
 
 
 def test_a_retry_goes_on_where_the_first_attempt_stopped() -> None:
@@ -202,7 +202,7 @@ def test_what_is_not_there_cannot_be_deleted_but_for_a_second_start_of_the_same_
     delete = {"operation": "delete", "objectReference": reference(CONFIG_MAPS, "gone")}
     with pytest.raises(NotFound, match='configmaps "gone" not found'):
         api.call(kube_ops, delete)
-    assert api.call(kube_ops, delete, is_taken_up=True)["name"] == "gone"
+    assert api.call(kube_ops, delete, is_resumed=True)["name"] == "gone"
 
 
 def test_only_the_second_version_deletes_what_belongs_to_no_namespace() -> None:

@@ -171,7 +171,7 @@ def test_a_phase_that_is_taken_up_again_still_knows_what_was_there_before(
     stateful_set(api, "db", 3)
     args = {"replicas": 0, "waitForReady": False}
     api.call(scale, args, facts=facts_of("db"))
-    again = api.call(scale, args, facts=facts_of("db"), is_taken_up=True)
+    again = api.call(scale, args, facts=facts_of("db"), is_resumed=True)
     assert again == {"originalReplicaCount": 3}
     retried = api.call(scale, args, facts=facts_of("db"), attempt=2)
     assert retried == {"originalReplicaCount": 3}

@@ -299,7 +299,7 @@ def create_once(
     """Create an object, or find the one that this attempt created before its process ended."""
     metadata = metadata_of(manifest)
     name = str(metadata.get("name") or "")
-    if not name and ctx.is_taken_up:
+    if not name and ctx.is_resumed:
         selector = f"{RUN_LABEL}={ctx.run.key(part)}"
         existing = ctx.cluster.list(resource, namespace=namespace, label_selector=selector).items
         if existing:
@@ -325,7 +325,7 @@ def delete_and_wait(
     try:
         deleted = ctx.cluster.delete(resource, name, namespace=namespace)
     except NotFound:
-        if ctx.is_taken_up:
+        if ctx.is_resumed:
             return
         raise
     wait_until_gone(ctx, resource, name, namespace, deleted["metadata"].get("uid", ""))
