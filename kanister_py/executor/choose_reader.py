@@ -11,7 +11,7 @@ from typing import Any
 from kanister_py.core.blueprints.model import Action, Blueprint
 from kanister_py.core.blueprints.reads import engine_of, reads_of_action
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.registry.choose import asked_version, choose_version
+from kanister_py.core.registry.choose import choose_version, requested_version
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.executor.preflight import unread_artifacts
@@ -33,7 +33,7 @@ def choose_reader(
     def why_not(version: str) -> KanisterError | None:
         for _path, phase in action.every_phase():
             try:
-                asked = asked_version(phase.func_version, version)
+                asked = requested_version(phase.func_version, version)
                 choice = choose_version(registry, phase.func, asked)
             except KanisterError as error:
                 return error

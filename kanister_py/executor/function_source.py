@@ -6,7 +6,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
-from kanister_py.core.registry.choose import Asked, Choice, asked_version, choose_version
+from kanister_py.core.registry.choose import (
+    Choice,
+    RequestedVersion,
+    choose_version,
+    requested_version,
+)
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.versions.semver import Version
 from kanister_py.ports.function import Func
@@ -38,14 +43,16 @@ class FunctionSource:
         return choose_version(
             self.registry,
             function,
-            asked_version(func_version, preferred),
+            requested_version(func_version, preferred),
             strict=self._is_strict,
             kind=FunctionKind.BLUEPRINT,
         )
 
     def _choose_again(self, function: str, version: str) -> Choice[FunctionEntry]:
         """Find a version that a run has chosen before, or raise why it is gone."""
-        return choose_version(self.registry, function, Asked(version, "this run"), strict=True)
+        return choose_version(
+            self.registry, function, RequestedVersion(version, "this run"), strict=True
+        )
 
     def load(self, entry: FunctionEntry) -> type[Func]:
         """Return the code of a version."""

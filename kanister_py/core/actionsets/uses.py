@@ -11,7 +11,7 @@ from kanister_py.core.blueprints.lint.pipelines import packages_of, version_requ
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.kube.objects import Found
 from kanister_py.core.kube.parts import mapping_of, maps_in, metadata_of, namespace_of
-from kanister_py.core.registry.choose import Asked, asked_version, choose_version
+from kanister_py.core.registry.choose import RequestedVersion, choose_version, requested_version
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.core.yaml.documents import Document
 
@@ -95,7 +95,9 @@ def _phases_of(action: Any) -> Iterator[Mapping[str, Any]]:
 
 def _version_of(registry: Registry[FunctionEntry], function: str, asked: str) -> str:
     try:
-        return str(choose_version(registry, function, asked_version(asked, None)).chosen.version)
+        return str(
+            choose_version(registry, function, requested_version(asked, None)).chosen.version
+        )
     except KanisterError:
         return asked
 
@@ -112,7 +114,7 @@ def versions_in_composition(
     packages = packages_of(map(_found, functions), registry)
     for ask in version_requests_of(_found(composition), packages, registry):
         function = ask.spot.function
-        asked = Asked("" if ask.version == "latest" else ask.version)
+        asked = RequestedVersion("" if ask.version == "latest" else ask.version)
         try:
             version = str(choose_version(registry, function, asked, strict=True).chosen.version)
         except KanisterError:

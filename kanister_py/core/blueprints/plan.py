@@ -25,7 +25,7 @@ from kanister_py.core.errors import (
 from kanister_py.core.kube.access import Access, merged
 from kanister_py.core.kube.locations import Location
 from kanister_py.core.notices import Notice
-from kanister_py.core.registry.choose import Choice, asked_version, choose_version
+from kanister_py.core.registry.choose import Choice, choose_version, requested_version
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.templates.engines import Engine, is_template
 from kanister_py.core.templates.errors import TemplateError, TemplateExecError, TemplateParseError
@@ -163,7 +163,7 @@ def choose_phase_version(
     strict: bool = False,
 ) -> Choice[FunctionEntry]:
     """Choose the version of the function of a phase."""
-    asked = asked_version(phase.func_version, preferred)
+    asked = requested_version(phase.func_version, preferred)
     return choose_version(
         registry, phase.func, asked, at=at, strict=strict, kind=FunctionKind.BLUEPRINT
     )

@@ -31,7 +31,7 @@ from kanister_py.core.blueprints.model import LocatedBlueprint, Phase
 from kanister_py.core.blueprints.replacements import Replacement, replacement_of
 from kanister_py.core.blueprints.splicing import Edit, NewKey, NewName, NewValue, apply_edits
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.registry.choose import Asked, choose_version
+from kanister_py.core.registry.choose import RequestedVersion, choose_version
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.registry.reference import differences, version_reference
 from kanister_py.core.versions.deprecation import Support
@@ -207,12 +207,12 @@ class _Move(NamedTuple):
 
 
 def _move_of(
-    where: Spot, asked: Asked, before: str, given: Collection[str], plan: _Plan
+    where: Spot, requested: RequestedVersion, before: str, given: Collection[str], plan: _Plan
 ) -> _Move | None:
     """Find the move for a requested version, or None. `given` are the names of the arguments."""
     context = plan.context
-    entry = _deprecated_entry(where.function, asked, context)
-    if entry is None or is_range(asked.text):
+    entry = _deprecated_entry(where.function, requested, context)
+    if entry is None or is_range(requested.text):
         return None
     replacement = replacement_of(context.registry.family(where.function), entry, context.at)
     if replacement is None:
@@ -230,8 +230,8 @@ def _move_of(
 def _plan_ask(ask: VersionRequest, plan: _Plan) -> None:
     """Plan the change of a version and of input fields in a Composition or a Function."""
     spot = ask.spot
-    asked = Asked("" if ask.version == "latest" else ask.version)
-    move = _move_of(spot, asked, ask.version, ask.input, plan)
+    requested = RequestedVersion("" if ask.version == "latest" else ask.version)
+    move = _move_of(spot, requested, ask.version, ask.input, plan)
     if move is None:
         return
     path, after = (*spot.found.path, *spot.path), move.change.after
@@ -254,7 +254,7 @@ def _rename_edits(move: _Move, base: Path) -> list[Edit]:
 def _plan_phase(spot: Spot, phase: Phase, plan: _Plan) -> None:
     where = spot.at("funcVersion" if phase.func_version else "func")
     before = phase.func_version
-    move = _move_of(where, Asked(before), before, phase.args, plan)
+    move = _move_of(where, RequestedVersion(before), before, phase.args, plan)
     if move is None:
         return
     entry, replacement, change = move
@@ -319,17 +319,19 @@ def _changed_defaults(
     ]
 
 
-def _deprecated_entry(function: str, asked: Asked, context: Context) -> FunctionEntry | None:
+def _deprecated_entry(
+    function: str, requested: RequestedVersion, context: Context
+) -> FunctionEntry | None:
     """Find the version that a phase gets today, if that version is deprecated or removed."""
     if function not in context.registry:
         return None
     family = context.registry.family(function)
     try:
-        if asked.text and not is_range(asked.text):
+        if requested.text and not is_range(requested.text):
             # `choose_version` never returns a removed version, so look the version up.
-            entry = family.by_identity.get(parse_version(asked.text))
+            entry = family.by_identity.get(parse_version(requested.text))
         else:
-            entry = choose_version(context.registry, function, asked, at=context.at).chosen
+            entry = choose_version(context.registry, function, requested, at=context.at).chosen
     except KanisterError:
         return None
     if entry is None:
@@ -434,16 +436,16 @@ class _AffectedPhase(NamedTuple):
 
 
 def _affected_phases(preference: Preference, context: Context) -> Iterator[_AffectedPhase]:
-    asked = Asked(preference.version, "preferredVersion")
+    requested = RequestedVersion(preference.version, "preferredVersion")
     for _path, phase in preference.action.every_phase() if preference.action else ():
         if phase.func_version or phase.func not in context.registry:
             continue
         family = context.registry.family(phase.func)
         try:
-            entry = family.by_identity.get(parse_version(asked.text))
+            entry = family.by_identity.get(parse_version(requested.text))
         except KanisterError:
             return
-        moved = _deprecated_entry(phase.func, asked, context)
+        moved = _deprecated_entry(phase.func, requested, context)
         replacement = replacement_of(family, moved, context.at) if moved else None
         yield _AffectedPhase(preference.spot, phase, entry, replacement)
 

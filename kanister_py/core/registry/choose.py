@@ -134,26 +134,26 @@ def _removed(
 # Versions
 
 
-class Asked(NamedTuple):
+class RequestedVersion(NamedTuple):
     """Requested version or range, and the field that requests it. No text: the default."""
 
     text: str = ""
     by: str = ""
 
 
-def asked_version(func_version: str | None, preferred_version: str | None) -> Asked:
+def requested_version(func_version: str | None, preferred_version: str | None) -> RequestedVersion:
     """Say which version a phase asks for: its own funcVersion comes before the action's."""
     if func_version:
-        return Asked(func_version, "funcVersion")
+        return RequestedVersion(func_version, "funcVersion")
     if preferred_version:
-        return Asked(preferred_version, "preferredVersion")
-    return Asked()
+        return RequestedVersion(preferred_version, "preferredVersion")
+    return RequestedVersion()
 
 
 def choose_version(
     registry: Registry[FunctionEntry],
     function: str,
-    asked: Asked | str | None = None,
+    asked: RequestedVersion | str | None = None,
     *,
     at: Mapping[str, Version] = _NO_RELEASES,
     strict: bool = False,
@@ -165,7 +165,7 @@ def choose_version(
     upgrade would make of it. `strict` forbids the step back to v0.0.0. `kind` says
     which engine will call it: another engine's function is refused.
     """
-    request = asked if isinstance(asked, Asked) else Asked(asked or "")
+    request = asked if isinstance(asked, RequestedVersion) else RequestedVersion(asked or "")
     family = registry.family(function)
     found = family.candidates[0].kind
     if kind not in (None, found):
@@ -194,7 +194,7 @@ def _default_version(
 
 def _exact_version(
     family: Family[FunctionEntry],
-    asked: Asked,
+    asked: RequestedVersion,
     version: Version,
     at: Mapping[str, Version],
     *,
@@ -222,7 +222,7 @@ def _exact_version(
 
 
 def _version_in_range(
-    family: Family[FunctionEntry], asked: Asked, wanted: Range, at: Mapping[str, Version]
+    family: Family[FunctionEntry], asked: RequestedVersion, wanted: Range, at: Mapping[str, Version]
 ) -> Choice[FunctionEntry]:
     by = f"the range {wanted.text}"
     tests = (partial(_why_not_inside, wanted), partial(_why_not_served, at))

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from kanister_py.core.errors import FunctionVersionRemoved, UsageError
 from kanister_py.core.notices import Notice, Severity
-from kanister_py.core.registry.choose import Asked, Choice, choose_version
+from kanister_py.core.registry.choose import Choice, RequestedVersion, choose_version
 from kanister_py.core.registry.entries import Family, FunctionEntry, FunctionKind, Registry
 from kanister_py.core.versions.deprecation import Support
 from kanister_py.core.versions.semver import Range, parse_request, version_or_none
@@ -70,7 +70,9 @@ def choose_built_in(
 
     Raises what `choose_version` does for one that is unknown, planned or removed.
     """
-    asked = Asked() if tag in NO_TAGS else Asked(tag, "the tag of the package")
+    asked = (
+        RequestedVersion() if tag in NO_TAGS else RequestedVersion(tag, "the tag of the package")
+    )
     try:
         return choose_version(entries, function, asked, strict=True, kind=FunctionKind.COMPOSITION)
     except FunctionVersionRemoved as gone:

@@ -17,9 +17,9 @@ from kanister_py.core.kube.selectors import LabelSelector, Requirement
 from kanister_py.core.registry.choose import (
     FunctionRevisionNotFound,
     RevisionRequest,
-    asked_version,
     choose_revision,
     choose_version,
+    requested_version,
 )
 from kanister_py.core.registry.entries import (
     DesiredState,
@@ -225,7 +225,7 @@ def test_another_release_can_be_asked_what_it_would_do() -> None:
 def test_a_phase_asks_before_its_action(
     func_version: str | None, preferred: str | None, want: tuple[str, str]
 ) -> None:
-    asked = asked_version(func_version, preferred)
+    asked = requested_version(func_version, preferred)
     assert (asked.text, asked.by) == want
 
 

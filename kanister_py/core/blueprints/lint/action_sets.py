@@ -19,7 +19,7 @@ from kanister_py.core.blueprints.model import Action, Blueprint, actions_of, why
 from kanister_py.core.errors import FunctionVersionRemoved, InvalidVersion, KanisterError
 from kanister_py.core.kube.objects import Found
 from kanister_py.core.kube.pod_shapes import misshapen_in
-from kanister_py.core.registry.choose import Asked, asked_version, choose_version
+from kanister_py.core.registry.choose import RequestedVersion, choose_version, requested_version
 from kanister_py.core.templates.facts import InvalidObjectReference, needs_of
 from kanister_py.core.versions.semver import Version, parse_request
 from kanister_py.core.yaml.documents import text_of_path
@@ -211,7 +211,7 @@ def check_preference(preference: Preference, context: Context) -> list[Finding]:
         return [preference.spot.finding(NOT_GIVEN, message, version=preference.version)]
     findings: list[Finding] = []
     is_available = False
-    asked = Asked(preference.version, "preferredVersion")
+    asked = RequestedVersion(preference.version, "preferredVersion")
     for _path, phase in preference.action.every_phase():
         if phase.func_version or not phase.func:
             continue
@@ -297,7 +297,7 @@ def _outlived(
             if not phase.func or phase.func not in context.registry:
                 continue
             where = Spot(template, ("spec", "actions", index), name, phase.name, phase.func)
-            asked = asked_version(phase.func_version, str(preferred) if preferred else None)
+            asked = requested_version(phase.func_version, str(preferred) if preferred else None)
             upcoming = _next_release(phase.func, context)
             try:
                 choose_version(context.registry, phase.func, asked, at={**context.at, **upcoming})

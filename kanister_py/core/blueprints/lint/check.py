@@ -28,7 +28,7 @@ from kanister_py.core.blueprints.model import Blueprint, LocatedBlueprint
 from kanister_py.core.blueprints.profiles import ProfileObject
 from kanister_py.core.blueprints.texts import has_templates
 from kanister_py.core.models import unknown_keys
-from kanister_py.core.registry.choose import asked_version
+from kanister_py.core.registry.choose import requested_version
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.yaml.documents import Path
 
@@ -135,7 +135,7 @@ def _check_phases(
             continue
         is_version = phase.func_version and phase.func in context.registry
         where = spot.at("funcVersion" if is_version else "func")
-        asked = asked_version(phase.func_version, None)
+        asked = requested_version(phase.func_version, None)
         choice, findings = versions.check_version(where, asked, context)
         yield from findings
         if choice is not None:

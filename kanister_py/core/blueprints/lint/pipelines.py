@@ -17,7 +17,7 @@ from kanister_py.core.errors import InvalidVersion, did_you_mean
 from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
 from kanister_py.core.kube.objects import Found
 from kanister_py.core.kube.parts import annotations_of, mapping_of, metadata_of, spec_of
-from kanister_py.core.registry.choose import Asked, Choice
+from kanister_py.core.registry.choose import Choice, RequestedVersion
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.revisions.functions import PACKAGE_TAG, RENDER_RUNTIME, RUNTIME, Runtime
 from kanister_py.core.revisions.stand_ins import (
@@ -288,7 +288,9 @@ def _entry_of(
 def _choice_for(
     request: VersionRequest, context: Context
 ) -> tuple[Choice[FunctionEntry] | None, list[Finding]]:
-    requested = Asked("" if request.version in NO_TAGS else request.version, request.setting)
+    requested = RequestedVersion(
+        "" if request.version in NO_TAGS else request.version, request.setting
+    )
     return check_version(request.spot, requested, context, FunctionKind.COMPOSITION)
 
 

@@ -13,7 +13,7 @@ from kanister_py.core.errors import (
     FunctionVersionRemoved,
     InvalidVersion,
 )
-from kanister_py.core.registry.choose import Asked, Choice, choose_version
+from kanister_py.core.registry.choose import Choice, RequestedVersion, choose_version
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind
 from kanister_py.core.versions.catalogue import TRAP_ANNOTATION
 from kanister_py.core.versions.semver import parse_version
@@ -77,7 +77,10 @@ RULES = (REMOVED, DEPRECATED, FALLBACK, NOT_FOUND, INVALID, UNKNOWN, TRAP)
 
 
 def check_version(
-    where: Spot, asked: Asked, context: Context, kind: FunctionKind = FunctionKind.BLUEPRINT
+    where: Spot,
+    requested: RequestedVersion,
+    context: Context,
+    kind: FunctionKind = FunctionKind.BLUEPRINT,
 ) -> tuple[Choice[FunctionEntry] | None, list[Finding]]:
     """Choose the function version of a phase or a step; also return findings about the choice.
 
@@ -90,17 +93,17 @@ def check_version(
         return None, [where.finding(UNKNOWN, FunctionNotRegistered(function, near).message)]
     try:
         strict = kind is FunctionKind.COMPOSITION
-        choice = choose_version(context.registry, function, asked, at=context.at, strict=strict)
+        choice = choose_version(context.registry, function, requested, at=context.at, strict=strict)
     except FunctionVersionRemoved as error:
-        return None, [_removed(where, error, asked.by if strict else "funcVersion", context)]
+        return None, [_removed(where, error, requested.by if strict else "funcVersion", context)]
     except InvalidVersion as error:
-        return None, [where.finding(INVALID, str(error), version=asked.text)]
+        return None, [where.finding(INVALID, str(error), version=requested.text)]
     except FunctionVersionNotFound as error:
-        return None, [where.finding(NOT_FOUND, str(error), version=asked.text)]
+        return None, [where.finding(NOT_FOUND, str(error), version=requested.text)]
     if choice.chosen.kind is not kind:
         message = f"{function} is a function of {choice.chosen.kind.plural}, not of {kind.plural}"
         return None, [where.finding(UNKNOWN, message)]
-    return choice, list(_noticed(where, asked, choice, context))
+    return choice, list(_findings_about(where, requested, choice, context))
 
 
 def _removed(where: Spot, error: FunctionVersionRemoved, setting: str, context: Context) -> Finding:
@@ -112,8 +115,8 @@ def _removed(where: Spot, error: FunctionVersionRemoved, setting: str, context: 
     return where.finding(REMOVED, str(error), version=error.version, **_window_of(entry, context))
 
 
-def _noticed(
-    where: Spot, asked: Asked, choice: Choice[FunctionEntry], context: Context
+def _findings_about(
+    where: Spot, requested: RequestedVersion, choice: Choice[FunctionEntry], context: Context
 ) -> Iterator[Finding]:
     entry = choice.chosen
     if trap := entry.listing.annotations.get(TRAP_ANNOTATION):
@@ -121,7 +124,7 @@ def _noticed(
         yield where.finding(TRAP, message, version=str(entry.version))
     for notice in choice.notices:
         if notice.reason == "FunctionVersionFallback":
-            finding = where.finding(FALLBACK, notice.message, version=asked.text)
+            finding = where.finding(FALLBACK, notice.message, version=requested.text)
             if context.is_strict:
                 finding = finding._replace(severity=Severity.ERROR)
             yield finding
