@@ -38,6 +38,7 @@ COMMANDS = {
     "export": "Write down what a lost cluster is restored with on another one",
     "import": "Take in what was exported",
     "revisions": "See, compare, switch and collect revisions of compositions and functions",
+    "xr": "Show composite resources with the resources that they are composed of",
     "profile": "Make Profiles, and find out whether their stores can be used",
     "location": "Look at what is in the store of a Profile",
     "crds": "Print, install and upgrade the definitions of our resources",
