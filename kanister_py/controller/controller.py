@@ -45,8 +45,8 @@ from kanister_py.controller.schedules.part import Schedules
 from kanister_py.controller.settings import ControllerSettings as ControllerSettings  # noqa: PLC0414 # who embeds it finds it here
 from kanister_py.core.errors import KanisterError, LeadershipLost, TransientError
 from kanister_py.core.kube.resources import NAMESPACES
-from kanister_py.executor.alarms import Alarms
 from kanister_py.executor.function_source import FunctionSource
+from kanister_py.executor.timers import TimerService
 from kanister_py.gotemplate.effects import NO_EFFECTS, Effects
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, find
@@ -60,7 +60,7 @@ _FLUSH_SECONDS: Final = 5.0
 class _Parts(NamedTuple):
     """Everything that lives for as long as one process leads."""
 
-    alarms: Alarms
+    timers: TimerService
     events: EventPoster
     actionsets: ActionSets | None
     all: Sequence[Part]
@@ -72,7 +72,7 @@ class _Parts(NamedTuple):
     def close(self) -> None:
         for each in reversed(self.all):
             each.close()
-        self.alarms.close()
+        self.timers.close()
         self.events.close()
 
 
@@ -203,7 +203,7 @@ class Controller:
 
     def _made_parts(self) -> _Parts:
         settings, clock, metrics = self.settings, self._clock, self.metrics
-        alarms = Alarms(clock)
+        timers = TimerService(clock)
         events = EventPoster(
             self._cluster, clock, host=settings.identity, on_dropped=metrics.dropped_events.inc
         )
@@ -211,7 +211,7 @@ class Controller:
         tools = PartTools(
             cluster=self._cluster,
             clock=clock,
-            alarms=alarms,
+            timers=timers,
             tell=events.post,
             metrics=metrics,
             check_leadership=self._leadership.check,
@@ -222,7 +222,7 @@ class Controller:
         if actionsets is not None:
             # Who makes ActionSets at their times is who runs them.
             own = (actionsets, Schedules(tools, settings.namespaces, settings.partition))
-        return _Parts(alarms, events, actionsets, (*own, *others))
+        return _Parts(timers, events, actionsets, (*own, *others))
 
     def _made_actionsets(self, tools: PartTools) -> ActionSets:
         settings = self.settings

@@ -9,7 +9,7 @@ from kanister_py.controller.machine.events import Tell
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.core.registry.entries import FunctionEntry, Registry
-from kanister_py.executor.alarms import Alarms
+from kanister_py.executor.timers import TimerService
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 
@@ -18,7 +18,7 @@ def part_tools(cluster: Cluster, clock: Clock, tell: Tell = lambda *_event: None
     return PartTools(
         cluster=cluster,
         clock=clock,
-        alarms=Alarms(clock),
+        timers=TimerService(clock),
         tell=tell,
         metrics=ControllerMetrics(),
         check_leadership=lambda: None,

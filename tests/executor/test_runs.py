@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -33,6 +34,7 @@ from kanister_py.executor.loading import load_function
 from kanister_py.executor.phase_context import Surroundings
 from kanister_py.executor.run.background import Run, WaitingHost
 from kanister_py.executor.run.run import ActionSetRun
+from kanister_py.executor.timers import TimerService
 from kanister_py.executor.watching import SharedWatches
 from kanister_py.executor.working import Workers
 from kanister_py.ports.clock import Clock
@@ -382,43 +384,65 @@ class SetClock(FakeClock):
         return super().now() + self.set_by
 
 
-class Ringer:
-    """Keeps a run going, and remembers after how long it wants to be woken."""
+class ManualHost:
+    """Host that records wake-ups, and leaves it to the test to ring."""
 
-    def __init__(self) -> None:
-        self.wakes: Queue[float] = Queue()
+    def __init__(self, clock: Clock) -> None:
+        self.timers = TimerService(clock)
+        self.wake_ups: Queue[None] = Queue()
         self.is_over = Event()
 
-    def wake_in(self, seconds: float) -> None:
-        self.wakes.put(seconds)
+    def wake(self) -> None:
+        self.wake_ups.put(None)
 
     def on_over(self) -> None:
         self.is_over.set()
 
 
+def wait_for_timer(clock: FakeClock, seconds: float) -> None:
+    """Wait until a thread sleeps for this many seconds."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    while not clock.has_waiter_until(clock.monotonic() + seconds):
+        assert time.monotonic() < end, "no thread waits for this time"
+        time.sleep(0.005)
+
+
 @pytest.mark.parametrize("hours", [-1, 1], ids=["back", "forth"])
-def test_a_wait_for_another_try_takes_its_time_though_somebody_sets_the_clock(hours: int) -> None:
+def test_setting_the_clock_does_not_change_the_wait_before_a_retry(hours: int) -> None:
     clock = SetClock()
     retry = {"limit": 2, "backoff": "10s", "factor": 1}
     run = run_of(blueprint({"func": "Flaky", "name": "f", "retry": retry}), clock)
-    ringer = Ringer()
-    run.begin(ringer)
+    host = ManualHost(clock)
+    run.begin(host)
     for attempt in (1, 2):
-        assert ringer.wakes.get(timeout=180) == pytest.approx(10)
+        wait_for_timer(clock, 10)
         clock.set_by += timedelta(hours=hours)
-        # Whatever else happens to the run is no reason to try earlier, or later.
+        # Other changes of the run do not move the retry either.
         run.suspend()
         run.resume()
         clock.advance(9)
         run.ring()
-        waits = run.status.actions[0].phases[0]
-        assert (waits.state, waits.attempt) == (State.PENDING, attempt)
-        assert ringer.wakes.get(timeout=180) == pytest.approx(1)
+        phase = run.status.actions[0].phases[0]
+        assert (phase.state, phase.attempt) == (State.PENDING, attempt)
+        wait_for_timer(clock, 1)
+        assert host.wake_ups.empty()
         clock.advance(1)
+        host.wake_ups.get(timeout=PATIENCE_SECONDS)
         run.ring()
-    assert ringer.is_over.wait(PATIENCE_SECONDS)
+    assert host.is_over.wait(PATIENCE_SECONDS)
+    host.timers.close()
     assert run.status.state is State.COMPLETE
     assert run.status.actions[0].phases[0].attempt == 3
+
+
+def test_the_timers_of_a_run_that_has_ended_are_cancelled() -> None:
+    clock = SetClock()
+    run = run_of(blueprint({"func": "Echo", "name": "e", "args": {}, "timeout": "1h"}), clock)
+    host = ManualHost(clock)
+    run.begin(host)
+    assert host.is_over.wait(PATIENCE_SECONDS)
+    assert len(host.timers) == 0
+    host.timers.close()
 
 
 # What a folder remembers

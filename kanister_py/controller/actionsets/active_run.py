@@ -13,41 +13,27 @@ from kanister_py.controller.machine.metrics import Act
 from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.kube.parts import spec_of
-from kanister_py.executor.alarms import Alarm, Alarms
 from kanister_py.executor.run.run import ActionSetRun
+from kanister_py.executor.timers import TimerService
 from kanister_py.executor.watch_cache import ObjectKey
-from kanister_py.ports.clock import Clock
 
 _LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(slots=True, eq=False, repr=False)
 class Host:
-    """Host of one run: its key is in the queue whenever there is something to do for it."""
+    """Host of one run: its key is in the queue whenever a timer of the run is due."""
 
     key: ObjectKey
     queue: WorkQueue[ObjectKey]
-    alarms: Alarms
-    clock: Clock
-    alarm: Alarm | None = None
+    timers: TimerService
     has_rung: bool = False
 
-    def wake_in(self, seconds: float) -> None:
-        before = self.alarm
-        if before is not None and before.act is not None:
-            if before.due <= self.clock.monotonic() + seconds:
-                return
-            before.call_off()
-        self.alarm = self.alarms.set(seconds, self._ring)
-
-    def _ring(self) -> None:
-        self.alarm = None
+    def wake(self) -> None:
         self.has_rung = True
         self.queue.add(self.key)
 
     def on_over(self) -> None:
-        if self.alarm is not None:
-            self.alarm.call_off()
         self.queue.add(self.key)
 
 

@@ -83,7 +83,7 @@ class RunStarter:
             status = without_condition(status, WAITING)
         writer.needs_finalizer = partial(self._planner.leaves_traces, course)
         acts = acts_of(obj)
-        host = Host(key, self._queue, self._tools.alarms, self._tools.clock)
+        host = Host(key, self._queue, self._tools.timers)
         subject = subject_of(obj)
         teller = RunTeller(
             self._tellers, key, subject, course, planned.blueprints, acts, lambda: run

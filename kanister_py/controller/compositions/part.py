@@ -89,7 +89,7 @@ class Compositions:
             groups_of=lambda task: self.limits.groups_of(task),  # noqa: PLW0108 # assigned below
         )
         self.seen = ObjectCache(cluster, clock, self._dispatch, part.metrics.count_api_error)
-        breakers: Breakers[Task] = Breakers(clock, part.alarms, self.queue.add)
+        breakers: Breakers[Task] = Breakers(clock, part.timers, self.queue.add)
         part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_ones))
         guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers, clock))
         self.index = CompositionIndex(cluster, self.seen, part.tell)

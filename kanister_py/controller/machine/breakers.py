@@ -10,7 +10,7 @@ from typing import Final, Generic, TypeVar
 
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.errors import TransientError
-from kanister_py.executor.alarms import Alarm, Alarms
+from kanister_py.executor.timers import Timer, TimerService
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_runner import FunctionCall, FunctionCallError, FunctionRunner
 
@@ -48,7 +48,7 @@ class _Circuit(Generic[Key]):
     is_tried: bool = False
     trial_seconds: float = _TRIAL_SECONDS
     waiting: dict[Key, None] = field(default_factory=dict)
-    alarm: Alarm | None = None
+    timer: Timer | None = None
 
 
 class Breakers(Generic[Key]):
@@ -58,9 +58,9 @@ class Breakers(Generic[Key]):
     looked at every few seconds, whose call is the one that tries it.
     """
 
-    def __init__(self, clock: Clock, alarms: Alarms, look_at: Callable[[Key], None]) -> None:
+    def __init__(self, clock: Clock, timers: TimerService, look_at: Callable[[Key], None]) -> None:
         self._clock = clock
-        self._alarms = alarms
+        self._timers = timers
         self._look_at = look_at
         self._lock = Lock()
         self._circuits: dict[str, _Circuit[Key]] = {}
@@ -134,7 +134,7 @@ class Breakers(Generic[Key]):
             else:
                 return
             circuit.next_try = now + circuit.pause_seconds
-            self._set_alarm(revision, circuit)
+            self._set_timer(revision, circuit)
 
     def note_answer(self, revision: str, seconds: float = 0.0) -> None:
         """Note that a revision answers; who waits for it is looked at again."""
@@ -145,8 +145,8 @@ class Breakers(Generic[Key]):
             circuit = self._circuits.pop(revision, None) if self._circuits else None
             if circuit is None:
                 return
-            if circuit.alarm is not None:
-                circuit.alarm.call_off()
+            if circuit.timer is not None:
+                circuit.timer.cancel()
         if circuit.is_open:
             _LOG.info("%s answers again", revision)
         for key in circuit.waiting:
@@ -164,13 +164,13 @@ class Breakers(Generic[Key]):
             if circuit is None or not circuit.is_open:
                 return False
             circuit.waiting[key] = None
-            self._set_alarm(revision, circuit)
+            self._set_timer(revision, circuit)
             return True
 
-    def _set_alarm(self, revision: str, circuit: _Circuit[Key]) -> None:
-        if circuit.waiting and (circuit.alarm is None or circuit.alarm.act is None):
+    def _set_timer(self, revision: str, circuit: _Circuit[Key]) -> None:
+        if circuit.waiting and (circuit.timer is None or circuit.timer.is_cancelled):
             seconds = max(0.0, circuit.next_try - self._clock.monotonic())
-            circuit.alarm = self._alarms.set(seconds, lambda: self._try(revision))
+            circuit.timer = self._timers.call_later(seconds, lambda: self._try(revision))
 
     def _try(self, revision: str) -> None:
         """Have one of those that wait be looked at: its call tries the function."""
@@ -179,14 +179,16 @@ class Breakers(Generic[Key]):
             if circuit is None:
                 return
             # It has rung: what waits from now on needs another one.
-            circuit.alarm = None
+            circuit.timer = None
             if not circuit.waiting:
                 return
             key = next(iter(circuit.waiting))
             del circuit.waiting[key]
             circuit.next_try = self._clock.monotonic()
             # Should it never come to a call, the next one tries.
-            circuit.alarm = self._alarms.set(_LONGEST_PAUSE_SECONDS, lambda: self._try(revision))
+            circuit.timer = self._timers.call_later(
+                _LONGEST_PAUSE_SECONDS, lambda: self._try(revision)
+            )
         self._look_at(key)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from kanister_py.controller.machine.events import Tell
 from kanister_py.controller.machine.metrics import ControllerMetrics
-from kanister_py.executor.alarms import Alarms
+from kanister_py.executor.timers import TimerService
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 
@@ -33,7 +33,7 @@ class PartTools(NamedTuple):
 
     cluster: Cluster
     clock: Clock
-    alarms: Alarms
+    timers: TimerService
     tell: Tell
     metrics: ControllerMetrics
     check_leadership: Callable[[], None]

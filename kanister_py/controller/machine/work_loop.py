@@ -15,7 +15,7 @@ from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.core.errors import KanisterError, LeadershipLost, TransientError
 from kanister_py.core.retries import NO_END, RetryRule
-from kanister_py.executor.alarms import Alarm, Alarms
+from kanister_py.executor.timers import Timer, TimerService
 from kanister_py.ports.clock import Clock
 
 _LOG: Final = logging.getLogger(__name__)
@@ -39,13 +39,13 @@ class WorkQueue(Generic[Key]):
     def __init__(
         self,
         clock: Clock,
-        alarms: Alarms,
+        timers: TimerService,
         *,
         groups_of: GroupsOf[Key] | None = None,
         retry: RetryRule = LOOKS_AGAIN,
     ) -> None:
         self._clock = clock
-        self._alarms = alarms
+        self._timers = timers
         self._groups_of = groups_of
         self._retry = retry
         self._changed = Condition()
@@ -59,7 +59,7 @@ class WorkQueue(Generic[Key]):
         self._in_hand: dict[Key, Groups] = {}
         self._busy: dict[Hashable, int] = defaultdict(int)
         self._failures: dict[Key, int] = {}
-        self._later: dict[Key, Alarm] = {}
+        self._later: dict[Key, Timer] = {}
         self._is_closed = False
 
     def add(self, key: Key) -> None:
@@ -79,11 +79,11 @@ class WorkQueue(Generic[Key]):
                 return
             due = self._clock.monotonic() + seconds
             before = self._later.get(key)
-            if before is not None and before.act is not None and before.due <= due:
+            if before is not None and not before.is_cancelled and before.due <= due:
                 return
             if before is not None:
-                before.call_off()
-            self._later[key] = self._alarms.set(seconds, lambda: self._come_due(key))
+                before.cancel()
+            self._later[key] = self._timers.call_later(seconds, lambda: self._come_due(key))
 
     def _come_due(self, key: Key) -> None:
         with self._changed:
@@ -115,7 +115,7 @@ class WorkQueue(Generic[Key]):
             self._failures.pop(key, None)
             later = self._later.pop(key, None)
         if later is not None:
-            later.call_off()
+            later.cancel()
 
     def take(self) -> Key | None:
         """Wait for a key, and take it in hand; None once the queue is closed."""
@@ -182,8 +182,8 @@ class WorkQueue(Generic[Key]):
             self._ready.clear()
             self._parked.clear()
             self._waiting.clear()
-            for alarm in self._later.values():
-                alarm.call_off()
+            for timer in self._later.values():
+                timer.cancel()
             self._changed.notify_all()
 
     @property
@@ -245,7 +245,7 @@ class WorkLoop(Generic[Key]):
         self._kind_of = kind_of
         self._give_up = give_up
         self.queue: WorkQueue[Key] = WorkQueue(
-            tools.clock, tools.alarms, groups_of=groups_of, retry=retry
+            tools.clock, tools.timers, groups_of=groups_of, retry=retry
         )
         self._metrics.watch_queue(
             name, lambda: float(self.queue.depth), lambda: self.queue.oldest_seconds

@@ -10,22 +10,23 @@ from kanister_py.core.actionsets.status import State, Status, Warned, warned_of
 from kanister_py.core.errors import Fault, KanisterError, RunStopped
 from kanister_py.core.notices import Notice
 from kanister_py.executor.run.run import ActionSetRun
+from kanister_py.executor.timers import TimerService
 from kanister_py.ports.clock import Clock
 
 
 class WaitingHost:
-    """A host that keeps one run going in the thread that waits for its end."""
+    """Host of one run, which acts in the thread that waits for its end."""
 
     def __init__(self, clock: Clock) -> None:
+        self.timers = TimerService(clock)
         self._clock = clock
         self._changed = Condition()
-        self._due: float | None = None
+        self._is_awake = False
         self._is_over = False
 
-    def wake_in(self, seconds: float) -> None:
-        due = self._clock.monotonic() + seconds
+    def wake(self) -> None:
         with self._changed:
-            self._due = due if self._due is None else min(self._due, due)
+            self._is_awake = True
             self._changed.notify_all()
 
     def on_over(self) -> None:
@@ -36,25 +37,27 @@ class WaitingHost:
     def carry_out(self, run: ActionSetRun) -> Status:
         """Carry the run to its end, and return its status.
 
-        Returns before the end only if the run is aborted. Raises the error that keeps it from
-        going on; phases at work are then left as they are.
+        Returns before the end only if the run is aborted. Raises the error that stops it;
+        functions that are running are left as they are then.
         """
-        run.begin(self)
-        while self._waits_for_work():
-            run.ring()
+        try:
+            run.begin(self)
+            while self._waits_for_work():
+                run.ring()
+        finally:
+            self.timers.close()
         if run.error is not None:
             raise run.error
         return run.status
 
     def _waits_for_work(self) -> bool:
-        """Sleep until something is due; returns False when the run is over."""
+        """Sleep until a timer is due; returns False when the run is over."""
         with self._changed:
             while not self._is_over:
-                left = None if self._due is None else self._due - self._clock.monotonic()
-                if left is not None and left <= 0:
-                    self._due = None
+                if self._is_awake:
+                    self._is_awake = False
                     return True
-                self._clock.wait(self._changed, left)
+                self._clock.wait(self._changed)
             return False
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from heapq import heappop, heappush
-from itertools import count
 from threading import Condition, RLock
-from typing import Final, Protocol, TypeAlias
+from typing import Final, Protocol
 
 from kanister_py.core.actionsets.course import Course
 from kanister_py.core.actionsets.outcomes import Outcome
 from kanister_py.core.actionsets.status import CANCEL_ASKED, FINAL, Status
 from kanister_py.core.actionsets.transitions import record
 from kanister_py.core.errors import JournalUnwritable, KanisterError, RunCancelled, RunTimedOut
+from kanister_py.executor.timers import Timer, TimerService
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.journal import Journal
 from kanister_py.ports.tracing import NO_SPAN, Span
@@ -30,8 +30,10 @@ class Onlooker(Protocol):
 class Host(Protocol):
     """Owner of the thread in which a run's timers act. Calls must be quick."""
 
-    def wake_in(self, seconds: float) -> None:
-        """Have the run's `ring` called after this time, in addition to earlier requests."""
+    timers: TimerService
+
+    def wake(self) -> None:
+        """Have the run's `ring` called soon."""
 
     def on_over(self) -> None:
         """Called once, when the run has ended or cannot go on."""
@@ -58,7 +60,7 @@ class RunState:
         self.now: Final = clock.now
         self.lock: Final = RLock()
         self.changed: Final = Condition(self.lock)
-        self.timers: Final = Timers(clock, self._wake_in)
+        self.timers: Final = RunTimers(clock)
         self.span: Span = NO_SPAN
         self.error: KanisterError | None = None
         self.is_aborted = False
@@ -109,12 +111,14 @@ class RunState:
 
     def begin(self, host: Host, span: Span) -> None:
         self._host, self.span = host, span
+        self.timers.begin(host)
 
     def notify(self) -> None:
         """Wake the threads that wait for a change, and the host once the run is over."""
         self.changed.notify_all()
         if self._host is not None and self.is_over and not self.is_cleaning_up:
             host, self._host = self._host, None
+            self.timers.cancel()
             self._end_span()
             host.on_over()
 
@@ -152,10 +156,6 @@ class RunState:
     def end_cleanup(self) -> None:
         self._cleanups -= 1
         self.notify()
-
-    def _wake_in(self, seconds: float) -> None:
-        if self._host is not None:
-            self._host.wake_in(seconds)
 
     # Status
 
@@ -210,32 +210,44 @@ class RunState:
             self.onlooker.on_outcome(outcome, status)
 
 
-_Timer: TypeAlias = tuple[float, int, Callable[[], None]]
+class RunTimers:
+    """Delayed calls of one run. The caller holds the lock of the run.
 
-
-class Timers:
-    """Calls that are due at a time. The caller holds the lock of the run.
-
-    Time is the clock's monotonic time: the date may be set. Nothing sleeps here: `wake_in`
-    has `act` called after so many seconds.
+    A timer that is due only wakes the host. Its call is made by `act`, in the host's thread.
     """
 
-    def __init__(self, clock: Clock, wake_in: Callable[[float], None]) -> None:
+    def __init__(self, clock: Clock) -> None:
         self._clock: Final = clock
-        self._wake_in = wake_in
-        self._waiting: list[_Timer] = []
-        self._numbers = count()
+        self._host: Host | None = None
+        self._timers: list[Timer] = []
+        self._due: deque[Callable[[], None]] = deque()
+
+    def begin(self, host: Host) -> None:
+        self._host = host
 
     def set(self, seconds: float, act: Callable[[], None], *, since: float | None = None) -> float:
         """Call `act` this many seconds after `since`, or after now; returns the time it is due."""
-        due = (self._clock.monotonic() if since is None else since) + seconds
-        heappush(self._waiting, (due, next(self._numbers), act))
-        self._wake_in(max(0.0, due - self._clock.monotonic()))
+        assert self._host is not None
+        now = self._clock.monotonic()
+        due = (now if since is None else since) + seconds
+        host = self._host
+
+        def come_due() -> None:
+            # Called by the timer service, without the lock of the run.
+            self._due.append(act)
+            host.wake()
+
+        pending = [timer for timer in self._timers if timer.due > now]
+        self._timers = [*pending, host.timers.call_later(due - now, come_due)]
         return due
 
     def act(self, goes_on: Callable[[], bool]) -> None:
-        """Make the calls that are due while `goes_on`, and ask to be woken for the next one."""
-        while goes_on() and self._waiting and self._waiting[0][0] <= self._clock.monotonic():
-            heappop(self._waiting)[2]()
-        if goes_on() and self._waiting:
-            self._wake_in(max(0.0, self._waiting[0][0] - self._clock.monotonic()))
+        """Make the calls that are due while `goes_on`."""
+        while self._due and goes_on():
+            self._due.popleft()()
+
+    def cancel(self) -> None:
+        """Cancel the calls that are not due yet."""
+        for timer in self._timers:
+            timer.cancel()
+        self._timers = []

@@ -301,7 +301,7 @@ def test_a_receiver_that_stays_away_is_given_up_after_half_an_hour(
     assert tools.metrics.registry.get_sample_value(*dropped) == 1
     assert "notice of ActionSet default/bad was given up after 9 attempts" in caplog.text
     notices.close()
-    tools.alarms.close()
+    tools.timers.close()
 
 
 def test_no_more_than_a_thousand_notices_wait() -> None:

@@ -39,7 +39,7 @@ from kanister_py.core.versions.deprecation import Listing, Support, support_of
 from kanister_py.core.versions.semver import Version, parse_version
 from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.executor.alarms import Alarms
+from kanister_py.executor.timers import TimerService
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import KubeObject
 from kanister_py.ports.function_runner import FunctionRunner
@@ -197,7 +197,7 @@ class World:
         self.events: list[str] = []
         entries = entries or read_functions().registry
         self.runner = calling(function_runner(entries))
-        self.alarms = Alarms(self.clock)
+        self.timers = TimerService(self.clock)
         self.metrics = ControllerMetrics()
         tools = FunctionTools(
             self.runner,
@@ -208,7 +208,7 @@ class World:
         part = PartTools(
             cluster=_counting(through or self.cluster, self.writes),
             clock=self.clock,
-            alarms=self.alarms,
+            timers=self.timers,
             tell=self._tell,
             metrics=self.metrics,
             check_leadership=lambda: None,
@@ -223,7 +223,7 @@ class World:
 
     def close(self) -> None:
         self.compositions.close()
-        self.alarms.close()
+        self.timers.close()
         self.runner.close()
 
     def say(self, obj: dict[str, Any]) -> KubeObject:
@@ -259,19 +259,20 @@ class World:
 
         def is_calm() -> bool:
             nonlocal calm
-            rests = self.compositions.is_settled and not self._has_news() and self._alarm_is_set()
+            rests = (
+                self.compositions.is_settled and not self._has_news() and self._is_timer_waiting()
+            )
             calm = calm + 1 if rests else 0
             return calm > 10
 
         self.until(is_calm, "rest")
 
-    def _alarm_is_set(self) -> bool:
-        """Whether who makes calls in time waits for the next: else it would sleep too long."""
+    def _is_timer_waiting(self) -> bool:
+        """Whether the timer service sleeps until its next call, so that the clock may move."""
         if not isinstance(self.clock, FakeClock):
             return True
-        with self.alarms._changed:
-            first = self.alarms._alarms[0].due if self.alarms._alarms else None
-        return first is None or self.clock.has_waiter_until(first)
+        next_due = self.timers.next_due
+        return next_due is None or self.clock.has_waiter_until(next_due)
 
     def _has_news(self) -> bool:
         """Whether there is something that a watch has not told yet: its thread had no turn."""

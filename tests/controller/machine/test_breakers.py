@@ -11,7 +11,7 @@ import pytest
 from kanister_py.controller.machine.breakers import Breakers, FunctionPaused, GuardedRunner
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.executor.alarms import Alarms
+from kanister_py.executor.timers import TimerService
 from kanister_py.ports.function_runner import (
     FunctionAnswerInvalid,
     FunctionCall,
@@ -50,9 +50,9 @@ class Place:
 
     def __init__(self) -> None:
         self.clock = FakeClock()
-        self.alarms = Alarms(self.clock)
+        self.timers = TimerService(self.clock)
         self.looked: Queue[str] = Queue()
-        self.breakers: Breakers[str] = Breakers(self.clock, self.alarms, self.looked.put)
+        self.breakers: Breakers[str] = Breakers(self.clock, self.timers, self.looked.put)
         self.function = Moody(self.clock)
         self.runner = GuardedRunner(self.function, self.breakers, self.clock)
 
@@ -76,7 +76,7 @@ class Place:
 def place() -> Iterator[Place]:
     made = Place()
     yield made
-    made.alarms.close()
+    made.timers.close()
 
 
 def test_one_that_fails_again_and_again_is_not_called_for_a_while(place: Place) -> None:
@@ -142,7 +142,7 @@ def test_one_that_waits_alone_is_looked_at_again_after_a_try_that_took_long(plac
     # The call that tries it hangs until its timeout, and meanwhile nobody waits.
     assert place.breakers.why_paused("x-1") == ""
     place.clock.advance(20.0)
-    while len(place.alarms):
+    while len(place.timers):
         place.clock.sleep(0.0)
     place.breakers.note_failure("x-1", "it is away")
     assert place.breakers.hold("x-1", "ann")

@@ -14,7 +14,7 @@ from kanister_py.controller.machine.work_loop import DONE, FAILED, Look, WorkLoo
 from kanister_py.core.errors import TransientError
 from kanister_py.core.retries import RetryRule
 from kanister_py.embedded.cluster.cluster import MemoryCluster
-from kanister_py.executor.alarms import Alarms
+from kanister_py.executor.timers import TimerService
 from tests.controller.part_tools import part_tools
 from tests.fake_clock import FakeClock
 
@@ -26,7 +26,7 @@ def queue_of(most: int, clock: FakeClock | None = None) -> WorkQueue[Key]:
     clock = clock or FakeClock()
     return WorkQueue(
         clock,
-        Alarms(clock),
+        TimerService(clock),
         groups_of=lambda key: ((("kind", key[0]), most), (("namespace", key[1]), most)),
     )
 
@@ -77,7 +77,7 @@ def test_one_that_leaves_its_group_while_it_waits_keeps_nobody_behind_it_waiting
     one, two, three = keys = [("one", "a", number) for number in range(3)]
     calls = dict.fromkeys(keys, (("function", 1),))
     queue: WorkQueue[Key] = WorkQueue(
-        clock, Alarms(clock), groups_of=lambda key: calls.get(key, ())
+        clock, TimerService(clock), groups_of=lambda key: calls.get(key, ())
     )
     for key in keys:
         queue.add(key)
