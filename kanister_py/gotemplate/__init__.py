@@ -1,6 +1,6 @@
-"""Go's text/template: same syntax, same values, same printing, same error texts.
+"""Go's text/template: same syntax, values, output and error messages.
 
     template.compile_template(text, functions).execute(data, effects)
 
-`values` says how Go values look in Python, `functions` how to declare a function.
+Go values are mapped to Python in `values`; functions are declared as in `functions`.
 """

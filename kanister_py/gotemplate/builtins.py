@@ -1,7 +1,7 @@
-"""The functions every Go template has.
+"""Built-in functions of Go templates.
 
-`and`, `or`, `call` and `len` are here for their signatures; what they do depends on
-how they are written, so the evaluator does it.
+`and`, `or`, `call` and `len` are listed for their signatures only: the evaluator
+implements them, because their behaviour depends on how they are written.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from kanister_py.gotemplate.values import (
     int_of_kind,
     is_assignable,
     is_nil,
+    required_type,
     to_bytes,
-    type_known,
     type_of,
     zero,
 )
@@ -47,24 +47,24 @@ from kanister_py.gotemplate.values import (
 def index(item: Value, *indexes: Value) -> Value:
     if item is None:
         raise GoError("index of untyped nil")
-    for each in indexes:
-        item = item_at(item, each)
+    for key in indexes:
+        item = item_at(item, key)
     return item
 
 
 def item_at(item: Value, key: Value) -> Value:
-    """One step of `index`: what stands in a map, a slice or a string."""
+    """Return the element at one index of a map, a slice or a string."""
     kind = type(item)
     if kind is dict and type(key) is str:
         return item.get(key)
     if item is None or _is_nil_pointer(item):
         raise GoError("index of nil pointer")
-    go_type = type_known(item)
+    go_type = required_type(item)
     if go_type.kind is Kind.MAP:
         assert go_type.key is not None
         assert go_type.elem is not None
-        found = prepare_argument(key, go_type.key)
-        return item[found] if found in item else zero(go_type.elem)
+        prepared_key = prepare_argument(key, go_type.key)
+        return item[prepared_key] if prepared_key in item else zero(go_type.elem)
     if go_type.kind is Kind.STRING:
         return Uint8(_element(to_bytes(item), key, "string"))
     if isinstance(item, bytes):
@@ -86,14 +86,14 @@ def _element(items: Any, key: Value, what: str) -> Any:
 
 
 def _struct_name(go_type: GoType) -> str:
-    """A type as it is called once pointers have been followed."""
+    """Return the name of a type, or of the type that a pointer type points to."""
     return go_type.elem.name if go_type.kind is Kind.POINTER and go_type.elem else go_type.name
 
 
 def _position(key: Value, most: int) -> int:
     if key is None:
         raise GoError("cannot index slice/array with nil")
-    go_type = type_known(key)
+    go_type = required_type(key)
     if go_type.kind not in INTEGERS:
         raise GoError(f"cannot index slice/array with type {go_type.name}")
     position = int(key)
@@ -104,35 +104,35 @@ def _position(key: Value, most: int) -> int:
     return position
 
 
-def prepare_argument(value: Value, wanted: GoType) -> Value:
-    """A value as a map's key or a called function's argument; whole numbers are converted."""
+def prepare_argument(value: Value, target: GoType) -> Value:
+    """Convert a value to a map's key type or a parameter's type; integers may change their size."""
     if value is None:
-        if wanted.kind not in NILABLE:
-            raise GoError(f"value is nil; should be of type {wanted.name}")
-        return zero(wanted)
-    go_type = type_known(value)
-    if is_assignable(go_type, wanted):
+        if target.kind not in NILABLE:
+            raise GoError(f"value is nil; should be of type {target.name}")
+        return zero(target)
+    go_type = required_type(value)
+    if is_assignable(go_type, target):
         return value
-    if go_type.kind in INTEGERS and wanted.kind in INTEGERS:
-        return int_of_kind(wanted.kind, int(value))
-    raise GoError(f"value has type {go_type.name}; should be {wanted.name}")
+    if go_type.kind in INTEGERS and target.kind in INTEGERS:
+        return int_of_kind(target.kind, int(value))
+    raise GoError(f"value has type {go_type.name}; should be {target.name}")
 
 
 class Boxed:
-    """A value that still is in its interface, as far as a builtin looks."""
+    """Marker for an argument of a builtin that Go would pass as an interface value."""
 
     go_type = ANY
 
 
 def cut(item: Value, *indexes: Value) -> Value:
-    """Cut a slice or a string, as `slice` does."""
+    """Slice a slice or a string, as `slice` does."""
     if item is None:
         raise GoError("slice of untyped nil")
     if _is_nil_pointer(item):
         raise GoError("slice of nil pointer")
     if len(indexes) > 3:
         raise GoError(f"too many slice indexes: {len(indexes)}")
-    go_type = type_known(item)
+    go_type = required_type(item)
     if go_type.kind is Kind.STRING:
         if len(indexes) == 3:
             raise GoError("cannot 3-index slice a string")
@@ -144,15 +144,15 @@ def cut(item: Value, *indexes: Value) -> Value:
         return item[start:end]
     if go_type.kind is not Kind.SLICE:
         raise GoError(f"can't slice item of type {_struct_name(go_type)}")
-    whole = [*item, *getattr(item, "beyond", ())]
-    start, end, most = _bounds(indexes, len(item), len(whole))
-    return GoSlice(go_type, whole[start:end], beyond=whole[end:most])
+    array = [*item, *getattr(item, "beyond", ())]
+    start, end, most = _bounds(indexes, len(item), len(array))
+    return GoSlice(go_type, array[start:end], beyond=array[end:most])
 
 
 def _bounds(indexes: tuple[Value, ...], length: int, capacity: int) -> tuple[int, int, int]:
     bounds = [0, length, capacity]
-    for place, each in enumerate(indexes):
-        bounds[place] = _position(each, capacity)
+    for place, bound in enumerate(indexes):
+        bounds[place] = _position(bound, capacity)
     start, end, most = bounds
     if start > end:
         raise GoError(f"invalid slice index: {start} > {end}")
@@ -162,12 +162,12 @@ def _bounds(indexes: tuple[Value, ...], length: int, capacity: int) -> tuple[int
 
 
 def length_of(item: Value) -> int:
-    """Give the length that `len` gives; an untyped nil must have been dealt with."""
+    """Return the result of `len`. The value must not be an untyped nil."""
     if type(item) is str:
         return byte_length(item)
     if _is_nil_pointer(item):
         raise GoError("len of nil pointer")
-    go_type = type_known(item)
+    go_type = required_type(item)
     if go_type.kind is Kind.STRING:
         return byte_length(item)
     if go_type.kind in (Kind.MAP, Kind.SLICE):
@@ -190,13 +190,13 @@ _logic = go_function("func(reflect.Value, ...reflect.Value) reflect.Value")
 
 @go_function("func(reflect.Value, ...reflect.Value) (reflect.Value, error)")
 def call(_function: Value, *_args: Value) -> Value:
-    raise GoError("call is the evaluator's")  # pragma: no cover - never reached
+    raise GoError("the evaluator implements call")  # pragma: no cover - never reached
 
 
 # Comparison
 
 
-# What can be compared with what: kinds of one sort.
+# Groups of kinds that can be compared with each other.
 _SORTS: dict[Kind, str] = {
     Kind.BOOL: "bool",
     Kind.STRING: "string",
@@ -213,9 +213,8 @@ def _sort_of(value: Value) -> str:
 
 
 def _incompatible(one: Value, other: Value) -> GoError:
-    return GoError(
-        f"incompatible types for comparison: {type_known(one).name} and {type_known(other).name}"
-    )
+    first, second = required_type(one).name, required_type(other).name
+    return GoError(f"incompatible types for comparison: {first} and {second}")
 
 
 def _are_equal(one: Value, other: Value) -> bool:
@@ -233,18 +232,22 @@ def _are_equal(one: Value, other: Value) -> bool:
 
 
 def _are_same(one: Value, other: Value) -> bool:
-    """Equality of what is neither number, text nor truth."""
-    if one is not None and other is not None and type_known(one).kind is not type_known(other).kind:
+    """Compare two values that are no numbers, strings or booleans."""
+    if (
+        one is not None
+        and other is not None
+        and required_type(one).kind is not required_type(other).kind
+    ):
         raise GoError(
-            f"non-comparable types {sprintf('%s', one)}: {type_known(one).name}, "
-            f"{type_known(other).name}: {sprint(other)}"
+            f"non-comparable types {sprintf('%s', one)}: {required_type(one).name}, "
+            f"{required_type(other).name}: {sprint(other)}"
         )
     if is_nil(one) or is_nil(other):
         return is_nil(one) and is_nil(other)
-    go_type = type_known(other)
+    go_type = required_type(other)
     if not _is_comparable(go_type):
         raise GoError(f"non-comparable type {sprintf('%s', other)}: {go_type.name}")
-    if go_type is not type_known(one):
+    if go_type is not required_type(one):
         return False
     if go_type.kind is Kind.POINTER:
         return one is other
@@ -268,10 +271,10 @@ def _are_equal_structs(one: Struct, other: Struct) -> bool:
 
 
 @go_function("func(reflect.Value, ...reflect.Value) (bool, error)")
-def eq(one: Value, *others: Value) -> bool:
-    if not others:
+def eq(one: Value, *values: Value) -> bool:
+    if not values:
         raise GoError("missing argument for comparison")
-    return any(_are_equal(one, other) for other in others)
+    return any(_are_equal(one, other) for other in values)
 
 
 def _is_less(one: Value, other: Value) -> bool:
@@ -316,14 +319,14 @@ _JS = {
 def _as_text(context: Context, values: tuple[Value, ...]) -> str:
     if len(values) == 1 and type(values[0]) is str:
         return values[0]
-    shown = ["<no value>" if each is None else printable(each) for each in values]
+    shown = ["<no value>" if value is None else printable(value) for value in values]
     return sprint(*shown, context=context)
 
 
 def _escaped_js(char: str) -> str:
-    found = _JS.get(char)
-    if found is not None:
-        return found
+    escape = _JS.get(char)
+    if escape is not None:
+        return escape
     if char < " ":
         return f"\\u{ord(char):04X}"
     if char < "\x80" or "\udc80" <= char <= "\udcff" or is_print(char):
@@ -337,7 +340,7 @@ def _escaping(escape: Callable[[str], str]) -> Function:
 
 BUILTINS = FunctionTable(
     {
-        "and": _logic(lambda *values: next((each for each in values if not each), values[-1])),
+        "and": _logic(lambda *values: next((value for value in values if not value), values[-1])),
         "call": call,
         "eq": eq,
         "ge": _comparison(lambda one, other: not _is_less(one, other)),
@@ -350,7 +353,7 @@ BUILTINS = FunctionTable(
         "lt": _comparison(_is_less),
         "ne": _comparison(lambda one, other: not _are_equal(one, other)),
         "not": go_function("func(reflect.Value) bool")(lambda value: not value),
-        "or": _logic(lambda *values: next((each for each in values if each), values[-1])),
+        "or": _logic(lambda *values: next((value for value in values if value), values[-1])),
         "print": _printing(lambda context, *values: sprint(*values, context=context)),
         "printf": go_function("func(string, ...interface{}) string", context=True)(
             lambda context, form, *values: sprintf(form, *values, context=context)

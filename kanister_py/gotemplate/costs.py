@@ -1,8 +1,7 @@
 """Costs of function calls, in steps, estimated from the arguments before the call.
 
 A step is about a microsecond. An estimate only has to be right within a factor of ten: it
-decides whether a template may be carried out in this process, not whether it may be
-carried out at all.
+decides whether a template runs in this process or in a separate, limited one.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, Final
 from kanister_py.gotemplate.values import Struct
 
 Price = Callable[[Sequence[Any], int], int]
-"""The steps of a call with these arguments; counting may end beyond the second argument."""
+"""Number of steps of a call with these arguments; counting may end beyond the second argument."""
 
 LONG: Final = 64
 """Shorter texts cost no more than the node of the call."""
@@ -23,9 +22,9 @@ _CHARACTERS_A_STEP: Final = 4
 
 
 def size_of(values: Iterable[Any], most: int) -> int:
-    """Return about how many steps going through all of the values takes.
+    """Estimate the number of steps for traversing all values.
 
-    A value that is reached in several ways counts each time. Counting ends beyond `most`.
+    A value that is referenced several times counts each time. Counting ends beyond `most`.
     """
     total = 0
     left = list(values)
@@ -52,21 +51,21 @@ def size_of(values: Iterable[Any], most: int) -> int:
 
 
 def _through(factor: int) -> Price:
-    """Price of going through all arguments, and making something of that size."""
+    """Build the price of traversing all arguments and creating a result of the same size."""
     return lambda values, most: factor * size_of(values, most)
 
 
 def _shallow(values: Sequence[Any], _most: int) -> int:
     """Price of copying lists and maps, but not their members."""
-    return 1 + sum(len(each) for each in values if isinstance(each, list | dict)) // 8
+    return 1 + sum(len(value) for value in values if isinstance(value, list | dict)) // 8
 
 
 def _scaled(values: Sequence[Any], most: int) -> int:
-    """Price of a function whose output grows with its numbers."""
+    """Price of a function whose output grows with its integer arguments."""
     product = size_of(values, most)
-    for each in values:
-        if isinstance(each, int):
-            product *= 1 + min(abs(each), 1 << 40)
+    for value in values:
+        if isinstance(value, int):
+            product *= 1 + min(abs(value), 1 << 40)
     return product // _CHARACTERS_A_STEP
 
 
@@ -90,26 +89,26 @@ def _printf(values: Sequence[Any], most: int) -> int:
 
 def _matching_once(values: Sequence[Any], _most: int) -> int:
     """Price of the first match of a regular expression."""
-    pattern, text = (*(len(each) for each in values if isinstance(each, str)), 0, 0)[:2]
+    pattern, text = (*(len(value) for value in values if isinstance(value, str)), 0, 0)[:2]
     return 200 + 8 * pattern + text // _CHARACTERS_A_STEP
 
 
 def _matching(values: Sequence[Any], most: int) -> int:
-    """Price of all matches of a regular expression; each may look at all that is left."""
-    texts = [len(each) for each in values if isinstance(each, str)]
+    """Price of all matches of a regular expression; each match may scan all remaining text."""
+    texts = [len(value) for value in values if isinstance(value, str)]
     pattern, text, replacement = (*texts, 0, 0, 0)[:3]
     return min(200 + 8 * pattern + text + text * (text + replacement) // 1024, most + 1)
 
 
 def _replacing(values: Sequence[Any], most: int) -> int:
-    texts = [len(each) for each in values if isinstance(each, str)]
+    texts = [len(value) for value in values if isinstance(value, str)]
     _, new, text = (*texts, 0, 0, 0)[:3]
     return size_of(values, most) + text * new // _CHARACTERS_A_STEP
 
 
 def _joining(values: Sequence[Any], most: int) -> int:
-    separator = max((len(each) for each in values if isinstance(each, str)), default=0)
-    items = max((len(each) for each in values if isinstance(each, list)), default=0)
+    separator = max((len(value) for value in values if isinstance(value, str)), default=0)
+    items = max((len(value) for value in values if isinstance(value, list)), default=0)
     return size_of(values, most) + separator * items // _CHARACTERS_A_STEP
 
 
@@ -190,7 +189,7 @@ _BY_SIZE: Final = frozenset((_LINEAR, _DENSE, _shallow, _joining, _replacing))
 def price_of(name: str) -> tuple[Price, bool]:
     """Return the price of a function, and whether short arguments make it negligible.
 
-    A function that is not listed costs as much as going through its arguments.
+    A function that is not listed costs as much as traversing its arguments.
     """
     price = _PRICES.get(name, _LINEAR)
     return price, price in _BY_SIZE

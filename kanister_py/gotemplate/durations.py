@@ -1,4 +1,4 @@
-"""Durations, as Go reads and writes them."""
+"""Durations in Go's notation."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ _UNITS: Final = {
     "m": MINUTE,
     "h": HOUR,
 }
-# The digits before and behind a point, and everything up to the next number. Compiled by
-# the first text: most processes read no duration.
+# The digits before and after a decimal point, and the text up to the next number. The pattern
+# is compiled on first use because most processes parse no duration.
 _PART: Final = r"([0-9]*)(?:\.([0-9]*))?([^.0-9]*)"
 _MOST_DIGITS: Final = 19
 
 
 def nanoseconds_of(text: str) -> int:
-    """Read a duration such as `1h30m` or `-1.5s`; ValueError with Go's words."""
-    rest = text[1:] if text[:1] in ("-", "+") else text
+    """Parse a duration such as `1h30m` or `-1.5s`. Raises ValueError with Go's message."""
+    unsigned = text[1:] if text[:1] in ("-", "+") else text
     is_negative = text.startswith("-")
-    if rest == "0":
+    if unsigned == "0":
         return 0
-    if not rest:
+    if not unsigned:
         raise _refusal("invalid duration", text)
     part_of = re.compile(_PART)
     total = at = 0
-    while at < len(rest):
-        found = part_of.match(rest, at)
-        assert found is not None  # each of its groups may be empty
-        whole, part, name = found.groups("")
-        # Python reads no number of more than 4,300 digits, of which noughts in front are none.
-        whole = whole.lstrip("0") or whole[:1]
-        if not (whole or part) or len(whole) > _MOST_DIGITS or int(whole or "0") > LIMIT:
+    while at < len(unsigned):
+        match = part_of.match(unsigned, at)
+        assert match is not None  # all groups may be empty
+        digits, part, name = match.groups("")
+        # Python converts no integer of more than 4,300 digits; leading zeros must not count.
+        digits = digits.lstrip("0") or digits[:1]
+        if not (digits or part) or len(digits) > _MOST_DIGITS or int(digits or "0") > LIMIT:
             raise _refusal("invalid duration", text)
         if not name:
             raise _refusal("missing unit in duration", text)
         if name not in _UNITS:
             raise _refusal(f"unknown unit {quote(name)} in duration", text)
         unit = _UNITS[name]
-        total += int(whole or "0") * unit
-        # Go counts in 64 bits and floats: a digit too many is not read, and the last may be off.
+        total += int(digits or "0") * unit
+        # Go counts in 64 bits and floats: excess digits are ignored, and the last may be inexact.
         count, scale = 0, 1.0
         for digit in part:
             if (more := count * 10 + int(digit)) > LIMIT:
@@ -59,7 +59,7 @@ def nanoseconds_of(text: str) -> int:
         total += int(float(count) * (unit / scale))
         if total > LIMIT:
             raise _refusal("invalid duration", text)
-        at = found.end()
+        at = match.end()
     if not is_negative and total == LIMIT:
         raise _refusal("invalid duration", text)
     return -total if is_negative else total
@@ -70,32 +70,32 @@ def _refusal(why: str, text: str) -> ValueError:
 
 
 def format_duration(nanoseconds: int) -> str:
-    """Write a duration as Go does: `1h30m0s`, `1.5s`, `100ms`, `0s`."""
+    """Format a duration as Go does: `1h30m0s`, `1.5s`, `100ms`, `0s`."""
     sign = "-" if nanoseconds < 0 else ""
-    rest = abs(int(nanoseconds))
-    if rest < SECOND:
-        if rest == 0:
+    remaining = abs(int(nanoseconds))
+    if remaining < SECOND:
+        if remaining == 0:
             return "0s"
         units = (("ms", MILLISECOND), ("µs", MICROSECOND), ("ns", 1))
-        unit, size = next(each for each in units if rest >= each[1])
-        return f"{sign}{_decimal(rest, size)}{unit}"
-    hours, rest = divmod(rest, HOUR)
-    minutes, rest = divmod(rest, MINUTE)
-    text = f"{_decimal(rest, SECOND)}s"
+        unit, size = next(entry for entry in units if remaining >= entry[1])
+        return f"{sign}{_decimal(remaining, size)}{unit}"
+    hours, remaining = divmod(remaining, HOUR)
+    minutes, remaining = divmod(remaining, MINUTE)
+    text = f"{_decimal(remaining, SECOND)}s"
     if hours:
         return f"{sign}{hours}h{minutes}m{text}"
     return f"{sign}{minutes}m{text}" if minutes else f"{sign}{text}"
 
 
 def _decimal(amount: int, unit: int) -> str:
-    whole, part = divmod(amount, unit)
+    integer, part = divmod(amount, unit)
     if not part:
-        return str(whole)
-    return f"{whole}.{str(part).rjust(len(str(unit)) - 1, '0').rstrip('0')}"
+        return str(integer)
+    return f"{integer}.{str(part).rjust(len(str(unit)) - 1, '0').rstrip('0')}"
 
 
 def quote(text: str) -> str:
-    """A text in quotes as Go's time package does it: everything beyond ASCII escaped."""
+    """Quote a text as Go's time package does: all non-ASCII characters are escaped."""
     shown = []
     for char in text:
         if char in '"\\':
@@ -103,7 +103,7 @@ def quote(text: str) -> str:
         elif " " <= char <= "~" or char == "\x7f":
             shown.append(char)
         else:
-            # Lone halves up there are bytes that are no UTF-8; others can only be text.
+            # Lone surrogates in this range are bytes that are not UTF-8.
             is_byte = "\udc80" <= char <= "\udcff"
             data = char.encode("utf-8", "surrogateescape" if is_byte else "surrogatepass")
             shown.extend(f"\\x{byte:02x}" for byte in data)

@@ -1,4 +1,4 @@
-"""Effects: the time, chance and time zones that a template is handed."""
+"""Effects of a template: clock, randomness and time zones."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kanister_py.gotemplate.times import UTC, Location, Time
 
 
 def _no_clock() -> Time:
-    raise GoError("there is no clock here")
+    raise GoError("templates have no clock here")
 
 
 def _no_chance(size: int) -> bytes:
-    raise GoError(f"there is no randomness here: {size} bytes were asked for")
+    raise GoError(f"templates have no random numbers here: {size} bytes were requested")
 
 
 def _no_zones(name: str) -> Location:
@@ -26,12 +26,12 @@ def _not_stopped() -> bool:
 
 
 class Effects(NamedTuple):
-    """Time and randomness as an execution sees them.
+    """Clock, randomness and time zones that a template may use.
 
-    `zone` is what Go calls Local; `load_zone` finds others by their IANA name and
-    raises `GoError` for a name nobody knows. `elsewhere` carries out what costs too
-    much here: it calls a function of bytes in a process with limits, until the second
-    argument returns true, and raises `LimitExceeded`; `is_stopped` is that argument.
+    `zone` is Go's Local. `load_zone` returns a zone by its IANA name and raises `GoError`
+    if there is none. `elsewhere`, if set, runs expensive work: it passes bytes to a
+    process with limits and returns its answer, or raises `LimitExceeded`. The process is
+    stopped when the second argument returns True; `is_stopped` is passed for it.
     """
 
     now: Callable[[], Time] = _no_clock

@@ -1,14 +1,14 @@
-"""Errors of Go templates: a text that is none, one that fails, one that does too much."""
+"""Errors of Go templates: syntax errors, failures at execution, exceeded limits."""
 
 from __future__ import annotations
 
 
 class GoTemplateError(Exception):
-    """The root of what goes wrong with a template.
+    """Base class of errors of a template.
 
-    The message is Go's own. `line` counts from one; `column` is Go's: bytes from
-    zero, and -1 where Go does not say it. `context` is the part of the template that
-    failed, `why` what failed there without the place. `reason` is for machines.
+    The message is Go's own. `line` counts from one. `column` counts bytes from zero, as
+    in Go, and is -1 if Go reports none. `context` is the failed part of the template, and
+    `why` is the message without the place. `reason` is machine-readable.
     """
 
     reason = "TemplateError"
@@ -32,28 +32,28 @@ class GoTemplateError(Exception):
 
 
 class ParseError(GoTemplateError):
-    """A text is no template."""
+    """The text is not a valid template."""
 
     reason = "TemplateParseError"
 
 
 class ExecError(GoTemplateError):
-    """A template fails over the data it was given.
+    """The template failed for the given data.
 
-    Where a name leads nowhere, `missing` is the name, `owner` the expression that does
-    not have it (empty for the dot, and for what is not written as names), `kind` the
-    type of that, and `there` what could be read of it instead.
+    If a name could not be resolved, `missing` is that name, `owner` the expression that
+    lacks it (empty for the dot and for expressions that are not names), `kind` the
+    type of the owner, and `available` the names that the owner has.
     """
 
     reason = "TemplateExecError"
     missing: str = ""
     kind: str = ""
     owner: str = ""
-    there: tuple[str, ...] = ()
+    available: tuple[str, ...] = ()
 
 
 class KeyMissing(ExecError):
-    """A template reads a key that a map has not."""
+    """A template reads a key that a map does not have."""
 
     reason = "TemplateKeyMissing"
 
@@ -63,9 +63,9 @@ class KeyMissing(ExecError):
 
 
 class LimitExceeded(GoTemplateError):
-    """A template was stopped because it did too much.
+    """A template was stopped because it exceeded a limit.
 
-    `limit` is what it ran into: steps, size, depth, time, memory, or stopped.
+    `limit` is one of: steps, size, depth, time, memory, stopped.
     """
 
     reason = "TemplateLimitExceeded"

@@ -3,12 +3,12 @@
 A function is declared with the text of its Go signature:
 
     @go_function("func(string, ...interface{}) (string, error)")
-    def greet(name: str, *rest: Value) -> str: ...
+    def greet(name: str, *values: Value) -> str: ...
 
-Arguments are checked against it before the call, as Go does, and the result gets
-the declared type (a plain int becomes an int64, a plain list a []string). A
-function whose signature ends in `error` raises `GoError`; so may any other, which
-is what a panic in Go comes to.
+Arguments are checked against the signature before the call, as in Go, and the result
+is converted to the declared type (an int to an int64, a list to a []string). A
+function whose signature ends in `error` raises `GoError`. Other functions may raise it
+as well, where Go would panic.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from kanister_py.gotemplate.values import GoMap, GoSlice, Sized, Value, wrap, ze
 
 
 class GoError(Exception):
-    """What a Go function returns as its error; also an error as a value."""
+    """Error of a Go function; also the error as a value."""
 
     go_type = pointer_to(struct_type("errors.errorString"))
 
@@ -47,7 +47,7 @@ class GoError(Exception):
 class Function:
     """A Go function: its Python code and its Go signature.
 
-    `call` is the code itself; what `run` gives has the declared type as well.
+    `call` is the Python code; `run` also converts the result to the declared type.
     """
 
     __slots__ = ("call", "has_error", "is_variadic", "params", "result", "run", "wants_context")
@@ -61,7 +61,7 @@ class Function:
     @property
     def signature(self) -> str:
         """The signature as Go prints it."""
-        params = [each.name for each in self.params]
+        params = [param.name for param in self.params]
         if self.is_variadic:
             params[-1] = "..." + params[-1]
         result = f"({self.result.name}, error)" if self.has_error else self.result.name
@@ -76,46 +76,46 @@ def go_function(
 ) -> Callable[[Callable[..., Value]], Function]:
     """Declare a Python function as a Go function.
 
-    With `context=True` it gets the execution's `Context` (effects, limits) before
-    its Go arguments. Of a variadic function, `params` ends with the type of one of
-    the last arguments.
+    With `context=True` the function gets the `Context` of the execution (effects, limits)
+    before its Go arguments. The last entry in `params` of a variadic function is the type
+    of one variadic argument.
     """
     return lambda call: Function(signature, call, context=context)
 
 
 def parse_signature(text: str) -> tuple[tuple[GoType, ...], bool, GoType, bool]:
-    """Read a signature: its parameters, whether it is variadic, its result, whether it can fail."""
+    """Parse a signature into its parameters, is-variadic, its result and can-fail."""
     if not text.startswith("func("):
         raise ValueError(f"{text!r} is no function signature")
-    inside, rest = _until_close(text[len("func") :])
+    inside, result = _until_close(text[len("func") :])
     parts = [part.strip() for part in inside.split(",") if part.strip()]
     is_variadic = bool(parts) and parts[-1].startswith("...")
     if is_variadic:
         parts[-1] = parts[-1][3:]
-    rest = rest.strip()
-    has_error = rest.startswith("(")
+    result = result.strip()
+    has_error = result.startswith("(")
     if has_error:
-        rest, _ = _until_close(rest)
-        rest, _, error = rest.rpartition(",")
+        result, _ = _until_close(result)
+        result, _, error = result.rpartition(",")
         if parse_type(error) is not ERROR:
             raise ValueError(f"{text!r}: the second result must be an error")
-    return tuple(parse_type(part) for part in parts), is_variadic, parse_type(rest), has_error
+    return tuple(parse_type(part) for part in parts), is_variadic, parse_type(result), has_error
 
 
 def param_at(function: Function, place: int) -> GoType:
-    """The type of the argument at a place; the last one counts for all that follow."""
+    """Return the type of an argument; the last parameter of a variadic function repeats."""
     params = function.params
     return params[place] if place < len(params) else params[-1]
 
 
-def wrong_number(name: str, function: Function, given: int, written: int) -> str:
-    """Go's complaint about the number of arguments; empty if it is right."""
-    wanted = len(function.params)
+def wrong_number(name: str, function: Function, count: int, written: int) -> str:
+    """Return Go's message for a wrong number of arguments; empty if the number is right."""
+    expected = len(function.params)
     if function.is_variadic:
-        if given < wanted - 1:
-            return f"wrong number of args for {name}: want at least {wanted - 1} got {written}"
-    elif given != wanted:
-        return f"wrong number of args for {name}: want {wanted} got {given}"
+        if count < expected - 1:
+            return f"wrong number of args for {name}: want at least {expected - 1} got {written}"
+    elif count != expected:
+        return f"wrong number of args for {name}: want {expected} got {count}"
     return ""
 
 
@@ -125,13 +125,13 @@ def _until_close(text: str) -> tuple[str, str]:
 
 
 def _finished(call: Callable[..., Value], result: GoType) -> Callable[..., Value]:
-    """Code that gives its result the declared Go type: itself, where that is so already."""
+    """Wrap a function so that its result gets the declared Go type, if that is necessary."""
     finish = _finisher(result)
     return call if finish is None else lambda *args: finish(call(*args))
 
 
 def _finisher(result: GoType) -> Callable[[Value], Value] | None:
-    """Make what gives a plain Python result the declared Go type; None: it has it already."""
+    """Return a converter to the declared Go type, or None if results need no conversion."""
     plain = zero(result) if result.kind is not Kind.INTERFACE else None
     if isinstance(plain, Sized):
         return type(plain)
@@ -143,13 +143,13 @@ def _finisher(result: GoType) -> Callable[[Value], Value] | None:
 
 
 class FunctionTable(Mapping[str, Function]):
-    """The functions a template may call besides Go's builtins; never changes."""
+    """Immutable table of the functions that a template may call in addition to Go's builtins."""
 
     __slots__ = ("_functions", "by_name")
 
     def __init__(self, functions: Mapping[str, Function] | None = None) -> None:
         self._functions = dict(functions or {})
-        # The same again, for those who look up all the time: a dict is faster than we are.
+        # The evaluator looks up functions often, and a plain dict is faster than this class.
         self.by_name: Mapping[str, Function] = MappingProxyType(self._functions)
 
     def __getitem__(self, name: str) -> Function:
@@ -161,7 +161,7 @@ class FunctionTable(Mapping[str, Function]):
     def __len__(self) -> int:
         return len(self._functions)
 
-    # Tables are compared by identity: that is what a cache of templates needs.
+    # Tables are compared by identity so that they can be keys of the template cache.
     def __hash__(self) -> int:
         return id(self)
 
@@ -169,7 +169,7 @@ class FunctionTable(Mapping[str, Function]):
         return self is other
 
     def extended(self, functions: Mapping[str, Function]) -> FunctionTable:
-        """A table with these functions laid over the ones here."""
+        """Return a table with additional functions, which replace functions of the same name."""
         return FunctionTable({**self._functions, **functions})
 
 

@@ -1,4 +1,4 @@
-"""Layouts of moments: writing and reading times as Go's time.Format and time.Parse do."""
+"""Layouts of times: formatting and parsing as Go's time.Format and time.Parse do."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from kanister_py.gotemplate.times import (
     numeric_offset,
 )
 
-# Every piece of Go's reference time that means something in a layout.
+# All elements of Go's reference time.
 _PIECE = re.compile(
     r"January|Jan(?![a-z])|Monday|Mon(?![a-z])|MST"
     r"|0[1-6]|002|15|1|2006|2|__2|_2(?!006)|3|4|5|PM|pm"
@@ -36,16 +36,16 @@ _SHORT_WEEKDAYS = tuple(name[:3] for name in WEEKDAYS)
 
 @lru_cache(maxsize=256)
 def _pieces(layout: str) -> tuple[tuple[tuple[str, str], ...], str]:
-    """The layout as (text before, piece) pairs and the text after the last."""
+    """Split a layout into (literal text, element) pairs and the text after the last element."""
     pairs = []
     at = 0
-    for found in _PIECE.finditer(layout):
-        pairs.append((layout[at : found.start()], found.group()))
-        at = found.end()
+    for match in _PIECE.finditer(layout):
+        pairs.append((layout[at : match.start()], match.group()))
+        at = match.end()
     return tuple(pairs), layout[at:]
 
 
-# Writing
+# Formatting
 
 _Writer = Callable[[Civil], str]
 
@@ -97,9 +97,9 @@ def _offset(seconds: int, piece: str) -> str:
 
 
 def _writer(piece: str) -> _Writer:
-    found = _WRITERS.get(piece)
-    if found is not None:
-        return found
+    writer = _WRITERS.get(piece)
+    if writer is not None:
+        return writer
     if piece[0] in ".,":
         digits = len(piece) - 1
         if piece[1] == "0":
@@ -115,12 +115,12 @@ def _plan(layout: str) -> tuple[str, tuple[_Writer, ...]]:
     return text + tail.replace("%", "%%"), tuple(_writer(piece) for _, piece in pairs)
 
 
-# Longer texts are no times, only a way to fill our memory.
+# Longer texts are not valid times and would only fill the cache.
 _LONGEST_KEPT = 128
 
 
 def format_time(moment: Time, layout: str) -> str:
-    """The moment, written as the layout writes the reference time."""
+    """Format a time by a layout."""
     if len(layout) > _LONGEST_KEPT:
         return _format_time(moment, layout)
     return _format_time_once(moment, layout)
@@ -132,37 +132,37 @@ def _format_time(moment: Time, layout: str) -> str:
     return text % tuple([write(civil) for write in writers])
 
 
-# An action formats and reads the same few moments over and over.
+# An action formats and parses the same few times repeatedly.
 _format_time_once = lru_cache(maxsize=256)(_format_time)
 
 method(TIME, "Format", "func(string) string")(format_time)
 
 
-# Reading
+# Parsing
 
 
-# Of each part of an offset the most, its name, and its seconds.
+# For each part of an offset: its maximum, its name, and its length in seconds.
 _OFFSETS = ((24, "hour", 3600), (60, "minute", 60), (60, "second", 1))
 
 
-class _Bad(Exception):
-    """The text does not go on as the layout does."""
+class _Mismatch(Exception):
+    """The text does not match the layout."""
 
 
-class _Doubt(Exception):
-    """Pieces that were read one by one, and are no moment together."""
+class _InvalidDate(Exception):
+    """The parsed elements contradict each other or form no valid date."""
 
 
-class _Range(Exception):
-    """The text goes on with a number that no clock or calendar shows."""
+class _OutOfRange(Exception):
+    """A parsed number is outside the range of its element, such as a month 13."""
 
 
 def parse_time(
     layout: str, text: str, default: Location = UTC, local: Location | None = None
 ) -> Time:
-    """Read the moment that a text names. Raises GoError with Go's text.
+    """Parse a time. Raises GoError with Go's message.
 
-    `default` is the zone of a text that names none; `local` the one whose offsets
+    `default` is the zone of a text without one. `local` is the zone whose offsets
     and abbreviations are recognised.
     """
     local = default if local is None else local
@@ -179,7 +179,7 @@ _parse_time_once = lru_cache(maxsize=256)(_parse_time)
 
 
 def _with_offset(shown: Time, offset: int, name: str, local: Location) -> Time:
-    """The moment whose wall clock, `offset` seconds ahead of UTC, shows what `shown` does."""
+    """Return the time with the wall clock of `shown` in a zone `offset` seconds ahead of UTC."""
     moment = Time(shown.unix_nanoseconds - offset * SECOND)
     here, called = local.at(moment.unix_nanoseconds // SECOND)
     if here == offset and name in ("", called):
@@ -187,8 +187,8 @@ def _with_offset(shown: Time, offset: int, name: str, local: Location) -> Time:
     return moment.in_zone(fixed_zone(name, offset))
 
 
-class _Found:
-    """Parts of a moment, as far as they were read."""
+class _Elements:
+    """Elements of a time that have been parsed so far."""
 
     def __init__(self) -> None:
         self.year = 0
@@ -213,7 +213,7 @@ class _Found:
         shown = self._at(UTC)
         if self.is_utc:
             return shown
-        # Go keeps -1 for "no offset", so an offset of minus one second is none.
+        # Go represents "no offset" by -1, so an offset of minus one second is treated as none.
         if self.offset is not None and self.offset != -1:
             return _with_offset(shown, self.offset, self.zone_name, local)
         if self.zone_name:
@@ -227,7 +227,7 @@ class _Found:
         offset = 0
         if len(self.zone_name) > 3 and self.zone_name.startswith("GMT"):
             offset = int(self.zone_name[3:]) * 3600
-        # Go shifts neither the moment nor its doubts: the name is kept, that is all.
+        # As in Go, an unknown zone name is kept and does not shift the time.
         return shown.in_zone(fixed_zone(self.zone_name, offset))
 
     def _at(self, location: Location) -> Time:
@@ -246,19 +246,19 @@ class _Found:
         if self.year_day >= 0:
             month, day = self._from_year_day()
             if self.month not in (-1, month):
-                raise _Doubt("day-of-year does not match month")
+                raise _InvalidDate("day-of-year does not match month")
             if self.day not in (-1, day):
-                raise _Doubt("day-of-year does not match day")
+                raise _InvalidDate("day-of-year does not match day")
             self.month, self.day = month, day
         self.month = 1 if self.month < 0 else self.month
         self.day = 1 if self.day < 0 else self.day
         if not 1 <= self.day <= days_in(self.year, self.month):
-            raise _Doubt("day out of range")
+            raise _InvalidDate("day out of range")
 
     def _from_year_day(self) -> tuple[int, int]:
         day = self.year_day
         if not 1 <= day <= (366 if days_in(self.year, 2) == 29 else 365):
-            raise _Doubt("day-of-year out of range")
+            raise _InvalidDate("day-of-year out of range")
         month = 1
         while day > days_in(self.year, month):
             day -= days_in(self.year, month)
@@ -267,13 +267,13 @@ class _Found:
 
 
 class _Reader:
-    """One text being read along one layout."""
+    """Parser of one text by one layout."""
 
     def __init__(self, layout: str, text: str) -> None:
         self.layout = layout
         self.text = text
         self.rest = text
-        self.found = _Found()
+        self.elements = _Elements()
 
     def read(self, default: Location, local: Location) -> Time:
         pairs, tail = _pieces(self.layout)
@@ -283,17 +283,17 @@ class _Reader:
             hold = self.rest
             try:
                 self._read_piece(piece, following)
-            except _Bad:
+            except _Mismatch:
                 raise self._error(piece, hold) from None
-            except _Range as out:
-                raise self._complaint(f": {out} out of range") from None
+            except _OutOfRange as error:
+                raise self._complaint(f": {error} out of range") from None
         self._skip(tail)
         if self.rest:
             raise self._complaint(f": extra text: {quote(self.rest)}")
         try:
-            return self.found.moment(default, local)
-        except _Doubt as doubt:
-            raise self._complaint(f": {doubt}") from None
+            return self.elements.moment(default, local)
+        except _InvalidDate as error:
+            raise self._complaint(f": {error}") from None
 
     def _error(self, piece: str, value: str) -> GoError:
         return GoError(
@@ -305,17 +305,17 @@ class _Reader:
         return GoError(f"parsing time {quote(self.text)}{why}")
 
     def _skip(self, prefix: str) -> None:
-        """Step over what the layout says literally; any run of spaces matches any other."""
-        whole, left = prefix, prefix
+        """Skip literal text of the layout; any number of spaces matches any other number."""
+        literal, left = prefix, prefix
         while left:
             if left[0] == " ":
                 if self.rest and self.rest[0] != " ":
-                    raise self._error(whole, self.rest)
+                    raise self._error(literal, self.rest)
                 left = left.lstrip(" ")
                 self.rest = self.rest.lstrip(" ")
                 continue
             if not self.rest or self.rest[0] != left[0]:
-                raise self._error(whole, self.rest)
+                raise self._error(literal, self.rest)
             left = left[1:]
             self.rest = self.rest[1:]
 
@@ -332,113 +332,113 @@ class _Reader:
 
     def _take(self, length: int) -> str:
         if len(self.rest) < length:
-            raise _Bad
-        taken, self.rest = self.rest[:length], self.rest[length:]
-        return taken
+            raise _Mismatch
+        text, self.rest = self.rest[:length], self.rest[length:]
+        return text
 
     def _number(self, *, is_fixed: bool, widest: int = 2) -> int:
         length = 0
         while length < widest and "0" <= self.rest[length : length + 1] <= "9":
             length += 1
         if length == 0 or (is_fixed and length != widest):
-            raise _Bad
+            raise _Mismatch
         return int(self._take(length))
 
     def _digits(self, length: int) -> int:
-        taken = self._take(length)
-        if not (taken.isascii() and taken.isdigit()):
-            raise _Bad
-        return int(taken)
+        text = self._take(length)
+        if not (text.isascii() and text.isdigit()):
+            raise _Mismatch
+        return int(text)
 
     def read_name(self, names: tuple[str, ...]) -> int:
         for position, name in enumerate(names):
             if self.rest[: len(name)].lower() == name.lower():
                 self.rest = self.rest[len(name) :]
                 return position
-        raise _Bad
+        raise _Mismatch
 
     def read_year(self) -> None:
         if len(self.rest) < 4 or not "0" <= self.rest[0] <= "9":
-            raise _Bad
-        self.found.year = self._digits(4)
+            raise _Mismatch
+        self.elements.year = self._digits(4)
 
     def read_short_year(self) -> None:
         year = self._digits(2)
-        self.found.year = year + (1900 if year >= 69 else 2000)
+        self.elements.year = year + (1900 if year >= 69 else 2000)
 
     def read_number(self, name: str, first: int, last: int, *, is_fixed: bool) -> None:
-        """Read what a clock or calendar shows, of which `name` is also what we call it."""
+        """Parse a number into the field `name`, which is also its name in error messages."""
         number = self._number(is_fixed=is_fixed)
         if not first <= number <= last:
-            raise _Range(name)
-        setattr(self.found, name, number)
+            raise _OutOfRange(name)
+        setattr(self.elements, name, number)
 
     def read_month_name(self, names: tuple[str, ...]) -> None:
-        self.found.month = self.read_name(names) + 1
+        self.elements.month = self.read_name(names) + 1
 
     def read_day(self, *, is_fixed: bool = False, may_space: bool = False) -> None:
         if may_space and self.rest[:1] == " ":
             self.rest = self.rest[1:]
-        self.found.day = self._number(is_fixed=is_fixed)
+        self.elements.day = self._number(is_fixed=is_fixed)
 
     def read_year_day(self, *, is_fixed: bool) -> None:
         if not is_fixed:
             for _ in range(2):
                 self.rest = self.rest.removeprefix(" ")
-        self.found.year_day = self._number(is_fixed=is_fixed, widest=3)
+        self.elements.year_day = self._number(is_fixed=is_fixed, widest=3)
 
     def _read_second(self, *, is_fixed: bool, following: str) -> None:
         self.read_number("second", 0, 59, is_fixed=is_fixed)
-        # A fraction is read even where the layout has none.
+        # A fraction is accepted even if the layout has none.
         if following[:1] not in (".", ",") and re.match(r"[.,][0-9]", self.rest):
             self._read_fraction(".9")
 
     def _read_fraction(self, piece: str) -> None:
         if piece[1] == "0":
-            taken = self._take(len(piece))
-            if taken[0] not in ".," or not (taken[1:].isascii() and taken[1:].isdigit()):
-                raise _Bad
+            fraction = self._take(len(piece))
+            if fraction[0] not in ".," or not (fraction[1:].isascii() and fraction[1:].isdigit()):
+                raise _Mismatch
         else:
-            found = re.match(r"[.,][0-9]+", self.rest)
-            if found is None:
+            match = re.match(r"[.,][0-9]+", self.rest)
+            if match is None:
                 return
-            taken = self._take(found.end())
-        self.found.nanosecond = int(taken[1:10].ljust(9, "0"))
+            fraction = self._take(match.end())
+        self.elements.nanosecond = int(fraction[1:10].ljust(9, "0"))
 
     def read_half(self, words: tuple[str, str]) -> None:
-        taken = self._take(2)
-        if taken not in words:
-            raise _Bad
-        self.found.half = taken.lower()
+        half = self._take(2)
+        if half not in words:
+            raise _Mismatch
+        self.elements.half = half.lower()
 
     def _read_offset(self, piece: str) -> None:
         if piece[0] == "Z" and self.rest[:1] == "Z":
             self.rest = self.rest[1:]
-            self.found.is_utc = True
+            self.elements.is_utc = True
             return
-        found = re.match("(.)" + re.sub("[0-9]{2}", "([0-9]{2})", piece[1:]), self.rest, re.DOTALL)
-        if found is None:
-            raise _Bad
-        self.rest = self.rest[found.end() :]
-        sign, *numbers = found.groups()
+        match = re.match("(.)" + re.sub("[0-9]{2}", "([0-9]{2})", piece[1:]), self.rest, re.DOTALL)
+        if match is None:
+            raise _Mismatch
+        self.rest = self.rest[match.end() :]
+        sign, *numbers = match.groups()
         offset = 0
         for number, (most, unit, seconds) in zip(map(int, numbers), _OFFSETS, strict=False):
             if number > most:
-                raise _Range(f"time zone offset {unit}")
+                raise _OutOfRange(f"time zone offset {unit}")
             offset += number * seconds
         if sign not in "+-":
-            raise _Bad
-        self.found.offset = offset if sign == "+" else -offset
+            raise _Mismatch
+        self.elements.offset = offset if sign == "+" else -offset
 
     def read_zone_name(self) -> None:
         if self.rest[:3] == "UTC":
-            self.found.is_utc = True
+            self.elements.is_utc = True
             self.rest = self.rest[3:]
             return
         length = _zone_name_length(self.rest)
         if not length:
-            raise _Bad
-        self.found.zone_name = self._take(length)
+            raise _Mismatch
+        self.elements.zone_name = self._take(length)
 
 
 _READERS: dict[str, Callable[[_Reader], object]] = {
@@ -469,7 +469,7 @@ _SIGNED_OFFSET = re.compile(r"[+-]([0-9]+)")
 
 
 def _zone_name_length(text: str) -> int:
-    """Give how many characters of a text look like a zone's abbreviation."""
+    """Return the length of a zone abbreviation at the start of a text; 0 if there is none."""
     if len(text) < 3:
         return 0
     if text[:4] in ("ChST", "MeST"):
@@ -489,5 +489,5 @@ def _zone_name_length(text: str) -> int:
 
 
 def _signed_length(text: str) -> int:
-    found = _SIGNED_OFFSET.match(text)
-    return found.end() if found is not None and int(found.group(1)) <= 23 else 0
+    match = _SIGNED_OFFSET.match(text)
+    return match.end() if match is not None and int(match.group(1)) <= 23 else 0

@@ -1,7 +1,7 @@
-"""Lexer: a template's text as tokens.
+"""Lexer: splits the text of a template into tokens.
 
-The whole text is cut at once. What Go's lexer would refuse becomes a last token of
-kind ERROR: the parser says it when it gets there, and not if it stumbles earlier.
+The whole text is split at once. An error of Go's lexer becomes a last token of kind
+ERROR, which the parser reports when it reaches it, unless it finds an error before.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 from kanister_py.gotemplate.quoting import describe_rune, quote
 
-# Kinds of tokens. Small ints, since the parser compares them all the time.
+# Kinds of tokens. They are ints because the parser compares them very often.
 TEXT, OPEN, CLOSE, FIELD, WORD, VARIABLE, STRING, NUMBER, PIPE, LEFT, RIGHT = range(1, 12)
 DOT, CHARACTER, DECLARE, ASSIGN, SIGN, COMPLEX, BOOL, NIL, KEYWORD, ERROR, END = range(12, 23)
 
-# kind, text, position in the template, whether white space stands before it
+# Kind, text, position in the template, and whether white space precedes the token.
 Token = tuple[int, str, int, bool]
 _Append = Callable[[Token], None]
 
@@ -26,13 +26,13 @@ KEYWORDS = frozenset(
 
 _SPACES = " \t\r\n"
 _BLANKS = tuple(_SPACES)
-# What may follow a name. The end of the text may, too.
+# Characters that may follow a name, or the end of the text.
 _AFTER_NAME = r"(?=[ \t\r\n.,|:()]|\}\}|\Z)"
-# Fields of fields are one token: `.A.B`.
+# A path of fields is one token: `.A.B`.
 _FIELDS = r"(?:\.(?![0-9])\w+)+"
 
-# One token inside of an action, with the white space before it. The order of the
-# groups is that of the kinds above, from CLOSE on; what none of them takes is looked at by hand.
+# One token inside an action, with the preceding white space. The groups are in the order of
+# the kinds above, from CLOSE on. `_scan_rare` handles all text that matches none of them.
 _TOKEN = re.compile(
     r"([ \t\r\n]*)(?:"
     r"((?<=[ \t\r\n])-\}\}[ \t\r\n]*|\}\})"
@@ -61,7 +61,7 @@ _NUMBER = re.compile(
 
 
 def tokens_of(text: str, *, are_loops_words: bool = False) -> list[Token]:
-    """Cut a template into tokens; the last one is END or ERROR.
+    """Split a template into tokens; the last one is END or ERROR.
 
     With `are_loops_words`, `break` and `continue` are names of functions.
     """
@@ -87,13 +87,13 @@ def tokens_of(text: str, *, are_loops_words: bool = False) -> list[Token]:
             at = _skip_comment(text, inside, append)
         else:
             append((OPEN, "{{", start, False))
-            at = _cut_action(text, inside, append, are_loops_words)
+            at = _scan_action(text, inside, append, are_loops_words)
         if at < 0:
             return tokens
 
 
 def _skip_comment(text: str, at: int, append: _Append) -> int:
-    """Find where the text goes on after a comment; -1 if it does not."""
+    """Return the position after a comment; -1 after an error."""
     end = text.find("*/", at + 2)
     if end < 0:
         append((ERROR, "unclosed comment", at, False))
@@ -110,27 +110,27 @@ def _skip_comment(text: str, at: int, append: _Append) -> int:
     return -1
 
 
-def _cut_action(  # noqa: C901, PLR0912 - one turn for each token, and turns are hot
+def _scan_action(  # noqa: C901, PLR0912 - a hot loop, one round for each token
     text: str, at: int, append: _Append, are_loops_words: bool
 ) -> int:
-    """Find where the text goes on after an action; -1 if it does not."""
+    """Return the position after an action; -1 after an error."""
     depth = 0
     match = _TOKEN.match
     while True:
-        found = match(text, at)
-        if found is None:
-            end = _cut_rare(text, at, append)
+        token = match(text, at)
+        if token is None:
+            end = _scan_rare(text, at, append)
             if end < 0:
                 return -1
             at = end
             continue
-        group = found.lastindex
+        group = token.lastindex
         assert group is not None
         kind = group + 1
-        spaces = found.end(1)
-        end = found.end()
+        spaces = token.end(1)
+        end = token.end()
         is_spaced = spaces > at
-        value = found.group(group)
+        value = token.group(group)
         if kind == WORD:
             if value in KEYWORDS:
                 if not (are_loops_words and value in ("break", "continue")):
@@ -139,7 +139,7 @@ def _cut_action(  # noqa: C901, PLR0912 - one turn for each token, and turns are
                 kind = BOOL
             elif value == "nil":
                 kind = NIL
-            if not value.isascii() and (wrong := _wrong_letter(value)):
+            if not value.isascii() and (wrong := _invalid_letter(value)):
                 if not _is_name_letter(value[0]):
                     wrong = f"unrecognized character in action: {describe_rune(value[0])}"
                 append((ERROR, wrong, spaces, False))
@@ -158,7 +158,7 @@ def _cut_action(  # noqa: C901, PLR0912 - one turn for each token, and turns are
                 append((ERROR, "unexpected right paren", spaces, False))
                 return -1
         elif (kind in (FIELD, VARIABLE)) and not value.isascii():
-            wrong = _wrong_letter(value[1:].replace(".", ""))
+            wrong = _invalid_letter(value[1:].replace(".", ""))
             if wrong:
                 append((ERROR, wrong, spaces, False))
                 return -1
@@ -174,15 +174,15 @@ def _is_name_letter(char: str) -> bool:
     )
 
 
-def _wrong_letter(name: str) -> str:
-    """Go's complaint about the first character that may not stand in a name."""
+def _invalid_letter(name: str) -> str:
+    """Return Go's message about the first character that a name must not contain."""
     for char in name:
         if not _is_name_letter(char):
             return f"bad character {describe_rune(char)}"
     return ""
 
 
-_UNFINISHED = {
+_UNTERMINATED = {
     ":": "expected :=",
     '"': "unterminated quoted string",
     "`": "unterminated raw quoted string",
@@ -190,8 +190,8 @@ _UNFINISHED = {
 }
 
 
-def _cut_rare(text: str, at: int, append: _Append) -> int:
-    """Cut what the pattern leaves: numbers of all sorts, single signs, mistakes."""
+def _scan_rare(text: str, at: int, append: _Append) -> int:
+    """Append one token that `_TOKEN` does not match: a number, a sign or an error."""
     start = at
     while text[at : at + 1] in _BLANKS:
         at += 1
@@ -205,12 +205,12 @@ def _cut_rare(text: str, at: int, append: _Append) -> int:
 
     if not char:
         return fail("unclosed action")
-    if char in _UNFINISHED:
-        return fail(_UNFINISHED[char])
+    if char in _UNTERMINATED:
+        return fail(_UNTERMINATED[char])
     if char == "$" or (char == "." and following and not "0" <= following <= "9"):
         return fail(_bad_character(text, at + 1))
     if char in "+-.0123456789":
-        return _cut_number(text, at, append, is_spaced=is_spaced)
+        return _scan_number(text, at, append, is_spaced=is_spaced)
     if _is_name_letter(char):
         return fail(_bad_character(text, at))
     if char.isascii() and char.isprintable():
@@ -225,7 +225,7 @@ def _bad_character(text: str, at: int) -> str:
     return f"bad character {describe_rune(text[at])}"
 
 
-def _cut_number(text: str, at: int, append: _Append, *, is_spaced: bool) -> int:
+def _scan_number(text: str, at: int, append: _Append, *, is_spaced: bool) -> int:
     end, is_fine = _number_end(text, at)
     kind = NUMBER
     if is_fine and text[end : end + 1] in ("+", "-"):
@@ -240,8 +240,8 @@ def _cut_number(text: str, at: int, append: _Append, *, is_spaced: bool) -> int:
 
 
 def _number_end(text: str, at: int) -> tuple[int, bool]:
-    found = _NUMBER.match(text, at)
-    end = found.end() if found is not None else at
+    number = _NUMBER.match(text, at)
+    end = number.end() if number is not None else at
     if end < len(text) and _is_name_letter(text[end]):
         return end + 1, False
     return end, True

@@ -1,4 +1,4 @@
-"""Limits of one execution: its steps, its size, its depth."""
+"""Limits of one execution: steps, size, depth."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kanister_py.gotemplate.errors import LimitExceeded
 
 
 class Limits(NamedTuple):
-    """The bounds of one execution; none of them is near what a real template needs.
+    """Bounds of one execution, far above the needs of real templates.
 
     A step is about a microsecond: a node of the template, or a call by its estimated cost
     (see `costs`). `size` bounds the output, in bytes. `depth` bounds templates that invoke
@@ -26,11 +26,11 @@ class Limits(NamedTuple):
 
 DEFAULT = Limits()
 UNLIMITED = Limits(steps=math.inf)
-"""Where the operating system limits time and memory."""
+"""For processes whose time and memory are limited by the operating system."""
 
 
 class Budget:
-    """The steps that several executions have together, such as those of one document's texts."""
+    """Steps shared by several executions, such as all templates of one document."""
 
     __slots__ = ("steps_left",)
 
@@ -38,23 +38,23 @@ class Budget:
         self.steps_left = limits.steps
 
 
-# How deep parentheses, blocks and `if`s may be nested in a text. Go has room for
-# more, but no text that a person wrote comes near.
+# Maximum nesting of parentheses, blocks and `if`s in a text. Go allows more, but texts that
+# people write are far below.
 MAX_NESTING = 100
-# The longest text that is parsed. An object of the API server cannot hold a longer one.
+# Maximum length of a text. An object of the API server cannot contain a longer one.
 MAX_CHARACTERS = 1024 * 1024
 
 
 class Context:
-    """What one execution may still spend, and what it sees of the world."""
+    """State of one execution: effects, limits and the remaining budget."""
 
     __slots__ = (
         "_budget",
         "_counted",
         "_written",
-        "carry_out",
         "depth",
         "effects",
+        "execute_definition",
         "included",
         "size",
         "steps_left",
@@ -71,31 +71,31 @@ class Context:
         self._budget = budget
         self.steps_left = limits.steps if budget is None else budget.steps_left
         self.depth = limits.depth
-        # Carries out a definition of the template that is being carried out.
-        self.carry_out: Callable[[str, Any, list[str], Context, int], None] | None = None
+        # Executes another definition of the running template.
+        self.execute_definition: Callable[[str, Any, list[str], Context, int], None] | None = None
         self.included = 0
         self._counted = 0
         self._written = 0
 
     def spend(self, steps: int) -> None:
-        """Count work before it is done; raises LimitExceeded when it is too much."""
+        """Count work before it is done. Raises LimitExceeded if it is too much."""
         self.steps_left -= steps
         if self.steps_left < 0:
             raise LimitExceeded("steps", "it takes too many steps")
 
     def charge(self, price: Price, values: Sequence[Any]) -> None:
-        """Count a call before it is made; free of charge where nothing limits the steps."""
+        """Count a call before it is made, unless steps are unlimited."""
         if self.steps_left != math.inf:
             self.spend(price(values, int(self.steps_left)))
 
     def close(self) -> None:
-        """Leave what was not spent to the next execution on the same budget."""
+        """Return the unspent steps to the shared budget."""
         if self._budget is not None:
             self._budget.steps_left = self.steps_left
 
     def include(self, name: str, data: Any) -> str:
-        """Give what a definition of the same template says about `data`."""
-        assert self.carry_out is not None
+        """Render another definition of the same template with `data`."""
+        assert self.execute_definition is not None
         if self.included >= self.depth:
             raise LimitExceeded(
                 "depth", f"templates include each other more than {self.depth} deep"
@@ -104,7 +104,7 @@ class Context:
         counted, self._counted = self._counted, 0
         self.included += 1
         try:
-            self.carry_out(name, data, out, self, self.included)
+            self.execute_definition(name, data, out, self, self.included)
             self.count_output(out)
         finally:
             self.included -= 1
@@ -112,7 +112,7 @@ class Context:
         return "".join(out)
 
     def count_output(self, out: list[str]) -> None:
-        """Count what was written since the last time."""
+        """Count the output that was written since the last call."""
         pieces = len(out)
         self._written += sum(map(len, out[self._counted : pieces]))
         self._counted = pieces
@@ -122,7 +122,7 @@ class Context:
     def check_size(self, size: int) -> None:
         """Stop the execution if a value of this length (bytes, items) is too large.
 
-        To be asked before the value is made.
+        Call this before the value is created.
         """
         if size > self.size:
             raise LimitExceeded("size", f"it makes more than {self.size} bytes")

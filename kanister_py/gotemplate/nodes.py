@@ -1,4 +1,4 @@
-"""Nodes of a template's tree; each one's text is the one that Go shows in errors."""
+"""Nodes of a template's tree. The text of a node is used in error messages, as in Go."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kanister_py.gotemplate.quoting import quote
 
 
 class Node:
-    """A part of a template; `at` is where it stands in the text, in characters."""
+    """A part of a template; `at` is its position in the text, in characters."""
 
     __slots__ = ("at",)
 
@@ -18,7 +18,7 @@ class Node:
 
 
 class Sign(Node):
-    """A node that is always written in the same way."""
+    """A node with a fixed text."""
 
     __slots__ = ()
     sign = ""
@@ -56,7 +56,7 @@ class Field(_Names):
 
 
 class Variable(_Names):
-    """`$`, `$x`, `$x.A`: the first name has its dollar sign."""
+    """`$`, `$x`, `$x.A`: the first name includes the dollar sign."""
 
     __slots__ = ()
 
@@ -86,7 +86,7 @@ class Bool(Node):
 
 
 class String(Node):
-    """A string constant: as written, and what it stands for."""
+    """A string constant: as written, and its value."""
 
     __slots__ = ("text", "written")
 
@@ -100,7 +100,7 @@ class String(Node):
 
 
 class Number(Node):
-    """A number as written, and what it is as each sort of number, None where it is none."""
+    """A number as written, and its value as each Go type, None if it does not have that type."""
 
     __slots__ = ("as_complex", "as_float", "as_int", "as_uint", "written")
 
@@ -143,7 +143,7 @@ class Command(Node):
 
 
 class Pipe(Node):
-    """Commands that hand their value on, perhaps into variables."""
+    """A pipeline of commands, optionally assigned to variables."""
 
     __slots__ = ("commands", "is_assignment", "variables")
 
@@ -162,7 +162,7 @@ class Pipe(Node):
 
 
 class Chain(Node):
-    """Fields of what is no plain field or variable: `(f x).A.B`."""
+    """Fields of an expression that is not a plain field or variable: `(f x).A.B`."""
 
     __slots__ = ("names", "of")
 
@@ -190,7 +190,7 @@ class Action(Node):
 
 
 class Branch(Node):
-    """`if`, `with` or `range`: a pipeline, a body, and perhaps another."""
+    """`if`, `with` or `range`: a pipeline, a body, and optionally an `else` body."""
 
     __slots__ = ("body", "otherwise", "pipe")
     word = ""
@@ -232,7 +232,7 @@ class Continue(Sign):
 
 
 class Invocation(Node):
-    """`{{template "name" pipeline}}`, also what is left of a `block` in its place."""
+    """`{{template "name" pipeline}}`; also the place of a `block`."""
 
     __slots__ = ("name", "pipe")
 
@@ -247,7 +247,7 @@ class Invocation(Node):
 
 
 class Block(Node):
-    """Nodes one after the other."""
+    """A sequence of nodes."""
 
     __slots__ = ("nodes",)
 
@@ -259,7 +259,7 @@ class Block(Node):
         return "".join(map(str, self.nodes))
 
     def is_empty(self) -> bool:
-        """Say whether there is nothing in it but white space."""
+        """Return True if the block contains only white space."""
         return all(type(node) is Text and not node.text.strip() for node in self.nodes)
 
 
@@ -290,9 +290,9 @@ def weight_of(node: Node) -> int:
 
 
 class Tree:
-    """A whole text: its own body, and the templates it defines by name.
+    """A parsed text: its own body, and the templates it defines by name.
 
-    `definitions` holds the text's own body too, under the name it was parsed with.
+    `definitions` includes the text's own body, under the name it was parsed with.
     """
 
     __slots__ = ("definitions", "name", "text")
@@ -304,7 +304,7 @@ class Tree:
 
 
 def place_in(text: str, at: int) -> tuple[int, int]:
-    """Give a position in a text as its line, from one, and its byte in that, from zero."""
+    """Convert a position to its line, counted from one, and byte in that line, from zero."""
     start = text.rfind("\n", 0, at) + 1
     column = len(text[start:at].encode("utf-8", "surrogateescape"))
     return text.count("\n", 0, at) + 1, column

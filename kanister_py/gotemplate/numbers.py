@@ -1,4 +1,4 @@
-"""Numbers as text, as Go reads and writes them."""
+"""Numbers as text: parsing and formatting as Go does."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEX_FLOAT = re.compile(
 )
 _SPECIAL = re.compile(r"[+-]?(?:inf|infinity)|nan", re.IGNORECASE)
 
-# From this power of ten on, the shortest text of a float has an exponent.
+# From this power of ten on, the shortest form of a float has an exponent.
 _SHORTEST_PLAIN: Final = 6
 
 MIN_INT64: Final = -(1 << 63)
@@ -26,33 +26,33 @@ MAX_UINT64: Final = (1 << 64) - 1
 
 
 def _is_well_separated(text: str) -> bool:
-    """Say whether underscores only stand between digits, or between a base and its digits."""
+    """Check that underscores are only between digits, or between a base prefix and its digits."""
     if "_" not in text:
         return True
-    rest = text.lstrip("+-").lower()
-    digit = "[0-9a-f]" if rest[:2] == "0x" else "[0-9]"
-    if rest[:2] in ("0b", "0o", "0x"):
-        rest = f"0{rest[2:]}"
-    return re.search(f"(?<!{digit})_|_(?!{digit})", rest) is None
+    unsigned = text.lstrip("+-").lower()
+    digit = "[0-9a-f]" if unsigned[:2] == "0x" else "[0-9]"
+    if unsigned[:2] in ("0b", "0o", "0x"):
+        unsigned = f"0{unsigned[2:]}"
+    return re.search(f"(?<!{digit})_|_(?!{digit})", unsigned) is None
 
 
 def read_int(text: str) -> int | None:
-    """The integer of any size a text stands for, with Go's bases; None if it stands for none."""
-    found = _INT.fullmatch(text)
-    if found is None or not _is_well_separated(text):
+    """Parse an integer of any size, with Go's base prefixes; None if the text is no integer."""
+    match = _INT.fullmatch(text)
+    if match is None or not _is_well_separated(text):
         return None
-    for base, digits in zip(_BASES, found.groups()[1:], strict=True):
+    for base, digits in zip(_BASES, match.groups()[1:], strict=True):
         if digits is not None:
             plain = digits.replace("_", "")
             if not plain:
                 return None
             value = int(plain, base)
-            return -value if found.group(1) == "-" else value
+            return -value if match.group(1) == "-" else value
     return None
 
 
 def read_float(text: str) -> float | None:
-    """The float64 a text stands for, None if it stands for none or for one too large."""
+    """Parse a float64; None if the text is no number or its value is too large."""
     if not _is_well_separated(text):
         return None
     plain = text.replace("_", "")
@@ -68,12 +68,12 @@ def read_float(text: str) -> float | None:
     return None if math.isinf(value) else value
 
 
-# Writing
+# Formatting
 
 
 def format_float(value: float, verb: str = "g", precision: int = -1, bits: int = 64) -> str:
-    """A float as Go's strconv.FormatFloat writes it; a precision of -1 is the shortest."""
-    if value != value:  # noqa: PLR0124 - the test for NaN that needs no call
+    """Format a float as Go's strconv.FormatFloat; a precision of -1 means the shortest text."""
+    if value != value:  # noqa: PLR0124 - tests for NaN without a function call
         return "NaN"
     if math.isinf(value):
         return "+Inf" if value > 0 else "-Inf"
@@ -89,13 +89,13 @@ def format_float(value: float, verb: str = "g", precision: int = -1, bits: int =
 
 
 def _digits_of(value: float, bits: int) -> tuple[str, int]:
-    """The shortest digits that name the float, and where the point stands before them."""
+    """Return the shortest digits that identify the float, and the position of its decimal point."""
     text = repr(abs(value)) if bits == 64 else _shortest_float32(abs(value))
     mantissa, _, exponent = text.partition("e")
-    whole, _, part = mantissa.partition(".")
-    point = len(whole) + int(exponent or 0)
-    digits = (whole + part).lstrip("0")
-    point -= len(whole + part) - len(digits)
+    integer, _, part = mantissa.partition(".")
+    point = len(integer) + int(exponent or 0)
+    digits = (integer + part).lstrip("0")
+    point -= len(integer + part) - len(digits)
     digits = digits.rstrip("0")
     return (digits, point) if digits else ("0", 1)
 
@@ -118,7 +118,7 @@ def _scientific(value: float, digits: str, power: int, mark: str) -> str:
 
 
 def _rounded(value: float, precision: int) -> tuple[str, int]:
-    """The digits of a float, one and so many behind the point, and its power of ten."""
+    """Return the digits of a float, rounded to `precision` decimals, and its power of ten."""
     mantissa, _, exponent = f"{abs(value):.{precision}e}".partition("e")
     return mantissa.replace(".", ""), int(exponent)
 
@@ -144,7 +144,7 @@ def _plain_form(value: float, precision: int, bits: int) -> str:
 
 
 def _general_form(value: float, verb: str, precision: int, bits: int) -> str:
-    """`%g`: plain while the exponent is small."""
+    """Format for `%g`: without exponent if the exponent is small."""
     if precision < 0:
         _, point = _digits_of(value, bits)
         power = point - 1 if value else 0
@@ -168,13 +168,13 @@ def _hex_form(value: float, verb: str, precision: int) -> str:
     else:
         fraction, power = math.frexp(abs(value))
         mantissa, power = int(math.ldexp(fraction, 53)), power - 1
-    # 52 bits behind the point are 13 digits.
+    # The 52 bits after the point are 13 hexadecimal digits.
     if precision >= 0 and precision < 13:
         drop = 4 * (13 - precision)
         half = 1 << (drop - 1)
-        rest = mantissa & ((1 << drop) - 1)
+        dropped = mantissa & ((1 << drop) - 1)
         mantissa >>= drop
-        if rest > half or (rest == half and mantissa & 1):
+        if dropped > half or (dropped == half and mantissa & 1):
             mantissa += 1
         mantissa <<= drop
         if mantissa >> 53:

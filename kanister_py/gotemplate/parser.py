@@ -1,4 +1,4 @@
-"""Parser: Go's grammar of templates, and Go's words where it is broken."""
+"""Parser of Go's template grammar, with Go's error messages."""
 
 from __future__ import annotations
 
@@ -70,15 +70,15 @@ _CONSTANTS = (Bool, String, Number, Nil, Dot)
 
 
 def parse(text: str, functions: Container[str], name: str = "config") -> Tree:
-    """Read a template; raises ParseError with Go's text.
+    """Parse a template. Raises ParseError with Go's message.
 
-    `functions` says which names may be called.
+    `functions` contains the names that may be called.
     """
     return _Parser(text, functions, name).parse()
 
 
 class _Stop(Node):
-    """`{{end}}` or `{{else}}`: where a block ends. Never part of a tree."""
+    """`{{end}}` or `{{else}}`, which end a block. Never part of a tree."""
 
     __slots__ = ("word",)
 
@@ -91,10 +91,10 @@ class _Stop(Node):
 
 
 class _Parser:
-    """One text on its way to a tree.
+    """Parser of one text.
 
     Go reports the line of the furthest token it has looked at, which is not always
-    the one that is wrong: `furthest` keeps it.
+    the wrong one; `furthest` is that token.
     """
 
     __slots__ = (
@@ -126,7 +126,7 @@ class _Parser:
         self.depth = 0
         self.action_start = -1
 
-    # Failing
+    # Errors
 
     def fail(self, why: str, token: int | None = None) -> NoReturn:
         seen = max(self.furthest, self.at - 1, 0) if token is None else token
@@ -145,11 +145,11 @@ class _Parser:
                     if value.endswith(" action"):
                         extra = extra.removeprefix(" in action")
             self.fail(value + extra)
-        self.fail(f"unexpected {_shown(token)} in {context}")
+        self.fail(f"unexpected {_format_token(token)} in {context}")
 
     def next(self) -> Token:
         token = self.tokens[self.at]
-        # The last token, END or ERROR, is given again and again.
+        # The last token, END or ERROR, is returned repeatedly.
         if self.at < len(self.tokens) - 1:
             self.at += 1
         else:
@@ -192,8 +192,8 @@ class _Parser:
         return Tree(self.name, self.text, self.definitions)
 
     def define(self, name: str, body: Block) -> None:
-        known = self.definitions.get(name)
-        if known is None or known.is_empty():
+        existing = self.definitions.get(name)
+        if existing is None or existing.is_empty():
             self.definitions[name] = body
         elif not body.is_empty():
             self.fail(f"template: multiple definition of template {quote(name)}")
@@ -207,7 +207,7 @@ class _Parser:
         self.parse_body(name, context)
 
     def parse_body(self, name: str, context: str, here: int | None = None) -> None:
-        """The body of a template of its own, with variables and loops of its own."""
+        """Parse the body of a definition, which has its own variables and loops."""
         outer, self.variables = self.variables, ["$"]
         loops, self.loops = self.loops, 0
         body, stop = self.parse_block()
@@ -217,7 +217,7 @@ class _Parser:
         self.variables, self.loops = outer, loops
 
     def parse_block(self) -> tuple[Block, _Stop]:
-        """What stands up to the next `{{end}}` or `{{else}}`, and which of them it was."""
+        """Parse up to the next `{{end}}` or `{{else}}`; return the nodes and that stop."""
         self.depth += 1
         if self.depth > MAX_NESTING:
             self.fail("max nesting depth exceeded")
@@ -278,8 +278,8 @@ class _Parser:
         return Break(at) if word == "break" else Continue(at)
 
     def parse_branch(self, word: str) -> Node:
-        """An `if`, `with` or `range` to its end, with all the `else if`s that belong to it."""
-        known = len(self.variables)
+        """Parse an `if`, `with` or `range` up to its end, including all its `else if`s."""
+        variable_count = len(self.variables)
         first: If | With | Range | None = None
         last: If | With | Range | None = None
         while True:
@@ -307,7 +307,7 @@ class _Parser:
             if stop.word != "end":
                 self.fail(f"expected end; found {stop}")
             break
-        del self.variables[known:]
+        del self.variables[variable_count:]
         assert first is not None
         return first
 
@@ -368,7 +368,7 @@ class _Parser:
         return pipe
 
     def parse_variables(self, pipe: Pipe, context: str) -> None:
-        """`$x :=`, `$x =`, `$i, $e :=`, if that is what the pipeline starts with."""
+        """Parse `$x :=`, `$x =` or `$i, $e :=` at the start of a pipeline, if there is one."""
         tokens = self.tokens
         while tokens[self.at][0] == VARIABLE:
             _, name, at, _ = tokens[self.at]
@@ -416,7 +416,7 @@ class _Parser:
         return command
 
     def parse_operand(self) -> Node | None:
-        """A term with the fields that follow it; None if no term stands here."""
+        """Parse a term with the fields that follow it; None if there is no term here."""
         tokens = self.tokens
         kind, value, at, _ = tokens[self.at]
         if kind not in _OPERANDS:
@@ -426,7 +426,7 @@ class _Parser:
         if kind == FIELD:
             names = value.split(".")
             del names[0]
-            return Field(_place_of(at, names, 1), names)
+            return Field(_position_of(at, names, 1), names)
         if kind == STRING:
             node = String(at, value, self.unquoted(tokens[self.at - 1]))
         elif kind == WORD:
@@ -437,7 +437,7 @@ class _Parser:
             names = value.split(".")
             if names[0] not in self.variables:
                 self.fail(f"undefined variable {quote(names[0])}")
-            return Variable(_place_of(at, names, 0), names)
+            return Variable(_position_of(at, names, 0), names)
         elif kind == LEFT:
             node = self.parse_parenthesis()
         else:
@@ -448,7 +448,7 @@ class _Parser:
             del names[0]
             self.at += 1
             if isinstance(node, _CONSTANTS):
-                # Go has looked at what follows the fields by now.
+                # Go has already looked at the token after the fields.
                 self.furthest = max(self.furthest, self.at)
                 self.fail(f"unexpected . after term {quote(str(node))}")
             return Chain(following[2], node, names)
@@ -475,13 +475,13 @@ class _Parser:
             self.fail(str(error))
 
 
-def _place_of(at: int, names: list[str], dots: int) -> int:
-    """Give the place of a name with fields: the dot of its second part, if it has one."""
+def _position_of(at: int, names: list[str], dots: int) -> int:
+    """Return the position of a name: of the dot before its second part, if it has one."""
     return at + len(names[0]) + dots if len(names) > 1 else at
 
 
-def _shown(token: Token) -> str:
-    """A token as Go's errors show it."""
+def _format_token(token: Token) -> str:
+    """Format a token as Go's errors show it."""
     kind, value, _, _ = token
     if kind == END:
         return "EOF"
@@ -498,17 +498,20 @@ def _shown(token: Token) -> str:
     return quote(value)
 
 
-# Numbers: which of Go's kinds each could be
+# Numeric constants
 
 _SIGN_BETWEEN = re.compile(r"(?<=[^eEpP+-])[+-]")
 
 
 def number_of(kind: int, written: str, at: int) -> Number:
-    """A numeric constant as every sort of number it can be; raises ValueError with Go's text."""
+    """Build a numeric constant with all its possible types.
+
+    Raises ValueError with Go's message.
+    """
     number = Number(at, written)
     if kind == CHARACTER:
-        code, rest = unquote_rune(written)
-        if rest != "'":
+        code, tail = unquote_rune(written)
+        if tail != "'":
             raise ValueError(f"malformed character constant: {written}")
         number.as_int = number.as_uint = code
         number.as_float = float(code)
@@ -563,10 +566,10 @@ def _settle_complex(number: Number, value: complex) -> None:
 
 
 def _read_complex(written: str) -> complex:
-    found = _SIGN_BETWEEN.search(written)
-    if found is not None:
-        real = read_float(written[: found.start()])
-        imaginary = read_float(written[found.start() : -1])
+    sign = _SIGN_BETWEEN.search(written)
+    if sign is not None:
+        real = read_float(written[: sign.start()])
+        imaginary = read_float(written[sign.start() : -1])
         if real is not None and imaginary is not None:
             return complex(real, imaginary)
     raise ValueError("syntax error scanning complex number")

@@ -1,4 +1,4 @@
-"""Printing as Go does it: `fmt.Sprint`, `fmt.Sprintln` and `fmt.Sprintf`."""
+"""Printing as in Go: `fmt.Sprint`, `fmt.Sprintln` and `fmt.Sprintf`."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from kanister_py.gotemplate.values import (
     SIZED_INTEGERS,
     Struct,
     Value,
-    type_known,
+    required_type,
     type_of,
 )
 from kanister_py.gotemplate.verbs import NO_FLAGS, Flags, Printer
 
 _TOO_LARGE = 1_000_000
-# Most of what is printed are texts and whole numbers, with no flags. That is no work:
-# each class here with what writes its values as `%v` does.
+# Most printed values are strings and integers without flags. This table has a fast formatter
+# for these classes, with the result of `%v`.
 Show = Callable[[Any], str]
 _WHOLE: Mapping[type, Show] = dict.fromkeys((int, *SIZED_INTEGERS), int.__repr__)
-SHOWN_AT_ONCE: Mapping[type, Show] = {**_WHOLE, bool: lambda value: "true" if value else "false"}
+FAST_FORMATTERS: Mapping[type, Show] = {**_WHOLE, bool: lambda value: "true" if value else "false"}
 
 
 def sprint(*values: Value, context: Context | None = None) -> str:
-    """The values as `print` writes them: a space between two that are no strings."""
+    """Format values as `print` does: with a space between two that are not strings."""
     if len(values) == 1:
-        show_at_once = SHOWN_AT_ONCE.get(type(values[0]))
-        if show_at_once is not None:
-            return show_at_once(values[0])
+        formatter = FAST_FORMATTERS.get(type(values[0]))
+        if formatter is not None:
+            return formatter(values[0])
     printer = Printer(context)
     was_text = True
     for position, value in enumerate(values):
@@ -42,7 +42,7 @@ def sprint(*values: Value, context: Context | None = None) -> str:
 
 
 def sprintln(*values: Value, context: Context | None = None) -> str:
-    """The values as `println` writes them: a space between any two, a newline at the end."""
+    """Format values as `println` does: with spaces between all of them, and a newline."""
     printer = Printer(context)
     for position, value in enumerate(values):
         if position:
@@ -53,42 +53,42 @@ def sprintln(*values: Value, context: Context | None = None) -> str:
 
 
 def sprintf(format: str, *values: Value, context: Context | None = None) -> str:  # noqa: A002 - Go's own word for it
-    """The values as `printf` writes them."""
+    """Format values as `printf` does."""
     printer = Printer(context)
     _Directives(printer, format, values).run()
     return printer.text()
 
 
 def text_of(value: Value, context: Context | None = None) -> str:
-    """One value as an action of a template writes it."""
+    """Format one value as an action of a template does."""
     kind = type(value)
     if kind is str:
         assert isinstance(value, str)
         return value
     if value is None:
         return "<no value>"
-    show_at_once = SHOWN_AT_ONCE.get(kind)
-    if show_at_once is not None:
-        return show_at_once(value)
+    formatter = FAST_FORMATTERS.get(kind)
+    if formatter is not None:
+        return formatter(value)
     printer = Printer(context)
     printer.argument(printable(value), "v")
     return printer.text()
 
 
 def show(value: Value) -> str:
-    """One value as `%v` writes it."""
+    """Format one value as `%v` does."""
     return value if type(value) is str else sprint(value)
 
 
 def printable(value: Value) -> Value:
-    """What an action prints for a value: behind a pointer, what it points at."""
+    """Return the value that an action prints: for a pointer, the value it points to."""
     if isinstance(value, Struct) and value.go_type.kind is Kind.POINTER:
         return value.pointed_at()
     return value
 
 
 class _Directives:
-    """A format string on its way through its operands."""
+    """Formatter of one format string with its operands."""
 
     __slots__ = ("at", "format", "is_reordered", "number", "number_is_good", "printer", "values")
 
@@ -129,12 +129,12 @@ class _Directives:
             if value is None:
                 printer.write("<nil>")
             else:
-                printer.write(f"{type_known(value).name}=")
+                printer.write(f"{required_type(value).name}=")
                 printer.argument(value, "v")
         printer.write(")")
 
     def directive(self, flags: Flags) -> bool:
-        """Print what stands after one percent sign; False if the text ends before the verb."""
+        """Print one directive; return False if the format ends before its verb."""
         text = self.format
         self.number_is_good = True
         while self.at < len(text) and text[self.at] in _FLAG_NAMES:
@@ -169,7 +169,7 @@ class _Directives:
             printer.argument(value, verb)
 
     def argument_index(self) -> bool:
-        """Step over an index such as `[2]`, if there is one."""
+        """Skip an argument index such as `[2]`, if there is one."""
         text = self.format
         if text[self.at : self.at + 1] != "[":
             return False
@@ -192,7 +192,7 @@ class _Directives:
         return True
 
     def number_here(self) -> int | None:
-        """The digits at this point; a number beyond all use eats the whole format, as in Go."""
+        """Read the digits at this position. A number that is too large ends the format."""
         text, start = self.format, self.at
         end = start
         while end < len(text) and "0" <= text[end] <= "9":
@@ -204,7 +204,7 @@ class _Directives:
         return number
 
     def from_argument(self) -> int | None:
-        """A width or precision that is itself an operand."""
+        """Read a width or precision from an operand."""
         if self.number >= len(self.values):
             return None
         value = self.values[self.number]
@@ -231,7 +231,7 @@ class _Directives:
         return after_index
 
     def precision(self, flags: Flags, *, after_index: bool) -> bool:
-        # A point at the very end is no precision but the verb.
+        # A point at the very end of the format is a verb, not a precision.
         if self.at + 1 >= len(self.format) or self.format[self.at] != ".":
             return after_index
         self.at += 1
@@ -257,5 +257,5 @@ def _small_number(digits: str) -> int | None:
     if not digits or not (digits.isascii() and digits.isdigit()):
         return None
     digits = digits.lstrip("0")
-    # One digit more than that is still read, as in Go.
+    # As in Go, one more digit than that is still accepted.
     return int(digits or 0) if len(digits) < 9 and int(digits[:-1] or 0) <= _TOO_LARGE else None

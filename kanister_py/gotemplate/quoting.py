@@ -1,4 +1,4 @@
-"""Quoting of texts and characters, as Go writes and reads them."""
+"""Quoting of strings and characters in Go's syntax."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _MAX_RUNE = 0x10FFFF
 
 
 def is_print(char: str) -> bool:
-    """Say whether Go counts the character as one that shows; of the spaces only the plain one."""
+    """Return True if Go considers the character printable; of all spaces only the plain one."""
     if char <= "~":
         return char >= " "
     return unicodedata.category(char)[0] in _PRINTABLE
 
 
 def quote(text: str, *, ascii_only: bool = False) -> str:
-    """The text in double quotes, as `%q` writes it."""
+    """Quote a text with double quotes, as `%q` does."""
     if _NEEDS_CARE.search(text) is None:
         return f'"{text}"'
     return '"' + "".join(_escaped(char, '"', ascii_only=ascii_only) for char in text) + '"'
 
 
 def quote_rune(code: int, *, ascii_only: bool = False) -> str:
-    """A character in single quotes, as `%q` writes an integer."""
+    """Quote a character with single quotes, as `%q` does for an integer."""
     if code > _MAX_RUNE or code < 0 or 0xD800 <= code <= 0xDFFF:
         code = 0xFFFD
     return "'" + _escaped(chr(code), "'", ascii_only=ascii_only) + "'"
@@ -48,7 +48,7 @@ def _escaped(char: str, mark: str, *, ascii_only: bool) -> str:
 
 
 def can_backquote(text: str) -> bool:
-    """Say whether the text may stand between backquotes, unchanged."""
+    """Return True if the text can be written unchanged between backquotes."""
     return not any(
         char == "`"
         or char in ("\x7f", "\ufeff")
@@ -59,7 +59,7 @@ def can_backquote(text: str) -> bool:
 
 
 def describe_rune(char: str) -> str:
-    """A character as `%#U` writes it: its number, and itself if it shows."""
+    """Format a character as `%#U` does: its number, and the character if it is printable."""
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:
         code, char = 0xFFFD, "\ufffd"
@@ -67,22 +67,22 @@ def describe_rune(char: str) -> str:
     return f"U+{code:04X}{shown}"
 
 
-# Reading
+# Parsing
 
-_SIMPLE = {escape[1]: char for char, escape in _ESCAPES.items()} | {each: each for each in "\\'\""}
+_SIMPLE = {escape[1]: char for char, escape in _ESCAPES.items()} | {char: char for char in "\\'\""}
 _HEX_WIDTHS = {"x": 2, "u": 4, "U": 8}
 _HEX = frozenset("0123456789abcdefABCDEF")
 
 
 class InvalidSyntax(ValueError):
-    """What stands in quotes is no Go literal."""
+    """The quoted text is no valid Go literal."""
 
     def __init__(self) -> None:
         super().__init__("invalid syntax")
 
 
 def unquote(literal: str) -> str:
-    """The text a Go string literal stands for, double-quoted or raw."""
+    """Return the value of a Go string literal, double-quoted or raw."""
     inside = literal[1:-1]
     if literal[0] == "`":
         return inside.replace("\r", "") if "\r" in inside else inside
@@ -105,14 +105,14 @@ def unquote(literal: str) -> str:
         else:
             read.append(chr(code))
     text = "".join(read)
-    # Escaped bytes may come together to a character after all.
+    # Escaped bytes may form a valid UTF-8 character.
     if has_bytes:
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
     return text
 
 
 def unquote_rune(literal: str) -> tuple[int, str]:
-    """The character at the start of a quoted one, and what stands after it."""
+    """Parse a character literal; return the character's number and the text after it."""
     inside = literal[1:]
     if not inside or inside[0] in "'\n":
         raise InvalidSyntax
@@ -124,7 +124,7 @@ def unquote_rune(literal: str) -> tuple[int, str]:
 
 
 def _read_escape(text: str, at: int, mark: str) -> tuple[int, bool, int]:
-    """Read the escape at `at`: its number, whether it is a byte, and where it ends."""
+    """Parse the escape at `at`: its number, whether it is a byte, and its end."""
     char = text[at + 1 : at + 2]
     at += 2
     width = _HEX_WIDTHS.get(char)
@@ -138,7 +138,7 @@ def _read_escape(text: str, at: int, mark: str) -> tuple[int, bool, int]:
         return code, char == "x", at + width
     if char and char in "01234567":
         digits = text[at - 1 : at + 2]
-        if len(digits) < 3 or any(each not in "01234567" for each in digits):
+        if len(digits) < 3 or any(digit not in "01234567" for digit in digits):
             raise InvalidSyntax
         code = int(digits, 8)
         if code > 255:

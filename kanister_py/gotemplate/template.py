@@ -1,4 +1,4 @@
-"""Templates: a text parsed once and carried out many times."""
+"""Templates: a text that is parsed once and can be executed many times."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from kanister_py.gotemplate.values import Value
 
 MissingKey = Literal["error", "zero", "default", "invalid"]
 
-# A cluster's blueprints have some thousands of strings.
+# Blueprints of a cluster contain a few thousand strings.
 _CACHE_SIZE = 4096
-# A text beyond this many characters is parsed each time, or the cache would have no bound.
+# A longer text is parsed each time, because the cache is bounded by entries, not by memory.
 _LONGEST_KEPT = 65_536
 
 
 class Template:
-    """A parsed template, ready to be carried out over any data."""
+    """A parsed template that can be executed with any data."""
 
     __slots__ = ("_literal", "_name", "_program", "_text")
 
@@ -44,7 +44,7 @@ class Template:
 
     @property
     def tree(self) -> Tree:
-        """The tree of the text, to be read and not carried out."""
+        """The syntax tree of the text, for analysis."""
         if self._literal:
             return parse(self._text, frozenset(), self._name)
         return self._program.tree
@@ -56,15 +56,15 @@ class Template:
         limits: Limits = DEFAULT,
         budget: Budget | None = None,
     ) -> str:
-        """Carry the template out over `data`.
+        """Execute the template with `data`.
 
-        Bytes that are no UTF-8 come out as lone surrogates (`surrogateescape`).
+        Bytes that are not UTF-8 appear as lone surrogates (`surrogateescape`).
         """
         if self._literal:
             return self._text
         out: list[str] = []
         context = Context(effects, limits, budget)
-        context.carry_out = self._carry_out
+        context.execute_definition = self._execute_definition
         try:
             routine = self._program.routine(self._name)
             assert routine is not None
@@ -80,10 +80,10 @@ class Template:
             text = "".join(out)
         if text.isascii():
             return text
-        # Two halves of a character may have come together.
+        # Two halves of a character may have been joined.
         return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 
-    def _carry_out(
+    def _execute_definition(
         self, name: str, data: Value, out: list[str], context: Context, depth: int
     ) -> None:
         routine = self._program.routine(name)
@@ -97,7 +97,7 @@ class Template:
 
 @lru_cache(maxsize=64)
 def _names_of(functions: FunctionTable) -> frozenset[str]:
-    """Give the names that a template may call."""
+    """Return the names that a template may call."""
     return frozenset(functions) | frozenset(BUILTINS)
 
 
@@ -108,18 +108,18 @@ def compile_template(
     name: str = "config",
     missing_key: MissingKey = "error",
 ) -> Template:
-    """Parse a text, or take what an earlier call made of it.
+    """Parse a text, or return the template from the cache.
 
-    Raises ParseError with Go's text.
+    Raises ParseError with Go's message.
     """
     if len(text) > _LONGEST_KEPT:
         return Template(text, functions, name, missing_key)
-    return _kept(text, functions, name, missing_key)
+    return _cached_template(text, functions, name, missing_key)
 
 
-_kept = lru_cache(maxsize=_CACHE_SIZE)(Template)
+_cached_template = lru_cache(maxsize=_CACHE_SIZE)(Template)
 
 
 def forget() -> None:
-    """Forget every template that was kept; what is in use goes on."""
-    _kept.cache_clear()
+    """Clear the cache of templates."""
+    _cached_template.cache_clear()

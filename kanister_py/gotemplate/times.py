@@ -30,9 +30,9 @@ from kanister_py.gotemplate.types import (
 from kanister_py.gotemplate.values import Int64, Sized, register_class, register_zero
 
 DAY_SECONDS = 86_400
-# Day 0 of Unix time as Python counts days from the year 1.
+# Day 0 of Unix time in Python's ordinals, which count from the year 1.
 _EPOCH_ORDINAL = date(1970, 1, 1).toordinal()
-# Go's calendar has no end; ours repeats every 400 years.
+# Go's calendar is unlimited; Python's is, so we calculate in eras of 400 years.
 _ERA_DAYS = 146_097
 
 MONTHS = (
@@ -56,11 +56,13 @@ DURATION = named_type("time.Duration", INT64)
 LOCATION = struct_type("time.Location")
 MONTH = named_type("time.Month", INT)
 WEEKDAY = named_type("time.Weekday", INT)
-TYPES_BY_NAME.update({each.name: each for each in (TIME, DURATION, LOCATION, MONTH, WEEKDAY)})
+TYPES_BY_NAME.update(
+    {go_type.name: go_type for go_type in (TIME, DURATION, LOCATION, MONTH, WEEKDAY)}
+)
 
 
 class Location:
-    """A time zone: its offset from UTC, and its abbreviation, at a moment."""
+    """A time zone: offset from UTC and abbreviation at a moment."""
 
     __slots__ = ("_lookup", "name")
     go_type = pointer_to(LOCATION)
@@ -70,11 +72,11 @@ class Location:
         self._lookup = lookup
 
     def at(self, unix_seconds: int) -> tuple[int, str]:
-        """Offset from UTC in seconds, and abbreviation, at a moment."""
+        """Return the offset from UTC in seconds, and the abbreviation, at a moment."""
         return self._lookup(unix_seconds)
 
     def offset_of(self, abbreviation: str, unix_seconds: int) -> int | None:
-        """Give the zone's offset from UTC while it is called so, near a moment."""
+        """Return the offset of the zone while it has this abbreviation, near a moment."""
         half_a_year = 182 * DAY_SECONDS
         for moment in (unix_seconds, unix_seconds - half_a_year, unix_seconds + half_a_year):
             offset, name = self._lookup(moment)
@@ -86,19 +88,19 @@ class Location:
         return self.name
 
     def __reduce__(self) -> str:
-        # Zones are compared by identity; only this one is the same in every process.
+        # Zones are compared by identity; only UTC is the same object in every process.
         if self is not UTC:
             raise TypeError(f"the zone {self.name} cannot be pickled")
         return "UTC"
 
 
 def fixed_zone(name: str, offset_seconds: int) -> Location:
-    """A zone that never moves its clocks."""
+    """Return a zone with a constant offset."""
     return Location(name, lambda _: (offset_seconds, name))
 
 
 def zone_of(name: str, zone: tzinfo) -> Location:
-    """A zone as Python knows it."""
+    """Convert a time zone of Python."""
 
     def lookup(unix_seconds: int) -> tuple[int, str]:
         try:
@@ -116,7 +118,7 @@ UTC = fixed_zone("UTC", 0)
 
 
 class Month(Sized):
-    """A month of the year, January is 1."""
+    """A month; January is 1."""
 
     __slots__ = ()
     go_type = MONTH
@@ -126,7 +128,7 @@ class Month(Sized):
 
 
 class Weekday(Sized):
-    """A day of the week, Sunday is 0."""
+    """A day of the week; Sunday is 0."""
 
     __slots__ = ()
     go_type = WEEKDAY
@@ -136,7 +138,7 @@ class Weekday(Sized):
 
 
 class Duration(Sized):
-    """A span of time in nanoseconds."""
+    """A duration in nanoseconds."""
 
     __slots__ = ()
     go_type = DURATION
@@ -150,7 +152,7 @@ for _go_type, _python_class in ((MONTH, Month), (WEEKDAY, Weekday), (DURATION, D
 
 
 class Time:
-    """A moment, to the nanosecond, and the zone it is shown in."""
+    """A moment, to the nanosecond, and the zone in which it is shown."""
 
     __slots__ = ("location", "unix_nanoseconds")
     go_type = TIME
@@ -176,7 +178,7 @@ class Time:
         return Time(self.unix_nanoseconds, location)
 
     def civil(self) -> Civil:
-        """Give date and clock as the moment shows them in its zone."""
+        """Return date and wall clock in the zone of this time."""
         return Civil(self)
 
     def go_string(self) -> str:
@@ -189,7 +191,7 @@ class Time:
         )
 
     def go_syntax(self) -> str:
-        """Give the text of `%#v`."""
+        """Format the time as `%#v` does."""
         civil = self.civil()
         zone = (
             "time.UTC"
@@ -205,7 +207,7 @@ class Time:
 
 
 class Civil:
-    """A moment as a calendar and a clock on the wall show it."""
+    """Date and wall clock of a moment in its zone."""
 
     def __init__(self, moment: Time) -> None:
         seconds, self.nanosecond = divmod(moment.unix_nanoseconds, SECOND)
@@ -225,26 +227,25 @@ class Civil:
 
 
 def numeric_offset(seconds: int, colon: str = "") -> str:
-    """An offset from UTC as `-0700` writes it."""
-    # Go decides the sign by whole minutes: minus 30 seconds are +0000.
+    """Format an offset from UTC as `-0700` does."""
+    # Go takes the sign from whole minutes: minus 30 seconds is +0000.
     minutes = int(seconds / 60)
     hour, minute = divmod(abs(minutes), 60)
     return f"{'-' if minutes < 0 else '+'}{hour:02d}{colon}{minute:02d}"
 
 
 def date_of(days: int) -> tuple[int, int, int]:
-    """Give year, month and day of the nth day after the first of January 1970."""
+    """Return year, month and day of the nth day after 1 January 1970."""
     era, ordinal = divmod(days + _EPOCH_ORDINAL - 1, _ERA_DAYS)
-    # The era's own days are those of the years 1 to 400; nothing there overflows.
-    found = date.fromordinal(ordinal + 1)
-    return found.year + 400 * era, found.month, found.day
+    # The days of one era are the years 1 to 400 for Python, so nothing overflows.
+    day = date.fromordinal(ordinal + 1)
+    return day.year + 400 * era, day.month, day.day
 
 
 def days_until(year: int, month: int, day: int) -> int:
-    """Count the days between the first of January 1970 and a date.
+    """Count the days between 1 January 1970 and a date.
 
-    Months and days beyond their bounds count on, as in Go: October 32 is
-    November 1.
+    As in Go, months and days may be outside their range: October 32 is November 1.
     """
     carried, month = divmod(month - 1, 12)
     era, year = divmod(year + carried - 1, 400)
@@ -267,12 +268,12 @@ def make_time(
     nanosecond: int = 0,
     location: Location = UTC,
 ) -> Time:
-    """Give the moment that a clock on a wall in `location` shows so."""
+    """Return the moment at which a wall clock in `location` shows this date and time."""
     seconds = days_until(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second
     offset, _ = location.at(seconds)
     if offset:
-        # Guessed with the offset that would hold there in UTC; look again where the
-        # guess leads, since the clocks may have moved in between.
+        # The first offset is that of the same wall clock in UTC. Look up the offset again at the
+        # calculated moment because the clocks may have changed in between.
         offset, _ = location.at(seconds - offset)
     return Time((seconds - offset) * SECOND + nanosecond, location)
 
@@ -282,10 +283,10 @@ def from_unix(seconds: int, nanoseconds: int = 0, location: Location = UTC) -> T
 
 
 def from_datetime(moment: datetime, location: Location = UTC) -> Time:
-    """A moment of Python's as one of Go's; it must know its zone."""
+    """Convert a Python datetime, which must have a time zone."""
     delta = moment - datetime(1970, 1, 1, tzinfo=PYTHON_UTC)
-    whole = delta.days * DAY_SECONDS + delta.seconds
-    return Time(whole * SECOND + delta.microseconds * 1000, location)
+    seconds = delta.days * DAY_SECONDS + delta.seconds
+    return Time(seconds * SECOND + delta.microseconds * 1000, location)
 
 
 ZERO_TIME = Time(-62_135_596_800 * SECOND)
@@ -293,7 +294,7 @@ register_zero(TIME, lambda: ZERO_TIME)
 
 
 def parse_duration(text: str) -> Duration:
-    """Read a duration such as `1h30m`. Raises GoError with Go's text."""
+    """Parse a duration such as `1h30m`. Raises GoError with Go's message."""
     try:
         return Duration(nanoseconds_of(text))
     except ValueError as error:
@@ -330,7 +331,7 @@ def _truncate(nanoseconds: int, unit: int) -> int:
 
 
 def add_date(moment: Time, years: int, months: int, days: int) -> Time:
-    """The same wall clock some years, months and days later."""
+    """Add years, months and days to a time, keeping its wall clock."""
     civil = moment.civil()
     return make_time(
         civil.year + years,
@@ -345,7 +346,7 @@ def add_date(moment: Time, years: int, months: int, days: int) -> Time:
 
 
 def difference(later: Time, earlier: Time) -> Duration:
-    """Give the span between two moments, as far as a duration can hold it."""
+    """Return the duration between two moments, limited to the range of a duration."""
     span = later.unix_nanoseconds - earlier.unix_nanoseconds
     return Duration(max(-LIMIT, min(LIMIT - 1, span)))
 
@@ -408,15 +409,15 @@ def _local(context: Any, moment: Time) -> Time:
 
 
 def _whole(nanoseconds: int, unit: int) -> int:
-    """Count whole units, cut towards zero."""
-    whole = abs(nanoseconds) // unit
-    return whole if nanoseconds >= 0 else -whole
+    """Count complete units, rounded towards zero."""
+    count = abs(nanoseconds) // unit
+    return count if nanoseconds >= 0 else -count
 
 
 def _parts(nanoseconds: int, unit: int) -> float:
-    """Count units with their fraction; whole and rest apart, as Go keeps them exact."""
-    whole = _whole(nanoseconds, unit)
-    return float(whole) + float(nanoseconds - whole * unit) / unit
+    """Count units with their fraction; integer part and fraction are added as in Go."""
+    count = _whole(nanoseconds, unit)
+    return float(count) + float(nanoseconds - count * unit) / unit
 
 
 _DURATION_METHODS: dict[str, tuple[str, Callable[..., Any]]] = {

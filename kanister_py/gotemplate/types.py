@@ -1,4 +1,4 @@
-"""Go's types: kinds, names, fields, and how a type is written."""
+"""Go's types: kinds, names, fields, and their notation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Kind(StrEnum):
-    """Go's kinds, spelled as Go spells them."""
+    """Go's kinds, with Go's spelling."""
 
     BOOL = "bool"
     INT = "int"
@@ -38,18 +38,18 @@ SIGNED = frozenset({Kind.INT, Kind.INT8, Kind.INT16, Kind.INT32, Kind.INT64})
 UNSIGNED = frozenset({Kind.UINT, Kind.UINT8, Kind.UINT16, Kind.UINT32, Kind.UINT64, Kind.UINTPTR})
 INTEGERS = SIGNED | UNSIGNED
 NILABLE = frozenset({Kind.INTERFACE, Kind.MAP, Kind.POINTER, Kind.SLICE})
-# Those that do not say their bits have 64.
+# Kinds without a number in their name have 64 bits.
 BITS: Mapping[Kind, int] = {
     kind: int("".join(filter(str.isdigit, kind)) or 64) for kind in INTEGERS
 }
 
 
 class Field:
-    """One field of a Go struct; its name begins with a capital, as all that templates see.
+    """One field of a Go struct. Its name is capitalised, as all fields that templates see.
 
-    `json` is what stands in Go's tag: `"bucket,omitempty"`, `"-"`, `",inline"`;
-    empty means that JSON uses the Go name. The fields of an embedded struct can
-    be read from the outer one, as in Go.
+    `json` is the value of Go's tag: `"bucket,omitempty"`, `"-"`, `",inline"`. If it
+    is empty, JSON uses the Go name. As in Go, the fields of an embedded struct can
+    be read from the outer one.
     """
 
     __slots__ = ("embedded", "json", "name", "type")
@@ -65,10 +65,10 @@ _NO_FIELDS: Mapping[str, Field] = MappingProxyType({})
 
 
 class GoType:
-    """A Go type; two types are the same when they are the same object.
+    """A Go type. Two types are equal only if they are the same object.
 
-    `methods` maps a method's name to a Python callable that takes the receiver
-    first; its Go signature is an attribute of the callable.
+    `methods` maps names to Python callables that take the receiver first; their Go
+    signature is an attribute of the callable.
     """
 
     __slots__ = (
@@ -97,7 +97,7 @@ class GoType:
         self.elem = elem
         self.key = key
         self.fields: Mapping[str, Field] = (
-            {each.name: each for each in fields} if fields else _NO_FIELDS
+            {field.name: field for field in fields} if fields else _NO_FIELDS
         )
         self.is_named = is_named
         self.methods: dict[str, Any] = {}
@@ -110,50 +110,50 @@ class GoType:
         return self.name
 
     def field(self, name: str) -> Field | None:
-        """Find the field, own or promoted, that answers to `name`."""
-        found = self.fields.get(name)
-        if found is not None:
-            return found
+        """Return the field with this name, declared or promoted."""
+        own = self.fields.get(name)
+        if own is not None:
+            return own
         path = self.promoted.get(name)
         return path[-1] if path else None
 
 
 @cache
-def is_settled(go_type: GoType) -> bool:
-    """Say whether no template can change what a value of this type holds.
+def is_immutable(go_type: GoType) -> bool:
+    """Return True if no template can change a value of this type.
 
-    Templates write into maps of type map[string]interface{} and into nothing else,
-    and an interface may hold one.
+    Templates can only write to maps of type map[string]interface{}, and an interface may
+    hold such a map.
     """
     if go_type.kind is Kind.INTERFACE:
         return False
-    inner = [each for each in (go_type.elem, go_type.key) if each is not None]
-    inner += [each.type for each in go_type.fields.values()]
-    return all(is_settled(each) for each in inner)
+    inner = [part for part in (go_type.elem, go_type.key) if part is not None]
+    inner += [field.type for field in go_type.fields.values()]
+    return all(is_immutable(part) for part in inner)
 
 
 def _promoted(fields: Mapping[str, Field]) -> Mapping[str, tuple[Field, ...]]:
-    """Give the names that a struct answers to because of what it embeds."""
-    found: dict[str, tuple[Field, ...]] = {}
+    """Return the fields of embedded structs by name, with the path to them."""
+    promoted: dict[str, tuple[Field, ...]] = {}
     for outer in fields.values():
         if not outer.embedded:
             continue
         for name, inner in outer.type.fields.items():
             if name not in fields:
-                found.setdefault(name, (outer, inner))
+                promoted.setdefault(name, (outer, inner))
         for name, path in outer.type.promoted.items():
             if name not in fields:
-                found.setdefault(name, (outer, *path))
-    return found
+                promoted.setdefault(name, (outer, *path))
+    return promoted
 
 
-# The types that a signature may name; modules with types of their own add them.
+# Types that a signature may name; modules that define types add them.
 TYPES_BY_NAME: dict[str, GoType] = {}
 
 
 def _basic(kind: Kind) -> GoType:
-    made = TYPES_BY_NAME[kind.value] = GoType(kind.value, kind, is_named=True)
-    return made
+    go_type = TYPES_BY_NAME[kind.value] = GoType(kind.value, kind, is_named=True)
+    return go_type
 
 
 # In the order of their kinds.
@@ -186,7 +186,7 @@ def struct_type(name: str, *fields: Field) -> GoType:
 
 
 def named_type(name: str, underlying: GoType) -> GoType:
-    """A type of its own over another one, such as `v1.SecretType` over `string`."""
+    """Define a named type with an underlying type, such as `v1.SecretType` over `string`."""
     return GoType(
         name,
         underlying.kind,
@@ -206,9 +206,9 @@ STRING_MAP = map_of(STRING, STRING)
 
 @cache
 def parse_type(text: str) -> GoType:
-    """Read Go's text for a type: unnamed types, and those that are known by name."""
-    go_type, rest = _read_type(text.strip())
-    if rest.strip():
+    """Parse Go's notation of a type; named types must be in `TYPES_BY_NAME`."""
+    go_type, tail = _read_type(text.strip())
+    if tail.strip():
         raise ValueError(f"{text!r} is no Go type")
     return go_type
 
@@ -219,21 +219,21 @@ def _read_type(text: str) -> tuple[GoType, str]:
         if text.startswith(word):
             return ANY, text[len(word) :]
     if text.startswith("[]"):
-        elem, rest = _read_type(text[2:])
-        return slice_of(elem), rest
+        elem, tail = _read_type(text[2:])
+        return slice_of(elem), tail
     if text.startswith("*"):
-        elem, rest = _read_type(text[1:])
-        return pointer_to(elem), rest
+        elem, tail = _read_type(text[1:])
+        return pointer_to(elem), tail
     if text.startswith("map["):
-        key, rest = _read_type(text[4:])
-        elem, rest = _read_type(rest[1:])
-        return map_of(key, elem), rest
+        key, tail = _read_type(text[4:])
+        elem, tail = _read_type(tail[1:])
+        return map_of(key, elem), tail
     word = text
     for position, char in enumerate(text):
         if not (char.isalnum() or char in "._"):
             word = text[:position]
             break
-    found = TYPES_BY_NAME.get(word)
-    if found is None:
+    go_type = TYPES_BY_NAME.get(word)
+    if go_type is None:
         raise ValueError(f"{text!r} names no Go type known here")
-    return found, text[len(word) :]
+    return go_type, text[len(word) :]

@@ -1,8 +1,8 @@
-"""Values of Go in Python, and the Go type of each.
+"""Go values in Python, and their Go types.
 
 Most Go values are plain Python values:
 
-    string            str (bytes that are no UTF-8 are lone surrogates, `surrogateescape`)
+    string            str (bytes that are not UTF-8 are lone surrogates, `surrogateescape`)
     bool              bool
     int               int
     float64           float
@@ -12,10 +12,10 @@ Most Go values are plain Python values:
     map[string]any    dict
     nil, untyped      None
 
-Where a template can see another type (`%T`, `typeOf`, error texts, the zero value
-behind a missing key), one of the classes below carries it: the sized integers,
-`GoMap`, `GoSlice`, `Struct`, `NilPointer` and whatever a named type wraps. Python's
-own truth is Go's truth for all of them.
+Where a template can observe another type (`%T`, `typeOf`, error messages, the zero value
+of a missing key), one of the classes below carries it: the sized integers, `GoMap`,
+`GoSlice`, `Struct`, `NilPointer` and the classes of named types. Truth in Python equals
+truth in Go for all of them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _sized(name: str) -> type[Sized]:
 SIZED_INTEGERS = tuple(
     _sized(f"{sign}{bits}") for sign in ("Int", "Uint") for bits in ("8", "16", "32", "64")
 )
-# Go calls the third a rune, and the fifth a byte.
+# Int32 is Go's rune, and Uint8 is Go's byte.
 Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64 = SIZED_INTEGERS
 Uint, Uintptr = _sized("Uint"), _sized("Uintptr")
 SIZED_INTEGERS += (Uint, Uintptr)
@@ -82,8 +82,8 @@ class GoMap(dict[Any, Any]):
 class GoSlice(list[Any]):
     """A slice whose type is not []interface{}, or a nil slice.
 
-    `beyond` holds what lies between the slice's length and its capacity: cutting
-    a slice does not forget the array behind it.
+    `beyond` holds the elements between the slice's length and its capacity, because slices
+    of a slice can extend into the underlying array.
     """
 
     __slots__ = ("beyond", "go_type", "is_nil")
@@ -111,7 +111,7 @@ class NilBytes(bytes):
 
 
 class NilPointer:
-    """A nil pointer that still knows its type."""
+    """A nil pointer with a type."""
 
     __slots__ = ("go_type",)
     is_nil = True
@@ -135,9 +135,9 @@ class NilPointer:
 class Struct(dict[str, Any]):
     """A struct, or a pointer to one if `go_type` is a pointer type.
 
-    Only what is not zero must be given: a field that was left out is its type's
-    zero value, and one given in `lazy` is made when it is first read. Iterating
-    gives what was read so far: walk the type's fields and read each instead.
+    Only fields that are not zero must be set: others get their type's zero value, and a
+    field in `lazy` is computed on first access. Iteration covers only fields that were
+    already accessed; iterate over the fields of the type instead.
     """
 
     __slots__ = ("_lazy", "go_type", "memo")
@@ -151,7 +151,7 @@ class Struct(dict[str, Any]):
         super().__init__(fields or {})
         self.go_type = go_type
         self._lazy = lazy
-        # What was once made of the struct, by name; only where it is settled.
+        # Cached conversions of this struct by name; only used for immutable structs.
         self.memo: dict[str, str] = {}
 
     def __bool__(self) -> bool:
@@ -159,14 +159,14 @@ class Struct(dict[str, Any]):
 
     def __missing__(self, name: str) -> Any:
         struct = self.struct
-        found = struct.fields.get(name)
-        if found is None:
+        field = struct.fields.get(name)
+        if field is None:
             path = struct.promoted.get(name)
             if path is None:
                 raise KeyError(name)
             return self[path[0].name][name]
         lazy = self._lazy
-        value = lazy[name]() if lazy is not None and name in lazy else zero(found.type)
+        value = lazy[name]() if lazy is not None and name in lazy else zero(field.type)
         self[name] = value
         return value
 
@@ -179,7 +179,7 @@ class Struct(dict[str, Any]):
         return go_type
 
     def pointed_at(self) -> Struct:
-        """The struct itself, when this is a pointer to it."""
+        """The struct itself, if this is a pointer to it."""
         return Struct(self.struct, self, self._lazy)
 
 
@@ -194,7 +194,7 @@ _PLAIN: dict[type, GoType] = {
     dict: ANY_MAP,
 }
 _SIZED: dict[Kind, type] = {
-    **{each.go_type.kind: each for each in SIZED_INTEGERS},
+    **{python_class.go_type.kind: python_class for python_class in SIZED_INTEGERS},
     Kind.INT: int,
     Kind.FLOAT64: float,
     Kind.COMPLEX128: complex,
@@ -204,20 +204,20 @@ _SIZED: dict[Kind, type] = {
 
 
 def type_of(value: Value) -> GoType | None:
-    """Give the Go type of a value; None for an untyped nil."""
+    """Return the Go type of a value; None for an untyped nil."""
     plain = _PLAIN.get(type(value))
     if plain is not None:
         return plain
     if value is None:
         return None
-    found = getattr(value, "go_type", None)
-    if isinstance(found, GoType):
-        return found
+    go_type = getattr(value, "go_type", None)
+    if isinstance(go_type, GoType):
+        return go_type
     raise TypeError(f"{type(value).__name__} is no Go value")
 
 
-def type_known(value: Value) -> GoType:
-    """The type of a value that is no untyped nil."""
+def required_type(value: Value) -> GoType:
+    """Return the type of a value that is not an untyped nil."""
     go_type = type_of(value)
     if go_type is None:
         raise TypeError("an untyped nil has no type")
@@ -225,19 +225,19 @@ def type_known(value: Value) -> GoType:
 
 
 def type_name(value: Value) -> str:
-    """Give the text of `%T` and `typeOf`."""
+    """Return the name of a value's type, as `%T` and `typeOf` print it."""
     go_type = type_of(value)
     return "<nil>" if go_type is None else go_type.name
 
 
 def kind_of(value: Value) -> Kind | None:
-    """Give the kind of a value; None for an untyped nil."""
+    """Return the kind of a value; None for an untyped nil."""
     go_type = type_of(value)
     return None if go_type is None else go_type.kind
 
 
 def sorted_keys(value: dict[Any, Value]) -> list[Any]:
-    """A map's keys in the order in which Go prints them and ranges over them."""
+    """Return the keys of a map in the order in which Go prints and iterates them."""
     try:
         return sorted(value)
     except TypeError:  # keys of several types, in a map[interface {}]...
@@ -245,25 +245,25 @@ def sorted_keys(value: dict[Any, Value]) -> list[Any]:
 
 
 def is_nil(value: Value) -> bool:
-    """Say whether a value is nil, typed or not."""
+    """Return True if a value is nil, typed or untyped."""
     return value is None or getattr(value, "is_nil", False)
 
 
-# Named scalar types with a Python class of their own.
+# Python classes of named scalar types.
 _CLASSES: dict[GoType, type] = {}
 
 
 def register_class(go_type: GoType, python_class: type) -> None:
-    """Say which Python class the values of a named scalar type have."""
+    """Register the Python class for values of a named scalar type."""
     _CLASSES[go_type] = python_class
 
 
 @cache
 def _class_of(go_type: GoType) -> type:
-    """The Python class behind a named scalar type."""
-    known = _CLASSES.get(go_type)
-    if known is not None:
-        return known
+    """Return the Python class of a named scalar type."""
+    registered = _CLASSES.get(go_type)
+    if registered is not None:
+        return registered
     base = _SIZED[go_type.kind]
     if base is bool:
         raise TypeError(f"{go_type.name}: Python's bool cannot carry a name")
@@ -273,7 +273,7 @@ def _class_of(go_type: GoType) -> type:
 
 
 def zero(go_type: GoType) -> Value:
-    """Make a type's zero value."""
+    """Return a type's zero value."""
     kind = go_type.kind
     if kind is Kind.STRING:
         return "" if go_type is STRING else _class_of(go_type)("")
@@ -286,28 +286,28 @@ def zero(go_type: GoType) -> Value:
     if kind is Kind.SLICE:
         return NilBytes() if go_type is BYTES else GoSlice(go_type, is_nil=True)
     if kind is Kind.STRUCT:
-        made = _ZERO_STRUCTS.get(go_type)
-        return made() if made is not None else Struct(go_type)
+        make = _ZERO_STRUCTS.get(go_type)
+        return make() if make is not None else Struct(go_type)
     if kind is Kind.POINTER:
         return NilPointer(go_type)
     return _class_of(go_type)(0)
 
 
-# Struct types that are no `Struct` in Python say here how their zero value is made.
+# Constructors of zero values for struct types that are not `Struct` in Python.
 _ZERO_STRUCTS: dict[GoType, Callable[[], Any]] = {}
 
 
 def register_zero(go_type: GoType, make: Callable[[], Any]) -> None:
-    """Say how to make the zero value of a struct type with a Python class of its own."""
+    """Register the constructor of the zero value of a struct type with its own Python class."""
     _ZERO_STRUCTS[go_type] = make
 
 
 def wrap(go_type: GoType, value: Value) -> Value:
-    """Give a plain Python value a Go type, all the way down.
+    """Convert a plain Python value to a Go type, including its members.
 
     None becomes the type's zero value (a nil map, a nil pointer, ...). A struct is
-    made from a mapping of its Go field names. A value that has the type already,
-    or any value for an interface, stays as it is.
+    created from a mapping of its Go field names. A value that already has the type
+    is returned unchanged, and so is any value for an interface.
     """
     kind = go_type.kind
     if kind is Kind.INTERFACE:
@@ -335,7 +335,7 @@ def _wrap_map(go_type: GoType, value: Mapping[Any, Any]) -> dict[Any, Any]:
         raise TypeError(f"{go_type.name} is no map type")
     if elem is STRING and key is STRING:
         return GoMap(go_type, value)
-    return GoMap(go_type, {wrap(key, name): wrap(elem, each) for name, each in value.items()})
+    return GoMap(go_type, {wrap(key, name): wrap(elem, entry) for name, entry in value.items()})
 
 
 def _wrap_slice(go_type: GoType, value: Any) -> Any:
@@ -348,21 +348,21 @@ def _wrap_slice(go_type: GoType, value: Any) -> Any:
         raise TypeError(f"{go_type.name} is no slice type")
     if elem is STRING:
         return GoSlice(go_type, value)
-    return GoSlice(go_type, [wrap(elem, each) for each in value])
+    return GoSlice(go_type, [wrap(elem, entry) for entry in value])
 
 
 def _wrap_fields(struct: GoType, value: Mapping[str, Any]) -> dict[str, Any]:
     wrapped: dict[str, Any] = {}
-    for name, each in value.items():
+    for name, entry in value.items():
         field = struct.fields.get(name)
         if field is None:
             raise TypeError(f"{struct.name} has no field {name}")
-        wrapped[name] = wrap(field.type, each)
+        wrapped[name] = wrap(field.type, entry)
     return wrapped
 
 
 def is_assignable(value_type: GoType, target: GoType) -> bool:
-    """Say whether Go assigns a value of one type where another is wanted."""
+    """Return True if Go allows assigning a value of one type to another type."""
     if value_type is target:
         return True
     if target.kind is Kind.INTERFACE:
@@ -373,26 +373,26 @@ def is_assignable(value_type: GoType, target: GoType) -> bool:
 
 
 def int_of_kind(kind: Kind, value: int) -> int:
-    """Cut an integer to the bits of a kind, as Go's conversions do."""
+    """Truncate an integer to the bits of a kind, as Go's conversions do."""
     bits = BITS[kind]
     value &= (1 << bits) - 1
     if kind in SIGNED and value >> (bits - 1):
         value -= 1 << bits
-    made = _SIZED[kind](value)
-    assert isinstance(made, int)
-    return made
+    number = _SIZED[kind](value)
+    assert isinstance(number, int)
+    return number
 
 
 def to_bytes(text: str) -> bytes:
-    """The bytes of a Go string."""
+    """Return the bytes of a Go string."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def from_bytes(data: bytes) -> str:
-    """A Go string with these bytes."""
+    """Build a Go string from its bytes."""
     return data.decode("utf-8", "surrogateescape")
 
 
 def byte_length(text: str) -> int:
-    """Give the length of a Go string in bytes."""
+    """Return the length of a Go string in bytes."""
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogateescape"))

@@ -1,4 +1,4 @@
-"""Verbs of `printf`: one value as text under a verb and its flags."""
+"""Verbs of `printf`: formatting of one value by a verb and its flags."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from kanister_py.gotemplate.values import (
     Value,
     from_bytes,
     is_nil,
+    required_type,
     sorted_keys,
     to_bytes,
-    type_known,
 )
 
-# Where everything that is no nil pointer lives, as far as templates can see.
+# The address of all pointers that are not nil, as templates see it.
 _ADDRESS = 0xC000012345
 
 
 class Flags:
-    """What stands between the percent sign and the verb."""
+    """Flags, width and precision between the percent sign and the verb."""
 
     __slots__ = (
         "minus",
@@ -55,7 +55,7 @@ NO_FLAGS = Flags()
 
 
 class Printer:
-    """Text in the making."""
+    """Formatted output that is being built."""
 
     __slots__ = ("_context", "_parts", "_size", "flags", "is_erring")
 
@@ -71,13 +71,13 @@ class Printer:
 
     def write(self, text: str) -> None:
         self._parts.append(text)
-        # Counted even when empty: a list of many lists of nothing must end, too.
+        # Empty texts count as well: nested lists of empty values must reach the limit, too.
         self._size += len(text) + 1
         if self._context is not None and self._size > self._context.size:
             self._context.check_size(self._size)
 
     def pad(self, text: str, *, may_zero: bool = True) -> None:
-        """Write a text, at least as wide as asked for."""
+        """Write a text, padded to the requested width."""
         flags = self.flags
         missing = (flags.width or 0) - len(text)
         if missing > 0:
@@ -90,14 +90,14 @@ class Printer:
     # Arguments
 
     def argument(self, value: Value, verb: str) -> None:
-        """One operand of a verb."""
+        """Format one operand of a verb."""
         if value is None:
             if verb in "Tv":
                 self.pad("<nil>")
             else:
                 self.bad_verb(verb, None)
         elif verb == "T":
-            self.pad(self.cut(type_known(value).name))
+            self.pad(self.cut(required_type(value).name))
         elif verb == "p":
             self.pointer(value, verb)
         else:
@@ -108,13 +108,13 @@ class Printer:
             self.write(f"%!{verb}(<nil>)")
             return
         self.is_erring = True
-        self.write(f"%!{verb}({type_known(value).name}=")
+        self.write(f"%!{verb}({required_type(value).name}=")
         self.value(value, "v", 0)
         self.write(")")
         self.is_erring = False
 
     def value(self, value: Value, verb: str, depth: int) -> None:
-        """A value at some depth inside of others; 0 is an operand itself."""
+        """Format a value; `depth` is its nesting below the operand, which has depth 0."""
         kind = type(value)
         if kind is str:
             self.string(value, verb)
@@ -126,11 +126,11 @@ class Printer:
             self.integer(value, verb)
         elif kind is float:
             self.real(value, verb)
-        elif self.is_erring or not self.says_itself(value, verb):
+        elif self.is_erring or not self.print_by_method(value, verb):
             self.typed(value, verb, depth)
 
-    def says_itself(self, value: Value, verb: str) -> bool:
-        """Print a value by its own method, if it has one that is right here."""
+    def print_by_method(self, value: Value, verb: str) -> bool:
+        """Format a value by its own method, if it has one for this verb."""
         if verb == "w":
             self.bad_verb(verb, value)
             return True
@@ -147,7 +147,7 @@ class Printer:
         return False
 
     def typed(self, value: Value, verb: str, depth: int) -> None:
-        go_type = type_known(value)
+        go_type = required_type(value)
         kind = go_type.kind
         if self._context is not None and kind in _CONTAINERS:
             self._context.spend(_CONTAINER_STEPS)
@@ -170,7 +170,7 @@ class Printer:
         elif kind is Kind.POINTER:
             self.pointer(value, verb)
         else:
-            # A struct that keeps its insides to itself and has nothing to say.
+            # A struct with unexported fields and no method.
             self.write(f"{go_type.name}{{}}" if self.flags.sharp_v else "{}")
 
     # Kinds
@@ -182,7 +182,7 @@ class Printer:
             self.bad_verb(verb, value)
 
     def integer(self, value: int, verb: str) -> None:
-        is_signed = type(value) is int or type_known(value).kind in SIGNED
+        is_signed = type(value) is int or required_type(value).kind in SIGNED
         if verb == "v" and self.flags.sharp_v and not is_signed:
             self.pad(_in_base(value, 16, verb, self.flags, sharp=True), may_zero=False)
         elif verb in _BASES:
@@ -204,7 +204,7 @@ class Printer:
         self.pad_number(_float_text(float(value), verb, self.flags, plus=self.flags.plus))
 
     def pad_number(self, text: str) -> None:
-        """Zeros go between the sign and the digits, and never before Inf or NaN."""
+        """Pad with zeros between the sign and the digits, but not before Inf or NaN."""
         flags = self.flags
         is_number = text[-1] not in "fN"
         width = flags.width or 0
@@ -264,7 +264,7 @@ class Printer:
             self.quoted(from_bytes(value))
         else:
             name = "[]byte" if depth == 0 and verb in "vd" else "[]uint8"
-            items = [Uint8(each) for each in value]
+            items = [Uint8(byte) for byte in value]
             self.items(name, items, verb, depth, nil=is_nil(value))
 
     def items(
@@ -283,7 +283,7 @@ class Printer:
 
     def mapping(self, value: dict[Any, Value], verb: str, depth: int) -> None:
         is_syntax = self.flags.sharp_v
-        name = type_known(value).name
+        name = required_type(value).name
         if is_syntax and is_nil(value):
             self.write(f"{name}(nil)")
             return
@@ -312,7 +312,7 @@ class Printer:
         self.write("}")
 
     def pointer(self, value: Value, verb: str) -> None:
-        kind = type_known(value).kind
+        kind = required_type(value).kind
         if kind not in (Kind.MAP, Kind.POINTER, Kind.SLICE):
             self.bad_verb(verb, value)
             return
@@ -320,7 +320,7 @@ class Printer:
         if verb == "v":
             if self.flags.sharp_v:
                 shown = hex(address) if address else "nil"
-                self.write(f"({type_known(value).name})({shown})")
+                self.write(f"({required_type(value).name})({shown})")
             elif not address:
                 self.pad("<nil>")
             else:
@@ -334,7 +334,7 @@ class Printer:
 
 
 _CONTAINERS = frozenset((Kind.MAP, Kind.SLICE, Kind.STRUCT))
-# A list of twice the same list, of twice the same, is small to keep and endless to print.
+# A list that contains the same list twice, and so on, is small in memory and exponential to print.
 _CONTAINER_STEPS = 5
 _BASES = {"v": 10, "d": 10, "b": 2, "o": 8, "O": 8, "x": 16, "X": 16}
 
@@ -343,7 +343,7 @@ _BASES = {"v": 10, "d": 10, "b": 2, "o": 8, "O": 8, "x": 16, "X": 16}
 
 _MAX_RUNE = 0x10FFFF
 _FORMATS = {10: "d", 2: "b", 8: "o", 16: "x"}
-# The shape and the precision that a verb asks for.
+# Default format and precision of the verbs.
 _FLOAT_VERBS = {
     "v": ("g", -1),
     "b": ("b", -1),
@@ -412,21 +412,21 @@ def _float_text(value: float, verb: str, flags: Flags, *, plus: bool) -> str:
 
 
 def _with_point(text: str, shape: str, precision: int) -> str:
-    """A float's text with a decimal point, and the zeros `#` keeps."""
-    wanted = 0
+    """Add a decimal point to a float's text, and the zeros that the flag `#` keeps."""
+    digits = 0
     if shape in "gGx":
-        wanted = 6 if precision < 0 else precision
+        digits = 6 if precision < 0 else precision
     marks = "pP" if shape in "xX" else "eEpP"
     end = next((at for at, char in enumerate(text) if char in marks), len(text))
     body, tail = text[:end], text[end:]
     has_point = "." in body
     seen = body.replace(".", "").lstrip("0")
     if shape == "x":
-        # The x of 0x counts as a digit in Go, as does all that follows.
+        # Go counts the x of 0x and everything after it as digits.
         seen = body.replace(".", "")[1:]
-    wanted -= len(seen)
+    digits -= len(seen)
     if not has_point:
         if body == "0":
-            wanted -= 1
+            digits -= 1
         body += "."
-    return body + "0" * max(wanted, 0) + tail
+    return body + "0" * max(digits, 0) + tail

@@ -115,7 +115,7 @@ class TestFunctions:
         assert template.execute(None, Effects(now=lambda: MOMENT)) == "2024"
         with pytest.raises(ExecError) as caught:
             template.execute(None)
-        assert caught.value.why == "error calling now: there is no clock here"
+        assert caught.value.why == "error calling now: templates have no clock here"
 
     def test_the_local_zone_is_the_one_handed_in(self) -> None:
         template = compile_template("{{ .T.Local.Hour }}")

@@ -56,12 +56,12 @@ def explain(error: TemplateError, roots: Callable[[], Sequence[str]] = list) -> 
         absent = f'{owner} is not there, and has no "{error.missing}"'
         is_root = owner.count(".") == 1 and owner.startswith(".")
         return f"{absent}; {there_are(owner[1:], roots())}" if is_root else absent
-    if not error.there and error.why.startswith(_NO_FIELD):
+    if not error.available and error.why.startswith(_NO_FIELD):
         kind = _KINDS.get(error.kind, error.kind)
         return f'no "{error.missing}" in {owner}, which is {kind}'
     if not error.owner and error.kind == _ROOT:
-        return f"there is no .{error.missing}; {there_are(error.missing, error.there)}"
-    return not_found(error.missing, error.owner or "it", error.there)
+        return f"there is no .{error.missing}; {there_are(error.missing, error.available)}"
+    return not_found(error.missing, error.owner or "it", error.available)
 
 
 _SIGN: Final = "'x' is the number of a sign: a text stands in double quotes"

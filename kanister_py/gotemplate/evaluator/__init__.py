@@ -1,1 +1,1 @@
-"""Evaluator: a template's tree becomes Python closures, once, and they run many times."""
+"""Evaluator: compiles a template's tree once into Python closures, which can run many times."""

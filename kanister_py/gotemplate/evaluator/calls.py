@@ -1,4 +1,4 @@
-"""Calls: functions, methods and builtins, and what Go assigns to their parameters."""
+"""Calls of functions, methods and builtins, and conversion of their arguments."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from kanister_py.gotemplate.errors import ExecError
 from kanister_py.gotemplate.evaluator.frames import (
     DOT,
     NO_VALUE,
+    Compiler,
     Eval,
-    Feed,
     Frame,
-    Part,
+    PipedEval,
     constantly,
     dot_of,
 )
@@ -67,7 +67,7 @@ from kanister_py.gotemplate.values import (
 )
 
 _CONSTANTS = (String, Number, Bool)
-# The one Python class that always has this type: no need to look closer.
+# Python classes that always have this Go type, so that no further check is necessary.
 PLAIN_CLASSES: Mapping[GoType, type] = {
     STRING: str,
     INT: int,
@@ -80,15 +80,15 @@ PLAIN_CLASSES: Mapping[GoType, type] = {
 _BUILTINS = BUILTINS.by_name
 
 
-class Calls(Part):
-    """Closures that call, alone or fed by a pipeline."""
+class Calls(Compiler):
+    """Compiler of calls, both standalone and as a later command of a pipeline."""
 
     def chain_call(self, node: Node, args: list[Node]) -> Eval:
-        feed = self.fed_chain_call(node, args, None)
+        feed = self.piped_chain_call(node, args, None)
         return lambda frame: feed(frame, NO_VALUE)
 
-    def fed_chain_call(self, node: Node, args: list[Node], before: Command | None) -> Feed:
-        """Fields whose last one gets arguments, and the value before it, if there is one."""
+    def piped_chain_call(self, node: Node, args: list[Node], before: Command | None) -> PipedEval:
+        """Compile a chain of fields whose last name has arguments, or gets the piped value."""
         slots: Sequence[int] = ()
         start_of: Eval
         if isinstance(node, Field):
@@ -102,17 +102,17 @@ class Calls(Part):
         else:
             assert isinstance(node, Chain)
             start_of, names = self.definition.pipelines.operand(node.of), node.names
-        compiled: dict[int, tuple[Function, Feed]] = {}
+        compiled: dict[int, tuple[Function, PipedEval]] = {}
 
         def run(frame: Frame, final: Value) -> Value:
             start = start_of(frame)
 
             def call(name: str, method: Function, receiver: Value) -> Value:
-                known = compiled.get(id(method))
-                if known is None:
-                    known = (method, self._method_call(node, name, method, args, before))
-                    compiled[id(method)] = known
-                return known[1](frame, (receiver, final))
+                entry = compiled.get(id(method))
+                if entry is None:
+                    entry = (method, self._method_call(node, name, method, args, before))
+                    compiled[id(method)] = entry
+                return entry[1](frame, (receiver, final))
 
             is_boxed = not frame.boxed.isdisjoint(slots)
             at = (
@@ -122,16 +122,16 @@ class Calls(Part):
 
         return run
 
-    def _refusing(self, node: Node, why: str) -> Feed:
+    def _refusing(self, node: Node, why: str) -> PipedEval:
         fail = self.failing(node, why)
         return lambda frame, _: fail(frame)
 
     def _method_call(
         self, node: Node, name: str, method: Function, args: list[Node], before: Command | None
-    ) -> Feed:
+    ) -> PipedEval:
         has_final = before is not None
-        given = len(args) + has_final
-        wrong = wrong_number(name, method, given, len(args))
+        count = len(args) + has_final
+        wrong = wrong_number(name, method, count, len(args))
         if wrong:
             return self._refusing(node, wrong)
         evals = [self.argument(arg, param_at(method, at)) for at, arg in enumerate(args)]
@@ -139,10 +139,10 @@ class Calls(Part):
 
         def run(frame: Frame, pair: Value) -> Value:
             receiver, final = pair
-            values = [receiver, *[each(frame) for each in evals]]
+            values = [receiver, *[evaluate(frame) for evaluate in evals]]
             if before is not None:
-                wanted = param_at(method, given - 1)
-                values.append(self.fit(final, wanted, before, frame, last))
+                param = param_at(method, count - 1)
+                values.append(self.fit(final, param, before, frame, last))
             return self.invoke(node, name, method, values, frame)
 
         return run
@@ -150,7 +150,7 @@ class Calls(Part):
     def invoke(
         self, node: Node, name: str, function: Function, values: list[Value], frame: Frame
     ) -> Value:
-        """Call a method whose arguments are known to fit; the receiver comes first."""
+        """Call a method with checked arguments; the receiver comes first."""
         frame.context.charge(size_of, values[1:])
         try:
             if function.wants_context:
@@ -160,7 +160,7 @@ class Calls(Part):
             raise self.error(node, f"error calling {name}: {error}") from error
 
     def function_call(self, node: Identifier, at: Node, args: list[Node]) -> Eval:
-        """A function at the start of a pipeline, or alone as an argument."""
+        """Compile a function call without a piped value."""
         name = node.name
         function = self.definition.functions.get(name)
         if function is None:
@@ -173,17 +173,17 @@ class Calls(Part):
             return self.failing(node, wrong)
         evals = self.arguments(function, args)
         paid_call = self._paid_call(at, name, function.run)
-        return lambda frame: paid_call(frame, [each(frame) for each in evals])
+        return lambda frame: paid_call(frame, [evaluate(frame) for evaluate in evals])
 
     def arguments(self, function: Function, args: list[Node]) -> list[Eval]:
-        """What a function is called with, as far as it is written: its context comes first."""
-        given = [self.argument(arg, param_at(function, place)) for place, arg in enumerate(args)]
-        return [_context, *given] if function.wants_context else given
+        """Compile the written arguments of a function; its context comes first."""
+        evals = [self.argument(arg, param_at(function, place)) for place, arg in enumerate(args)]
+        return [_context, *evals] if function.wants_context else evals
 
     def _paid_call(
         self, at: Node, name: str, call: Callable[..., Value]
     ) -> Callable[[Frame, list[Value]], Value]:
-        """A call whose estimated cost is counted before it is made."""
+        """Wrap a call so that its estimated cost is counted before it is made."""
         price, is_by_size = price_of(name)
 
         def free(_frame: Frame, values: list[Value]) -> Value:
@@ -215,38 +215,38 @@ class Calls(Part):
             return free
         return by_size if is_by_size else charged
 
-    def fed_function_call(
+    def piped_function_call(
         self, node: Identifier, at: Command, args: list[Node], before: Command
-    ) -> Feed:
-        """A function that gets the value before it as its last argument."""
+    ) -> PipedEval:
+        """Compile a function call that gets the piped value as its last argument."""
         name = node.name
         function = self.definition.functions.get(name)
         if function is None:
-            special = self.fed_special_call(node, at, args)
+            special = self.piped_special_call(node, at, args)
             if special is not None:
                 return special
             function = _BUILTINS[name]
-        given = len(args) + 1
-        wrong = wrong_number(name, function, given, len(args))
+        count = len(args) + 1
+        wrong = wrong_number(name, function, count, len(args))
         if wrong:
             return self._refusing(node, wrong)
         evals = self.arguments(function, args)
-        wanted = param_at(function, given - 1)
+        param = param_at(function, count - 1)
         last = args[-1] if args else node
-        fits_all = wanted is ANY
-        plain = PLAIN_CLASSES.get(wanted)
+        fits_all = param is ANY
+        plain = PLAIN_CLASSES.get(param)
         paid_call = self._paid_call(at, name, function.run)
 
         def run(frame: Frame, final: Value) -> Value:
-            values = [each(frame) for each in evals]
+            values = [evaluate(frame) for evaluate in evals]
             if not fits_all and type(final) is not plain:
-                final = self.fit(final, wanted, before, frame, last)
+                final = self.fit(final, param, before, frame, last)
             values.append(final)
             return paid_call(frame, values)
 
         return run
 
-    # Builtins that see more than the values of their arguments
+    # Builtins whose result depends on more than the values of their arguments
 
     def special_call(self, node: Identifier, at: Node, args: list[Node]) -> Eval | None:
         name = node.name
@@ -260,16 +260,18 @@ class Calls(Part):
         if name == "index":
             return self.index(at, *evals)
         if name == "slice":
-            return lambda frame: self.cut(at, [each(frame) for each in evals], args, frame)
+            return lambda frame: self.cut(at, [evaluate(frame) for evaluate in evals], args, frame)
         if name == "call":
             called = str(args[0])
-            return lambda frame: self.call_value(at, called, [each(frame) for each in evals])
+            return lambda frame: self.call_value(
+                at, called, [evaluate(frame) for evaluate in evals]
+            )
         is_or = name == "or"
 
         def decide(frame: Frame) -> Value:
             value = None
-            for each, arg in zip(evals, args, strict=True):
-                value = each(frame)
+            for evaluate, arg in zip(evals, args, strict=True):
+                value = evaluate(frame)
                 if bool(value) is is_or:
                     frame.last = arg
                     return value
@@ -294,7 +296,7 @@ class Calls(Part):
         return run
 
     def cut(self, at: Node, values: list[Value], nodes: list[Node], frame: Frame) -> Value:
-        """What the builtin `slice` does: Go takes no index out of an interface here."""
+        """Evaluate the builtin `slice`. Unlike elsewhere, Go accepts no index from an interface."""
         shown = [
             Boxed() if place and self.definition.origins.is_boxed(node, frame) else value
             for place, (value, node) in enumerate(zip(values, nodes, strict=True))
@@ -304,7 +306,7 @@ class Calls(Part):
         except GoError as error:
             raise self.error(at, f"error calling slice: {error}") from error
 
-    def length(self, at: Node, arg: Node) -> Feed:
+    def length(self, at: Node, arg: Node) -> PipedEval:
         def run(frame: Frame, value: Value) -> int:
             try:
                 if value is not None:
@@ -317,25 +319,27 @@ class Calls(Part):
 
         return run
 
-    def fed_special_call(self, node: Identifier, at: Command, args: list[Node]) -> Feed | None:
+    def piped_special_call(
+        self, node: Identifier, at: Command, args: list[Node]
+    ) -> PipedEval | None:
         name = node.name
-        # What comes down a pipeline has left its interface behind.
-        fed = Pipe(at.at)
+        # A piped value is no longer inside an interface.
+        piped = Pipe(at.at)
         if name == "len" and not args:
-            return self.length(at, fed)
+            return self.length(at, piped)
         if name not in ("and", "or", "slice", "call"):
             return None
         evals = [self.argument(arg, ANY) for arg in args]
         if name == "slice":
-            nodes = [*args, fed]
+            nodes = [*args, piped]
             return lambda frame, final: self.cut(
-                at, [*[each(frame) for each in evals], final], nodes, frame
+                at, [*[evaluate(frame) for evaluate in evals], final], nodes, frame
             )
         if name == "call":
             called = str(args[0]) if args else None
 
             def run(frame: Frame, final: Value) -> Value:
-                values = [*[each(frame) for each in evals], final]
+                values = [*[evaluate(frame) for evaluate in evals], final]
                 shown = called if called is not None else _final_name(values[0])
                 return self.call_value(at, shown, values)
 
@@ -344,8 +348,8 @@ class Calls(Part):
 
         def decide(frame: Frame, final: Value) -> Value:
             frame.last = node
-            for each, arg in zip(evals, args, strict=True):
-                value = each(frame)
+            for evaluate, arg in zip(evals, args, strict=True):
+                value = evaluate(frame)
                 frame.last = arg
                 if bool(value) is is_or:
                     return value
@@ -354,75 +358,75 @@ class Calls(Part):
         return decide
 
     def call_value(self, at: Node, name: str, values: list[Value]) -> NoReturn:
-        """What the builtin `call` does: no value that templates see is a function."""
+        """Raise the error of the builtin `call`: no value that templates see is a function."""
         go_type = type_of(values[0])
         why = f"non-function {name} of type {go_type.name}" if go_type else "call of nil"
         raise self.error(at, f"error calling call: {why}")
 
     # Arguments
 
-    def argument(self, node: Node, wanted: GoType) -> Eval:
-        """An argument for a parameter of a known type."""
+    def argument(self, node: Node, target: GoType) -> Eval:
+        """Compile an argument for a parameter of this type."""
         if isinstance(node, _CONSTANTS):
-            return self.constant_argument(node, wanted)
+            return self.constant_argument(node, target)
         if isinstance(node, Nil):
-            if wanted.kind in NILABLE:
-                return constantly(zero(wanted))
-            return self.failing(node, f"cannot assign nil to {wanted.name}")
+            if target.kind in NILABLE:
+                return constantly(zero(target))
+            return self.failing(node, f"cannot assign nil to {target.name}")
         value_of = self.definition.pipelines.operand(node)
-        if wanted is ANY:
+        if target is ANY:
             return value_of
-        plain = PLAIN_CLASSES.get(wanted)
+        plain = PLAIN_CLASSES.get(target)
 
         def checked(frame: Frame) -> Value:
             value = value_of(frame)
             if type(value) is plain:
                 return value
-            return self.fit(value, wanted, node, frame, node)
+            return self.fit(value, target, node, frame, node)
 
         return checked
 
-    def constant_argument(self, node: Node, wanted: GoType) -> Eval:
-        kind = wanted.kind
-        if wanted is ANY:
+    def constant_argument(self, node: Node, target: GoType) -> Eval:
+        kind = target.kind
+        if target is ANY:
             return self.constant(node)
-        found = _TAKES.get(kind)
-        if found is None:
-            return self.failing(node, f"can't handle {node} for arg of type {wanted.name}")
-        constant, attribute, expected = found
+        taken_constant = _CONSTANTS_BY_KIND.get(kind)
+        if taken_constant is None:
+            return self.failing(node, f"can't handle {node} for arg of type {target.name}")
+        constant, attribute, expected = taken_constant
         value = getattr(node, attribute) if isinstance(node, constant) else None
         if value is None:
             return self.failing(node, f"expected {expected}; found {node}")
         if kind in INTEGERS:
             value = int(int_of_kind(kind, value))
-        return constantly(wrap(wanted, value))
+        return constantly(wrap(target, value))
 
     def fit(
-        self, value: Value, wanted: GoType, source: Node, frame: Frame, looked_at: Node
+        self, value: Value, target: GoType, source: Node, frame: Frame, looked_at: Node
     ) -> Value:
-        """A value as one of another type, if Go would assign it; else Go's complaint."""
+        """Convert a value to a type if Go would assign it; else raise Go's error."""
 
         def wrong(why: str) -> ExecError:
             return self.error(self.definition.origins.last_of(looked_at, frame), why)
 
         if value is None:
-            if wanted.kind is Kind.INTERFACE and wanted is ANY:
+            if target.kind is Kind.INTERFACE and target is ANY:
                 return None
             if self.definition.origins.is_boxed(source, frame):
-                raise wrong(f"wrong type for value; expected {wanted.name}; got interface {{}}")
-            if wanted.kind in NILABLE:
-                return zero(wanted)
-            raise wrong(f"invalid value; expected {wanted.name}")
+                raise wrong(f"wrong type for value; expected {target.name}; got interface {{}}")
+            if target.kind in NILABLE:
+                return zero(target)
+            raise wrong(f"invalid value; expected {target.name}")
         go_type = type_of(value)
         assert go_type is not None
-        if is_assignable(go_type, wanted):
+        if is_assignable(go_type, target):
             return value
         if go_type.kind is Kind.POINTER and go_type.elem is not None:
-            if isinstance(value, Struct) and is_assignable(go_type.elem, wanted):
+            if isinstance(value, Struct) and is_assignable(go_type.elem, target):
                 return value.pointed_at()
-            if is_assignable(go_type.elem, wanted):
-                raise wrong(f"dereference of nil pointer of type {wanted.name}")
-        raise wrong(f"wrong type for value; expected {wanted.name}; got {go_type.name}")
+            if is_assignable(go_type.elem, target):
+                raise wrong(f"dereference of nil pointer of type {target.name}")
+        raise wrong(f"wrong type for value; expected {target.name}; got {go_type.name}")
 
     def constant(self, node: Node) -> Eval:
         if isinstance(node, String):
@@ -434,7 +438,7 @@ class Calls(Part):
         return self.failing(node, f"can't evaluate command {quote(str(node))}")
 
     def ideal_number(self, node: Number) -> Eval:
-        """A number where nothing but its own looks says what it is."""
+        """Compile a number whose type depends only on its notation."""
         if node.as_complex is not None:
             return constantly(node.as_complex)
         written = node.written
@@ -455,7 +459,7 @@ def _context(frame: Frame) -> Context:
 
 
 def _final_name(value: Value) -> str:
-    """What reflect.Value.String says of a value."""
+    """Return the result of reflect.Value.String."""
     if type(value) is str:
         return value
     go_type = type_of(value)
@@ -467,8 +471,8 @@ def _is_hexadecimal_integer(written: str) -> bool:
     return len(text) > 2 and text.startswith("0x") and "p" not in text
 
 
-# Where a kind is wanted: the constant that gives it, by which attribute, and Go's word for it.
-_TAKES: Mapping[Kind, tuple[type[Node], str, str]] = {
+# For each kind of a parameter: the constant it accepts, the attribute with its value, Go's name.
+_CONSTANTS_BY_KIND: Mapping[Kind, tuple[type[Node], str, str]] = {
     Kind.STRING: (String, "text", "string"),
     Kind.BOOL: (Bool, "is_true", "bool"),
     **dict.fromkeys(SIGNED, (Number, "as_int", "integer")),

@@ -1,4 +1,4 @@
-"""Frames: what a template has at hand while it is carried out, and the closures over it."""
+"""Frames: the state of a running template, and the base of the compilers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from kanister_py.gotemplate.evaluator.program import Definition
 
 
-class Part:
-    """Maker of closures for one kind of nodes, of a definition whose parts know each other."""
+class Compiler:
+    """Compiler of one group of nodes; `definition` gives access to the other compilers."""
 
     def __init__(self, definition: Definition) -> None:
         self.definition = definition
@@ -30,7 +30,7 @@ class Part:
         return kind(message, name, line, column, context, why)
 
     def failing(self, node: Node, why: str) -> Eval:
-        """A closure for what can only fail, and in Go does so when it is reached."""
+        """Compile an error that Go only reports when it evaluates the node."""
 
         def fail(_: Frame) -> NoReturn:
             raise self.error(node, why)
@@ -39,10 +39,10 @@ class Part:
 
 
 class Frame:
-    """One template being carried out.
+    """State of one running template.
 
-    `boxed` says where a value came out of a container of interfaces: there Go knows
-    a nil from no value at all. It holds the slots of variables, and -1 for the dot.
+    `boxed` contains the slots of variables (-1 for the dot) whose value came out of a
+    container of interfaces: Go distinguishes a nil in an interface from no value.
     """
 
     __slots__ = ("boxed", "context", "depth", "dot", "last", "out", "variables")
@@ -60,20 +60,20 @@ class Frame:
 
 
 Eval = Callable[[Frame], Value]
-Feed = Callable[[Frame, Value], Value]
-# What carrying out a node leaves to the loop around it.
+PipedEval = Callable[[Frame, Value], Value]
+# Executes a node; the result tells the enclosing loop how to continue.
 Step = Callable[[Frame], int]
-# Puts a value into a variable, and notes whether it came out of an interface.
+# Sets a variable; the flag is whether the value came out of an interface.
 Setter = Callable[[Frame, Value, bool], None]
 ON, BREAK, CONTINUE = 0, 1, 2
 
 DOT = -1
-NOT_THERE = (KeyError, TypeError)
+LOOKUP_ERRORS = (KeyError, TypeError)
 NO_VALUE = object()
 
 
 class Undefined:
-    """What a variable holds before it is declared."""
+    """Value of a variable before its declaration."""
 
     def __bool__(self) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""Pipelines: variables, chains of fields, and commands that hand their value on to the next."""
+"""Pipelines: variables, chains of fields, and commands that pass on their value."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from kanister_py.gotemplate.errors import ExecError, KeyMissing
 from kanister_py.gotemplate.evaluator.frames import (
     DOT,
-    NOT_THERE,
+    LOOKUP_ERRORS,
     UNDEFINED,
+    Compiler,
     Eval,
-    Feed,
     Frame,
-    Part,
+    PipedEval,
     Setter,
     dot_of,
 )
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     from kanister_py.gotemplate.evaluator.program import Definition
 
 
-class Scope(Part):
-    """The names that are known at one place of a definition."""
+class Scope(Compiler):
+    """Variables that are visible at a place of a definition."""
 
     def __init__(self, definition: Definition) -> None:
         super().__init__(definition)
-        # Innermost last, with their slots.
+        # The innermost variable is the last one.
         self.names: list[tuple[str, int]] = [("$", 0)]
         self.size = 1
-        # Slots that are only filled if a parenthesis is reached: see `variable`.
-        self.doubtful: set[int] = set()
+        # Slots that are only set if an expression in parentheses is evaluated: see `variable`.
+        self.conditional: set[int] = set()
         self.in_parentheses = 0
 
     def declare(self, name: str) -> int:
@@ -54,29 +54,29 @@ class Scope(Part):
         self.size += 1
         self.names.append((name, slot))
         if self.in_parentheses:
-            self.doubtful.add(slot)
+            self.conditional.add(slot)
         return slot
 
     def slots(self, name: str) -> list[int]:
-        """Give the slots where a name's value may be; the first that is filled has it.
+        """Return the slots that may have a name's value. The first slot that is set has it.
 
-        More than one only if a declaration in parentheses may never be reached.
+        There are several only if a declaration in parentheses may never be evaluated.
         """
-        found = []
-        for known, slot in reversed(self.names):
-            if known == name:
-                found.append(slot)
-                if slot not in self.doubtful:
+        candidates = []
+        for declared, slot in reversed(self.names):
+            if declared == name:
+                candidates.append(slot)
+                if slot not in self.conditional:
                     break
-        return found
+        return candidates
 
     def setter(self, variable: Variable, pipe: Pipe, *, is_loop: bool = False) -> Setter:
         name = variable.names[0]
-        # Those of a loop are declared by the pipeline itself, just before.
+        # Variables of a loop have just been declared by the pipeline itself.
         is_known = pipe.is_assignment or is_loop
         slots = self.slots(name) if is_known else [self.declare(name)]
 
-        if len(slots) == 1 and slots[0] not in self.doubtful:
+        if len(slots) == 1 and slots[0] not in self.conditional:
             only = slots[0]
 
             def put(frame: Frame, value: Value, is_boxed: bool) -> None:
@@ -104,7 +104,7 @@ class Scope(Part):
     def variable(self, node: Variable) -> Eval:
         name = node.names[0]
         slots = self.slots(name)
-        if len(slots) == 1 and slots[0] not in self.doubtful:
+        if len(slots) == 1 and slots[0] not in self.conditional:
             only = slots[0]
             return lambda frame: frame.variables[only]
 
@@ -118,8 +118,8 @@ class Scope(Part):
         return first
 
 
-class Fields(Part):
-    """Closures made out of chains of names."""
+class Fields(Compiler):
+    """Compiler of chains of fields."""
 
     def field(self, node: Field) -> Eval:
         names = node.names
@@ -131,7 +131,7 @@ class Fields(Part):
             def field1(frame: Frame) -> Value:
                 try:
                     return frame.dot[one]
-                except NOT_THERE:
+                except LOOKUP_ERRORS:
                     return walk(node, names, frame.dot, DOT in frame.boxed, frame)[0]
 
             return field1
@@ -141,14 +141,14 @@ class Fields(Part):
                 value = frame.dot
                 for name in names:
                     value = value[name]
-            except NOT_THERE:
+            except LOOKUP_ERRORS:
                 return walk(node, names, frame.dot, DOT in frame.boxed, frame)[0]
             return value
 
         return field_n
 
     def chain(self, node: Node, value_of: Eval, names: list[str]) -> Eval:
-        """Fields of what another closure gives."""
+        """Compile fields of the value of another closure."""
         walk = self.walk
         slots = self.definition.scope.slots(node.names[0]) if isinstance(node, Variable) else ()
         of = node.of if isinstance(node, Chain) else None
@@ -159,7 +159,7 @@ class Fields(Part):
                 value = start
                 for name in names:
                     value = value[name]
-            except NOT_THERE:
+            except LOOKUP_ERRORS:
                 is_boxed = bool(slots) and not frame.boxed.isdisjoint(slots)
                 at = node if of is None else self.definition.origins.last_of(of, frame)
                 return walk(at, names, start, is_boxed, frame)[0]
@@ -176,10 +176,10 @@ class Fields(Part):
         frame: Frame,
         call: Callable[[str, Function, Value], Value] | None = None,
     ) -> tuple[Value, bool]:
-        """Follow fields by the book; says also whether the value came out of an interface.
+        """Follow fields exactly as Go does; also return whether the value came out of an interface.
 
-        With `call`, the last name has arguments: it must be a method, and `call`
-        calls it.
+        With `call`, the last name has arguments: it must be a method, and is called by
+        `call`.
         """
         last = len(names) - 1
         for position, name in enumerate(names):
@@ -204,10 +204,10 @@ class Fields(Part):
             try:
                 value, is_boxed = self.step_into(node, name, value, go_type, has_args=has_args)
             except ExecError as error:
-                error.missing, error.there = name, _names_in(value)
-                found = type_of(value)
-                error.kind = found.name if found is not None else "nil"
-                # What a chain starts from is not always written where it fails.
+                error.missing, error.available = name, _names_in(value)
+                owner_type = type_of(value)
+                error.kind = owner_type.name if owner_type is not None else "nil"
+                # The start of a chain is not always part of the failed expression.
                 if error.context.endswith("." + ".".join(names)):
                     error.owner = error.context.rsplit(".", len(names) - position)[0]
                 raise
@@ -216,13 +216,13 @@ class Fields(Part):
     def method(self, value: Value, name: str) -> Function | None:
         go_type = type_of(value)
         assert go_type is not None
-        found = go_type.methods.get(name)
-        return found if isinstance(found, Function) else None
+        function = go_type.methods.get(name)
+        return function if isinstance(function, Function) else None
 
     def step_into(
         self, node: Node, name: str, value: Value, go_type: GoType, *, has_args: bool
     ) -> tuple[Value, bool]:
-        """One name along a chain: a field of a struct, or an entry of a map."""
+        """Resolve one name of a chain: a field of a struct, or an entry of a map."""
         if value is None:
             raise self.error(node, f"nil pointer evaluating {go_type.name}.{name}")
         if isinstance(value, Struct):
@@ -262,7 +262,7 @@ class Fields(Part):
 
 
 def _names_in(value: Value) -> tuple[str, ...]:
-    """Say what could be read of a value instead of what is not there."""
+    """List the names that can be read from a value."""
     pointed = value.go_type.elem if isinstance(value, NilPointer) else None
     struct = value.struct if isinstance(value, Struct) else pointed
     if struct is not None:
@@ -270,11 +270,11 @@ def _names_in(value: Value) -> tuple[str, ...]:
     return tuple(str(key) for key in value) if isinstance(value, dict) else ()
 
 
-class Origins(Part):
-    """Where a value came from, asked once something is wrong."""
+class Origins(Compiler):
+    """Origins of values, determined only after an error."""
 
     def is_boxed(self, node: Node, frame: Frame) -> bool:
-        """Say whether a nil came out of an interface; else it is no value at all."""
+        """Return True if a nil came out of an interface, False if it is no value at all."""
         if isinstance(node, Dot):
             return DOT in frame.boxed
         if isinstance(node, Variable) and len(node.names) == 1:
@@ -299,7 +299,7 @@ class Origins(Part):
         return False
 
     def last_of(self, node: Node, frame: Frame) -> Node:
-        """Find the node that Go looked at last while it evaluated this one."""
+        """Return the node that Go evaluated last within this one."""
         while True:
             if isinstance(node, Pipe):
                 if not node.commands:
@@ -328,28 +328,28 @@ class Origins(Part):
                 return node
 
 
-class Pipelines(Part):
-    """Closures that give a value, made out of pipelines and what stands in them."""
+class Pipelines(Compiler):
+    """Compiler of pipelines, their commands and operands."""
 
     def pipe(self, pipe: Pipe) -> Eval:
         commands = pipe.commands
         value_of = self.command(commands[0], pipe)
         for position, command in enumerate(commands[1:], 1):
-            value_of = fed(value_of, self.fed_command(command, commands[position - 1]))
+            value_of = piped(value_of, self.piped_command(command, commands[position - 1]))
         if not pipe.variables:
             return value_of
-        setters = [self.definition.scope.setter(each, pipe) for each in pipe.variables]
+        setters = [self.definition.scope.setter(variable, pipe) for variable in pipe.variables]
 
         def assign_all(frame: Frame) -> Value:
             value = value_of(frame)
-            for each in setters:
-                each(frame, value, False)
+            for setter in setters:
+                setter(frame, value, False)
             return value
 
         return assign_all
 
     def command(self, command: Command, pipe: Pipe) -> Eval:
-        """The first command of a pipeline."""
+        """Compile the first command of a pipeline."""
         args = command.args
         first = args[0]
         kind = type(first)
@@ -367,17 +367,19 @@ class Pipelines(Part):
             return self.failing(first, "nil is not a command")
         return self.operand(first)
 
-    def fed_command(self, command: Command, before: Command) -> Feed:
-        """A command that gets the value of the one before it."""
+    def piped_command(self, command: Command, before: Command) -> PipedEval:
+        """Compile a command that gets the value of the previous one."""
         first = command.args[0]
         if isinstance(first, Identifier):
-            return self.definition.calls.fed_function_call(first, command, command.args[1:], before)
+            return self.definition.calls.piped_function_call(
+                first, command, command.args[1:], before
+            )
         if (
             type(first) is Field
             or type(first) is Chain
             or (type(first) is Variable and len(first.names) > 1)
         ):
-            return self.definition.calls.fed_chain_call(first, command.args[1:], before)
+            return self.definition.calls.piped_chain_call(first, command.args[1:], before)
 
         def fail(frame: Frame, _: Value) -> NoReturn:
             at = self.definition.origins.last_of(before, frame) if type(first) is Pipe else first
@@ -386,7 +388,7 @@ class Pipelines(Part):
         return fail
 
     def operand(self, node: Node) -> Eval:
-        """A node without arguments, where nothing is known about the wanted type."""
+        """Compile a node without arguments where no type is expected."""
         if type(node) is Field:
             return self.definition.fields.field(node)
         if type(node) is Variable:
@@ -407,5 +409,5 @@ class Pipelines(Part):
         return dot_of if type(node) is Dot else self.definition.calls.constant(node)
 
 
-def fed(value_of: Eval, feed: Feed) -> Eval:
+def piped(value_of: Eval, feed: PipedEval) -> Eval:
     return lambda frame: feed(frame, value_of(frame))

@@ -1,4 +1,4 @@
-"""Programs: the definitions of a template as closures, statement by statement."""
+"""Programs: the definitions of a template, compiled statement by statement."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kanister_py.gotemplate.evaluator.frames import (
     DOT,
     ON,
     UNDEFINED,
+    Compiler,
     Frame,
-    Part,
     Setter,
     Step,
 )
@@ -41,17 +41,17 @@ from kanister_py.gotemplate.types import INTEGERS, Kind
 from kanister_py.gotemplate.values import Struct, Uint8, Value, sorted_keys, type_of
 
 
-class Statements(Part):
-    """Closures that write, made out of the nodes of a block."""
+class Statements(Compiler):
+    """Compiler of statements, which write output."""
 
     def steps(self, block: Block) -> list[Step]:
         return [self.step(node) for node in block.nodes]
 
     def block(self, block: Block) -> Step:
-        """The nodes of a block as one step; their variables end with it."""
-        known = len(self.definition.scope.names)
+        """Compile the nodes of a block into one step; their variables end with the block."""
+        outer_names = len(self.definition.scope.names)
         steps = self.steps(block)
-        del self.definition.scope.names[known:]
+        del self.definition.scope.names[outer_names:]
         if len(steps) == 1:
             return steps[0]
 
@@ -99,22 +99,22 @@ class Statements(Part):
         return write
 
     def condition(self, node: If) -> Step:
-        """An `if` with all its `else if`s, however many: one loop, no nesting."""
-        known = len(self.definition.scope.names)
+        """Compile an `if` with all its `else if`s into one loop, so that they do not nest."""
+        outer_names = len(self.definition.scope.names)
         cases = []
         otherwise = None
         while True:
             value_of = self.definition.pipelines.pipe(node.pipe)
             cases.append((value_of, self.block(node.body)))
-            rest = node.otherwise
-            if rest is None:
+            branch = node.otherwise
+            if branch is None:
                 break
-            following = rest.nodes[0] if len(rest.nodes) == 1 else None
+            following = branch.nodes[0] if len(branch.nodes) == 1 else None
             if not isinstance(following, If):
-                otherwise = self.block(rest)
+                otherwise = self.block(branch)
                 break
             node = following
-        del self.definition.scope.names[known:]
+        del self.definition.scope.names[outer_names:]
 
         def choose_first(frame: Frame) -> int:
             for holds, run in cases:
@@ -125,11 +125,11 @@ class Statements(Part):
         return choose_first
 
     def narrowing(self, node: With) -> Step:
-        known = len(self.definition.scope.names)
+        outer_names = len(self.definition.scope.names)
         value_of = self.definition.pipelines.pipe(node.pipe)
         body = self.block(node.body)
         otherwise = None if node.otherwise is None else self.block(node.otherwise)
-        del self.definition.scope.names[known:]
+        del self.definition.scope.names[outer_names:]
 
         def narrow(frame: Frame) -> int:
             value = value_of(frame)
@@ -147,13 +147,13 @@ class Statements(Part):
         return narrow
 
     def range(self, node: Range) -> Step:
-        known = len(self.definition.scope.names)
+        outer_names = len(self.definition.scope.names)
         pipe = node.pipe
         value_of = self.definition.pipelines.pipe(pipe)
         set_index, set_item = self.range_setters(pipe)
         body = self.block(node.body)
         otherwise = None if node.otherwise is None else self.block(node.otherwise)
-        del self.definition.scope.names[known:]
+        del self.definition.scope.names[outer_names:]
         cost = 1 + weight_of(node.body)
 
         def loop(frame: Frame) -> int:
@@ -190,17 +190,17 @@ class Statements(Part):
         return loop
 
     def range_setters(self, pipe: Pipe) -> tuple[Setter | None, Setter | None]:
-        """Make what puts index and item into their variables in each round."""
+        """Compile the setters of index and item for the rounds of a loop."""
         names = pipe.variables
         if not names:
             return None, None
-        setters = [self.definition.scope.setter(each, pipe, is_loop=True) for each in names]
+        setters = [self.definition.scope.setter(name, pipe, is_loop=True) for name in names]
         if len(setters) == 1:
             return None, setters[0]
         return setters[0], setters[1]
 
     def items_of(self, node: Range, value: Value, frame: Frame) -> tuple[Any, bool]:
-        """Give what a range goes over, and whether its items come out of an interface."""
+        """Return the items of a range, and whether they come out of an interface."""
         kind = type(value)
         if value is None:
             return (), False
@@ -220,7 +220,7 @@ class Statements(Part):
                     at, f"can't use {show(value)} to iterate over more than one variable"
                 )
             make = int if kind is int else kind
-            return ((None, make(each)) for each in range(int(value))), False
+            return ((None, make(number)) for number in range(int(value))), False
         shown = value.pointed_at() if isinstance(value, Struct) else value
         raise self.error(at, f"range can't iterate over {show(shown)}")
 
@@ -255,7 +255,7 @@ def _text_step(text: str) -> Step:
 
 
 class Definition:
-    """One definition on its way to closures: what its parts share."""
+    """One definition that is being compiled, with its compilers."""
 
     def __init__(self, program: Program, name: str) -> None:
         self.program = program
@@ -273,7 +273,7 @@ class Definition:
 
 
 class Program:
-    """A template's definitions as closures; each is compiled when it is first needed."""
+    """Definitions of a template as closures; a definition is compiled on first use."""
 
     __slots__ = ("_compiled", "functions", "missing_key", "tree")
 
@@ -284,17 +284,17 @@ class Program:
         self._compiled: dict[str, Routine] = {}
 
     def routine(self, name: str) -> Routine | None:
-        found = self._compiled.get(name)
-        if found is None:
+        compiled = self._compiled.get(name)
+        if compiled is None:
             body = self.tree.definitions.get(name)
             if body is None:
                 return None
-            found = self._compiled[name] = Routine(self, name, body)
-        return found
+            compiled = self._compiled[name] = Routine(self, name, body)
+        return compiled
 
 
 class Routine:
-    """One definition, ready to run."""
+    """One compiled definition."""
 
     __slots__ = ("_body", "_cost", "size", "steps")
 
@@ -307,7 +307,7 @@ class Routine:
 
     @property
     def cost(self) -> int:
-        """The steps of running it once; most are never invoked by another."""
+        """Steps of one run, computed on first use because most definitions are never invoked."""
         if not self._cost:
             self._cost = 1 + weight_of(self._body)
         return self._cost

@@ -1,8 +1,8 @@
-"""sprig's functions: the table that blueprints see, and the one that compositions see.
+"""Tables of sprig's functions, one for blueprints and one for compositions.
 
-Blueprints see sprig 2.22.0 as Kanister ships it, and under the names that only
-sprig 3 has, what sprig 3.3 has there. Compositions see sprig 3.3 without the
-environment. A name that both have may differ: each table keeps its own.
+Blueprints have the functions of sprig 2.22.0, as in Kanister, and in addition the new
+functions of sprig 3.3. Compositions have the functions of sprig 3.3 without access to the
+environment. Functions with the same name may differ between the two tables.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _THEMES = (
 
 
 def _refused(why: str) -> Function:
-    """A function that would show a template its machine: known by name, refused when called."""
+    """Declare a function that always fails because it would reveal the host."""
 
     def refuse(_: str) -> str:
         raise GoError(why)
@@ -59,7 +59,7 @@ _NO_HOST = {"getHostByName": _refused("a template does not reach the network")}
 
 
 def _table(own: str, more: dict[str, Function]) -> FunctionTable:
-    """The functions of a generation; a theme without its own has those of the older one."""
+    """Collect the functions of one generation; modules without any use the older generation."""
     named: dict[str, Function] = {}
     for theme in _THEMES:
         named |= getattr(theme, "NEWER", {})

@@ -1,4 +1,4 @@
-"""Private keys, and certificates made with them."""
+"""Private keys and certificates."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _RSA_BITS_OF_A_KEY = 4096
 
 
 def _pem_block(text: str, complaint: str) -> tuple[str, bytes]:
-    """What a PEM block says that it is, and its bytes; `complaint` if there is none."""
-    found = _PEM.search(text)
-    if found is None:
+    """Return the type and the bytes of a PEM block, or raise an error with `complaint`."""
+    match = _PEM.search(text)
+    if match is None:
         raise GoError(complaint)
-    body = "".join(line for line in found.group(2).splitlines() if ":" not in line)
+    body = "".join(line for line in match.group(2).splitlines() if ":" not in line)
     try:
-        return found.group(1), base64.b64decode(body, validate=True)
+        return match.group(1), base64.b64decode(body, validate=True)
     except (binascii.Error, ValueError):
         raise GoError(complaint) from None
 
@@ -88,15 +88,15 @@ def private_key(kind: str) -> str:
 
 
 def _addresses(values: Sequence[Value], context: Context) -> list[Any]:
-    found = []
+    addresses = []
     for value in values:
         if type(value) is not str:
             raise GoError(f"error parsing ip: {show(value, context)} is not a string")
         try:
-            found.append(ipaddress.ip_address(value))
+            addresses.append(ipaddress.ip_address(value))
         except ValueError:
             raise GoError(f"error parsing ip: {value}") from None
-    return found
+    return addresses
 
 
 def _names(values: Sequence[Value], context: Context) -> list[str]:
@@ -109,7 +109,7 @@ def _names(values: Sequence[Value], context: Context) -> list[str]:
 
 
 class _Request(NamedTuple):
-    """What a certificate shall say."""
+    """Content of a certificate."""
 
     common_name: str
     addresses: Sequence[Value]
@@ -126,7 +126,7 @@ class _Issuer(NamedTuple):
 def _issue(
     context: Context, request: _Request, key: Any, issuer: _Issuer | None, *, is_modern: bool
 ) -> Struct:
-    """A certificate over `key`, signed by `issuer`; by itself where there is none."""
+    """Issue a certificate for `key`, signed by `issuer`, or self-signed without one."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ed25519
@@ -189,13 +189,13 @@ def _extensions(
         decipher_only=False,
     )
     purposes = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
-    found: list[tuple[Any, bool]] = [
+    extensions: list[tuple[Any, bool]] = [
         (usage, True),
         (x509.ExtendedKeyUsage(purposes), False),
         (x509.BasicConstraints(ca=request.is_authority, path_length=None), True),
     ]
     if request.is_authority:
-        found.append((x509.SubjectKeyIdentifier.from_public_key(public), False))
+        extensions.append((x509.SubjectKeyIdentifier.from_public_key(public), False))
     if issuer is not None:
         try:
             theirs = issuer.certificate.extensions.get_extension_for_class(
@@ -205,12 +205,12 @@ def _extensions(
             pass
         else:
             identifier = x509.AuthorityKeyIdentifier(theirs.value.digest, None, None)
-            found.append((identifier, False))
+            extensions.append((identifier, False))
     if addresses or names:
-        alternatives = [x509.DNSName(each) for each in names]
-        ours: list[Any] = [*alternatives, *(x509.IPAddress(each) for each in addresses)]
-        found.append((x509.SubjectAlternativeName(ours), not request.common_name))
-    return found
+        alternatives = [x509.DNSName(name) for name in names]
+        ours: list[Any] = [*alternatives, *(x509.IPAddress(address) for address in addresses)]
+        extensions.append((x509.SubjectAlternativeName(ours), not request.common_name))
+    return extensions
 
 
 def _certificate_der(text: str) -> bytes:
@@ -229,7 +229,7 @@ def _load_certificate(der: bytes, where: str) -> x509.Certificate:
 
 
 def _load_rsa_key(where: str, text: str) -> Any:
-    """A key in the form of old (PKCS #1); other kinds are refused."""
+    """Load an RSA key in the PKCS #1 format; other formats are refused."""
     from cryptography.hazmat.primitives.asymmetric import rsa
     from cryptography.hazmat.primitives.serialization import load_der_private_key
 
@@ -251,24 +251,24 @@ _ASN1 = "asn1: structure error: tags don't match"
 
 
 def _load_any_key(text: str) -> Any:
-    """A key in any form that says in its first line what it is."""
+    """Load a key in any format that is named in its first line."""
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     kind, _ = _pem_block(text, "no PEM data in input")
     if kind != "PRIVATE KEY" and not kind.endswith(" PRIVATE KEY"):
         raise GoError(f"no private key data in PEM block of type {kind}")
-    known = {
+    failures = {
         "PRIVATE KEY": "decoding PEM as PKCS#8: ",
         "RSA PRIVATE KEY": "parsing RSA private key from PEM: ",
         "EC PRIVATE KEY": "parsing EC private key from PEM: ",
         "DSA PRIVATE KEY": "parsing DSA private key from PEM: ",
     }
-    if kind not in known:
+    if kind not in failures:
         raise GoError(f"invalid private key type {kind.removesuffix(' PRIVATE KEY')}")
     try:
         return load_pem_private_key(to_bytes(text), None)
     except (ValueError, TypeError) as error:
-        raise GoError(f"{known[kind]}{_ASN1}") from error
+        raise GoError(f"{failures[kind]}{_ASN1}") from error
 
 
 def _decoded(text: str, what: str) -> str:
@@ -279,7 +279,7 @@ def _decoded(text: str, what: str) -> str:
 
 
 def _build_custom(check_key: Callable[[str], object]) -> Function:
-    """Take a certificate and a key as they are, once they have been looked at."""
+    """Build the function that checks a certificate and a key and returns them unchanged."""
 
     def build(certificate: str, key: str) -> Struct:
         certificate = _decoded(certificate, "certificate")
@@ -309,7 +309,7 @@ def _new_rsa_key() -> Any:
     return rsa.generate_private_key(65537, _RSA_BITS)
 
 
-def _given_key(text: str) -> tuple[Any, bool]:
+def _load_signed_key(text: str) -> tuple[Any, bool]:
     from cryptography.hazmat.primitives.asymmetric import ed25519
 
     try:
@@ -319,25 +319,27 @@ def _given_key(text: str) -> tuple[Any, bool]:
     return key, isinstance(key, ed25519.Ed25519PrivateKey)
 
 
-def _maker(
+def _certificate_function(
     *,
     is_authority: bool = False,
     load_signer: Callable[[str], Any] | None = None,
     has_key: bool = False,
 ) -> Function:
-    """A function that makes a certificate: with the key of a signer, if it says how that is
-    read, and over a key that is given or made.
+    """Build a function that issues a certificate.
+
+    With `load_signer` it is signed with the key of an authority, and with `has_key` it is
+    issued for a key that is passed, not for a new one.
     """
     params = ["string", *([] if is_authority else ["[]interface{}"] * 2), "int"]
     params += ["sprig.certificate"] if load_signer else []
     params += ["string"] if has_key else []
 
-    def make(context: Context, common_name: str, *given: Any) -> Struct:
-        left = list(given)
-        addresses, names = ((), ()) if is_authority else (left.pop(0), left.pop(0))
-        request = _Request(common_name, addresses, names, left.pop(0), is_authority)
-        key, is_modern = _given_key(left.pop()) if has_key else (None, False)
-        issuer = _issuer_of(left.pop(), load_signer) if load_signer else None
+    def make(context: Context, common_name: str, *args: Any) -> Struct:
+        remaining = list(args)
+        addresses, names = ((), ()) if is_authority else (remaining.pop(0), remaining.pop(0))
+        request = _Request(common_name, addresses, names, remaining.pop(0), is_authority)
+        key, is_modern = _load_signed_key(remaining.pop()) if has_key else (None, False)
+        issuer = _issuer_of(remaining.pop(), load_signer) if load_signer else None
         return _issue(context, request, key or _new_rsa_key(), issuer, is_modern=is_modern)
 
     signature = f"func({', '.join(params)}) (sprig.certificate, error)"
@@ -346,20 +348,20 @@ def _maker(
 
 OF_BLUEPRINTS: dict[str, Function] = {
     "buildCustomCert": _build_custom(partial(_load_rsa_key, "decodedKey")),
-    "genCA": _maker(is_authority=True),
+    "genCA": _certificate_function(is_authority=True),
     "genPrivateKey": private_key_of_blueprints,
-    "genSelfSignedCert": _maker(),
-    "genSignedCert": _maker(load_signer=partial(_load_rsa_key, "decodedSignerKey")),
+    "genSelfSignedCert": _certificate_function(),
+    "genSignedCert": _certificate_function(load_signer=partial(_load_rsa_key, "decodedSignerKey")),
 }
 NEWER: dict[str, Function] = {
-    "genCAWithKey": _maker(is_authority=True, has_key=True),
-    "genSelfSignedCertWithKey": _maker(has_key=True),
-    "genSignedCertWithKey": _maker(load_signer=_check_key, has_key=True),
+    "genCAWithKey": _certificate_function(is_authority=True, has_key=True),
+    "genSelfSignedCertWithKey": _certificate_function(has_key=True),
+    "genSignedCertWithKey": _certificate_function(load_signer=_check_key, has_key=True),
 }
 OF_COMPOSITIONS: dict[str, Function] = {
     "buildCustomCert": _build_custom(_check_key),
-    "genCA": _maker(is_authority=True),
+    "genCA": _certificate_function(is_authority=True),
     "genPrivateKey": private_key,
-    "genSelfSignedCert": _maker(),
-    "genSignedCert": _maker(load_signer=_check_key),
+    "genSelfSignedCert": _certificate_function(),
+    "genSignedCert": _certificate_function(load_signer=_check_key),
 }

@@ -1,4 +1,4 @@
-"""Random values: identifiers, passwords, orders."""
+"""Random values: identifiers, passwords, permutations."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _PRINTABLE = "".join(map(chr, range(32, 127)))
 
 
 def random_below(context: Context, bound: int) -> int:
-    """A number from 0 up to but not including `bound`, each as likely as the others."""
+    """Return a uniformly distributed number from 0 up to but not including `bound`."""
     size = (bound.bit_length() + 7) // 8 or 1
-    # Throw away what lies beyond the last whole multiple, or small numbers come up more often.
+    # Discard values beyond the last complete multiple, otherwise small numbers are more frequent.
     limit = (1 << (8 * size)) // bound * bound
     while True:
         number = int.from_bytes(context.effects.random_bytes(size), "big")
@@ -24,7 +24,7 @@ def random_below(context: Context, bound: int) -> int:
 
 
 def _text_of(alphabet: str) -> Function:
-    """A text of some length, of any of these characters."""
+    """Build a function that returns random characters of an alphabet."""
 
     def text(context: Context, length: int) -> str:
         if length <= 0:

@@ -18,12 +18,12 @@ _BLOCK = 16
 
 
 def _key_of(password: str) -> bytes:
-    """The password as a key of 32 bytes: cut, or filled with zeros."""
+    """Return the password as a key of 32 bytes, truncated or padded with zeros."""
     return to_bytes(password)[:32].ljust(32, b"\0")
 
 
 def _cipher(password: str, start: bytes) -> Any:
-    # Loaded where it is needed: the library is large, and few templates encrypt.
+    # Imported on use: the library is large, and few templates encrypt.
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
     return Cipher(algorithms.AES(_key_of(password)), modes.CBC(start))
@@ -56,7 +56,7 @@ def decrypt_aes(password: str, text: str) -> str:
         raise GoError("runtime error: index out of range [-1]")
     decryptor = _cipher(password, start).decryptor()
     shown = decryptor.update(hidden) + decryptor.finalize()
-    # The padding is believed, not checked: a wrong password may show as nonsense.
+    # As in sprig the padding is not checked: a wrong password may give nonsense.
     length = len(shown) - shown[-1]
     if length < 0:
         raise GoError(f"runtime error: slice bounds out of range [:{length}]")
@@ -64,7 +64,7 @@ def decrypt_aes(password: str, text: str) -> str:
 
 
 def not_allowed(usage: str) -> GoError:
-    """What Kanister says to a function that does not comply with FIPS."""
+    """Return Kanister's error for a function that does not comply with FIPS."""
     return GoError(
         f"sprig usage of '{usage}' is not allowed by kanister as it is not FIPS compatible"
     )
@@ -80,7 +80,7 @@ def _forbidden(name: str, params: str) -> Function:
 _DERIVE = "uint32, string, string, string, string"
 
 
-# Master Password, version 1: what each kind of password looks like, and of which characters.
+# Master Password, version 1: patterns of each kind of password, and their characters.
 _FORMS: dict[str, Sequence[str]] = {
     "maximum": ("anoxxxxxxxxxxxxxxxxx", "axxxxxxxxxxxxxxxxxno"),
     "long": [
@@ -184,7 +184,7 @@ _COMMON: dict[str, Function] = {"decryptAES": decrypt_aes, "encryptAES": encrypt
 OF_BLUEPRINTS = {
     **_COMMON,
     "derivePassword": _forbidden("derivePassword", _DERIVE),
-    # Names of sprig 3 that Kanister forbids as soon as there is a function to forbid.
+    # Kanister forbids these functions of sprig 3 by name.
     "bcrypt": _forbidden("bcrypt", "string"),
     "htpasswd": _forbidden("htpasswd", "string, string"),
 }

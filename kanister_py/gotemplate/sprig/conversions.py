@@ -1,4 +1,4 @@
-"""Conversions as sprig's functions do them: to text and numbers, emptiness, equality."""
+"""Sprig's conversions: to text and numbers, emptiness, equality."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kanister_py.gotemplate.values import Struct, Uint8, Value, from_bytes, is_n
 
 NIL_DEREFERENCE = "runtime error: invalid memory address or nil pointer dereference"
 
-# What Go calls white space; Python's own idea has four control characters more.
+# White space in Go; Python's includes four more control characters.
 SPACES = (
     "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000"
@@ -23,7 +23,7 @@ SPACES = (
 
 
 def text_of(value: Value, context: Context) -> str:
-    """Make a text of a value as sprig does; bytes are read as text."""
+    """Convert a value to text as sprig does; bytes are decoded."""
     if type(value) is str:
         return value
     if isinstance(value, bytes):
@@ -32,25 +32,25 @@ def text_of(value: Value, context: Context) -> str:
 
 
 def show(value: Value, context: Context) -> str:
-    """Give the text that Go prints for a value."""
+    """Format a value as Go prints it."""
     return sprint(value, context=context)
 
 
 def wrapped(number: int) -> int:
-    """A whole number as 64 bits keep it: what does not fit starts again at the other end."""
+    """Wrap an integer to 64 bits."""
     number &= (1 << 64) - 1
     return number - (1 << 64) if number > MAX_INT64 else number
 
 
 def cut_to_int(number: float) -> int:
-    """A float as an int64; what fits in none becomes the smallest, as on the processors we know."""
+    """Convert a float to an int64; values out of range become the minimum, as on amd64."""
     if math.isfinite(number) and MIN_INT64 <= number < -MIN_INT64:
         return int(number)
     return MIN_INT64
 
 
 def _decimal(text: str) -> int | None:
-    """The whole number of a text; one beyond 64 bits stays beyond them, and is not read on."""
+    """Parse an integer; a value beyond 64 bits is not parsed to its end, but stays beyond them."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not (digits.isascii() and digits.isdigit()):
         return None
@@ -59,18 +59,18 @@ def _decimal(text: str) -> int | None:
 
 
 def parse_decimal(text: str) -> int | None:
-    """The number that Go's ParseInt reads in base 10, if it fits in 64 bits."""
+    """Parse a decimal integer as Go's ParseInt does; None if it does not fit in 64 bits."""
     number = _decimal(text)
     return number if number is not None and MIN_INT64 <= number <= MAX_INT64 else None
 
 
 def bounded_decimal(text: str) -> int:
-    """The same, but what is no number is 0, and one too large is the largest there is."""
+    """Parse a decimal integer; 0 if it is none, and limited to 64 bits."""
     return max(MIN_INT64, min(MAX_INT64, _decimal(text) or 0))
 
 
 def to_int64(value: Value) -> int:
-    """Read a value as a whole number; what is none is 0."""
+    """Convert a value to an integer; 0 if it is none."""
     if type(value) is str:
         return parse_decimal(value) or 0
     if isinstance(value, int):
@@ -81,7 +81,7 @@ def to_int64(value: Value) -> int:
 
 
 def to_float64(value: Value) -> float:
-    """Read a value as a number; what is none is 0."""
+    """Convert a value to a float; 0 if it is no number."""
     if type(value) is str:
         number = read_float(value)
         return 0.0 if number is None else number
@@ -95,7 +95,7 @@ def is_list(value: Value) -> bool:
 
 
 def items_of(value: Value, refused: Callable[[str], str]) -> Sequence[Value]:
-    """The items of a list; `refused` words the error for a value of another kind."""
+    """Return the items of a list; `refused` builds the error message for other kinds."""
     kind = kind_of(value)
     if kind is Kind.SLICE:
         return list(map(Uint8, value)) if isinstance(value, bytes) else list(value)
@@ -105,23 +105,23 @@ def items_of(value: Value, refused: Callable[[str], str]) -> Sequence[Value]:
 
 
 def texts_of(value: Value, context: Context) -> list[str]:
-    """The items of a list as texts, without those that are nil; another value is a list of one."""
+    """Convert the items of a list to texts, except nil; any other value is a list of one."""
     if value is None:
         return []
     if kind_of(value) is not Kind.SLICE:
         return [text_of(value, context)]
     if isinstance(value, bytes):
-        return [str(each) for each in value]
-    return [text_of(each, context) for each in value if each is not None]
+        return [str(member) for member in value]
+    return [text_of(member, context) for member in value if member is not None]
 
 
 def is_empty(value: Value) -> bool:
-    """Say whether sprig takes a value for unset. Structs never are; Python's truth is Go's here."""
+    """Return True if sprig considers a value empty. Structs never are."""
     return not value
 
 
 def deep_equal(one: Value, other: Value, context: Context) -> bool:
-    """Say whether two values are equal all the way down, types included."""
+    """Compare two values recursively, including their types."""
     context.spend(1)
     go_type = type_of(one)
     if go_type is not type_of(other):
@@ -133,7 +133,7 @@ def deep_equal(one: Value, other: Value, context: Context) -> bool:
     kind = go_type.kind
     if kind is Kind.MAP:
         return len(one) == len(other) and all(
-            key in other and deep_equal(each, other[key], context) for key, each in one.items()
+            key in other and deep_equal(member, other[key], context) for key, member in one.items()
         )
     if kind is Kind.SLICE and not isinstance(one, bytes):
         return len(one) == len(other) and all(
@@ -147,7 +147,7 @@ def deep_equal(one: Value, other: Value, context: Context) -> bool:
 
 
 def guarded(call: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that walks a value; one that contains itself is an error, not a crash."""
+    """Wrap a recursive function so that a value that contains itself is an error, not a crash."""
 
     def walk(*args: Any) -> Any:
         try:

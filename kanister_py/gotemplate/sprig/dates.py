@@ -1,4 +1,4 @@
-"""Moments and spans of time: showing, reading, moving."""
+"""Times and durations: formatting, parsing, arithmetic."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HTML_DATE = "2006-01-02"
 
 
 def _moment_of(value: Value, context: Context) -> Time:
-    """A time, or seconds since 1970; whatever else a value is, it means now."""
+    """Convert a time or seconds since 1970; any other value means now."""
     if isinstance(value, Time):
         return value
     if type(value) in (int, Int64, Int32):
@@ -48,13 +48,13 @@ def _zone_of(name: str, context: Context) -> Location:
         return UTC
 
 
-def _shown(context: Context, layout: str, value: Value, zone: str = _LOCAL) -> str:
+def _format_date(context: Context, layout: str, value: Value, zone: str = _LOCAL) -> str:
     moment = _moment_of(value, context).in_zone(_zone_of(zone, context))
     return format_time(moment, layout)
 
 
 def _html_date(context: Context, value: Value, zone: str = _LOCAL) -> str:
-    return _shown(context, _HTML_DATE, value, zone)
+    return _format_date(context, _HTML_DATE, value, zone)
 
 
 @go_function("func(string, time.Time) (time.Time, error)")
@@ -64,7 +64,7 @@ def must_date_modify(span: str, moment: Time) -> Time:
 
 @go_function("func(string, time.Time) time.Time")
 def date_modify(span: str, moment: Time) -> Time:
-    """A span that cannot be read moves nothing."""
+    """Add a duration to a time; an invalid duration changes nothing."""
     with suppress(GoError):
         moment = must_date_modify(span, moment)
     return moment
@@ -84,7 +84,7 @@ def must_to_date(context: Context, layout: str, text: str) -> Time:
 
 @go_function("func(string, string) time.Time", context=True)
 def to_date(context: Context, layout: str, text: str) -> Time:
-    """A text that does not follow the layout is the zero time."""
+    """Parse a time; a text that does not match the layout is the zero time."""
     moment = ZERO_TIME
     with suppress(GoError):
         moment = must_to_date(context, layout, text)
@@ -103,7 +103,7 @@ def now(context: Context) -> Time:
 
 @go_function("func(interface{}) string")
 def duration(value: Value) -> str:
-    """Seconds as a span, if they are a text or an int64."""
+    """Convert seconds (a text or an int64) to a duration."""
     if type(value) is str:
         seconds = bounded_decimal(value)
     else:
@@ -124,7 +124,7 @@ _ROUGH_UNITS = (
 
 @go_function("func(interface{}) string", context=True)
 def duration_round(context: Context, value: Value) -> str:
-    """A span in its largest unit, cut; a time means the span since then."""
+    """Round a duration down to its largest unit; a time means the duration since then."""
     span = 0
     if type(value) is str:
         with suppress(GoError):
@@ -137,10 +137,10 @@ def duration_round(context: Context, value: Value) -> str:
     return next((f"{size // unit}{name}" for unit, name in _ROUGH_UNITS if size > unit), "0s")
 
 
-_DATE_IN_ZONE = go_function("func(string, interface{}, string) string", context=True)(_shown)
+_DATE_IN_ZONE = go_function("func(string, interface{}, string) string", context=True)(_format_date)
 OF_BLUEPRINTS: dict[str, Function] = {
     "ago": ago,
-    "date": go_function("func(string, interface{}) string", context=True)(_shown),
+    "date": go_function("func(string, interface{}) string", context=True)(_format_date),
     "dateInZone": _DATE_IN_ZONE,
     "dateModify": date_modify,
     "date_in_zone": _DATE_IN_ZONE,

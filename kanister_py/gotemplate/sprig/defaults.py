@@ -1,4 +1,4 @@
-"""Unset values, choices, and questions about types."""
+"""Default values, choices, and type tests."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def fail(message: str) -> str:
 
 OF_BLUEPRINTS = {
     "coalesce": go_function("func(...interface{}) interface{}")(
-        lambda *values: next((each for each in values if not is_empty(each)), None)
+        lambda *values: next((value for value in values if not is_empty(value)), None)
     ),
     "deepEqual": go_function("func(interface{}, interface{}) bool", context=True)(_deep_equal),
     "default": go_function("func(interface{}, ...interface{}) interface{}")(
-        lambda fallback, *given: fallback if not given or is_empty(given[0]) else given[0]
+        lambda fallback, *values: fallback if not values or is_empty(values[0]) else values[0]
     ),
     "empty": go_function("func(interface{}) bool")(is_empty),
     "fail": fail,

@@ -1,4 +1,4 @@
-"""Dictionaries: making, reading, changing, merging, copying."""
+"""Dictionaries: creating, reading, changing, merging, copying."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ Map = dict[str, Value]
 
 
 class Rules(NamedTuple):
-    """How two maps are merged.
+    """Rules for merging two maps.
 
-    What is empty in the target is always replaced, the rest only where it `overwrites`.
-    In the older library, that of blueprints, no map replaces what is none.
+    Empty values in the target are always replaced, others only if `overwrites` is set.
+    In the older library, for blueprints, a map does not replace a value that is no map.
     """
 
     overwrites: bool
-    keeps_what_is_no_map: bool
+    keeps_non_maps: bool
 
 
 def merge_into(target: Map, source: Map, context: Context, rules: Rules) -> None:
-    """Fill `target` from `source`.
+    """Merge `source` into `target`.
 
-    The target is changed in place, and takes over values without copying them, as Go does.
+    The target is changed in place, and shares the values of the source, as in Go.
     """
     for key, value in source.items():
         context.spend(1)
@@ -51,11 +51,11 @@ def merge_into(target: Map, source: Map, context: Context, rules: Rules) -> None
         if kind is Kind.MAP:
             _merge_inner(before, value, context, rules)
         elif kind is Kind.SLICE:
-            _take_list(target, key, value, overwrites=rules.overwrites)
+            _set_list(target, key, value, overwrites=rules.overwrites)
         if before:
             if kind is Kind.SLICE:
                 continue
-            if kind is Kind.MAP and (rules.keeps_what_is_no_map or kind_of(before) is Kind.MAP):
+            if kind is Kind.MAP and (rules.keeps_non_maps or kind_of(before) is Kind.MAP):
                 continue
         if rules.overwrites or not is_there or not before:
             target[key] = value
@@ -65,7 +65,7 @@ def _merge_inner(before: Value, value: Value, context: Context, rules: Rules) ->
     if kind_of(before) is not Kind.MAP or is_nil(before):
         return
     if type_of(before) is not type_of(value):
-        # Go stops where the types of two entries do not fit; only maps of one type are merged.
+        # Go fails if the types of entries do not fit; only maps of the same type are merged.
         _check_entries(before, value)
     merge_into(before, value, context, rules)
 
@@ -83,8 +83,8 @@ def _check_entries(before: Value, value: Value) -> None:
         )
 
 
-def _take_list(target: Map, key: str, value: Value, *, overwrites: bool) -> None:
-    """A list is taken over before it is asked what was there: an empty one too."""
+def _set_list(target: Map, key: str, value: Value, *, overwrites: bool) -> None:
+    """Set a list before the previous value is checked, even an empty list."""
     before = target.get(key)
     if overwrites or not target:
         target[key] = value
@@ -99,13 +99,13 @@ _ANY_MAP = "map[string]interface{}"
 
 @go_function(f"func(...interface{{}}) {_ANY_MAP}", context=True)
 def make_dict(context: Context, *pairs: Value) -> Map:
-    """Keys and values in turn; a key without a value gets an empty text."""
-    made: Map = {}
+    """Create a dictionary of alternating keys and values; a last key without value gets ""."""
+    entries: Map = {}
     for position in range(0, len(pairs), 2):
-        made[text_of(pairs[position], context)] = (
+        entries[text_of(pairs[position], context)] = (
             pairs[position + 1] if position + 1 < len(pairs) else ""
         )
-    return made
+    return entries
 
 
 @go_function(f"func({_ANY_MAP}, string, interface{{}}) {_ANY_MAP}")
@@ -137,8 +137,8 @@ def _merge(rules: Rules, *, may_fail: bool) -> Function:
     return go_function(f"func({_ANY_MAP}, ...{_ANY_MAP}) {result}", context=True)(merge)
 
 
-def _merges(*, keeps_what_is_no_map: bool) -> dict[str, Function]:
-    filling, overwriting = (Rules(each, keeps_what_is_no_map) for each in (False, True))
+def _merges(*, keeps_non_maps: bool) -> dict[str, Function]:
+    filling, overwriting = (Rules(overwrites, keeps_non_maps) for overwrites in (False, True))
     return {
         "merge": _merge(filling, may_fail=False),
         "mergeOverwrite": _merge(overwriting, may_fail=False),
@@ -148,23 +148,23 @@ def _merges(*, keeps_what_is_no_map: bool) -> dict[str, Function]:
 
 
 def copied(value: Value, context: Context) -> Value:
-    """The value again, sharing nothing that a template could change."""
+    """Copy a value so that it shares nothing that a template could change."""
     context.spend(1)
     if isinstance(value, Struct):
-        made = Struct(value.go_type)
+        struct = Struct(value.go_type)
         for name in value.struct.fields:
-            made[name] = copied(value[name], context)
-        return made
+            struct[name] = copied(value[name], context)
+        return struct
     if isinstance(value, GoMap):
-        entries = {key: copied(each, context) for key, each in value.items()}
+        entries = {key: copied(member, context) for key, member in value.items()}
         return GoMap(value.go_type, entries, is_nil=value.is_nil)
     if isinstance(value, dict):
-        return {key: copied(each, context) for key, each in value.items()}
+        return {key: copied(member, context) for key, member in value.items()}
     if isinstance(value, GoSlice):
-        items = [copied(each, context) for each in value]
+        items = [copied(member, context) for member in value]
         return GoSlice(value.go_type, items, is_nil=value.is_nil)
     if isinstance(value, list):
-        return [copied(each, context) for each in value]
+        return [copied(member, context) for member in value]
     return b"" if isinstance(value, NilBytes) else value
 
 
@@ -180,19 +180,19 @@ deep_copy = go_function("func(interface{}) interface{}", context=True)(_deep_cop
 
 @go_function("func(...interface{}) (interface{}, error)")
 def dig(*path: Value) -> Value:
-    """Keys, what to take if one is missing, and the dictionary they lead into."""
+    """Return a nested entry. Arguments: the keys, the default value, the dictionary."""
     if len(path) < 3:
         raise GoError("dig needs at least three arguments")
-    found = _as_map(path[-1])
+    entries = _as_map(path[-1])
     for key in path[:-2]:
         if not isinstance(key, str):
             raise _conversion(key, "string")
     *inner, final = path[:-2]
     for key in inner:
-        if key not in found:
+        if key not in entries:
             return path[-2]
-        found = _as_map(found[key])
-    return found.get(final, path[-2])
+        entries = _as_map(entries[key])
+    return entries.get(final, path[-2])
 
 
 def _as_map(value: Value) -> Map:
@@ -204,25 +204,25 @@ def _as_map(value: Value) -> Map:
     raise _conversion(value, "map[string]interface {}")
 
 
-def _conversion(value: Value, wanted: str) -> GoError:
-    found = "nil" if value is None else type_name(value)
-    return GoError(f"interface conversion: interface {{}} is {found}, not {wanted}")
+def _conversion(value: Value, target: str) -> GoError:
+    actual = "nil" if value is None else type_name(value)
+    return GoError(f"interface conversion: interface {{}} is {actual}, not {target}")
 
 
 OF_BLUEPRINTS: dict[str, Function] = {
     "deepCopy": deep_copy,
     "dict": make_dict,
     "hasKey": go_function(f"func({_ANY_MAP}, string) bool")(lambda entries, key: key in entries),
-    # In the order of the entries; Go's own order is a different one each time.
+    # In the order of the entries; Go's order is random.
     "keys": go_function(f"func(...{_ANY_MAP}) []string")(
         lambda *dicts: [key for entries in dicts for key in entries]
     ),
-    **_merges(keeps_what_is_no_map=True),
+    **_merges(keeps_non_maps=True),
     "omit": go_function(f"func({_ANY_MAP}, ...string) {_ANY_MAP}")(
-        lambda entries, *left_out: {k: entries[k] for k in entries if k not in left_out}
+        lambda entries, *excluded: {k: entries[k] for k in entries if k not in excluded}
     ),
     "pick": go_function(f"func({_ANY_MAP}, ...string) {_ANY_MAP}")(
-        lambda entries, *wanted: {key: entries[key] for key in wanted if key in entries}
+        lambda entries, *keys: {key: entries[key] for key in keys if key in entries}
     ),
     "pluck": go_function(f"func(string, ...{_ANY_MAP}) []interface{{}}")(
         lambda key, *dicts: [entries[key] for entries in dicts if key in entries]
@@ -240,4 +240,4 @@ NEWER: dict[str, Function] = {
     ),
     "mustDeepCopy": go_function("func(interface{}) (interface{}, error)", context=True)(_deep_copy),
 }
-OF_COMPOSITIONS = {**OF_BLUEPRINTS, **_merges(keeps_what_is_no_map=False)}
+OF_COMPOSITIONS = {**OF_BLUEPRINTS, **_merges(keeps_non_maps=False)}

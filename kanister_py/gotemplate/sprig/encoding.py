@@ -21,9 +21,9 @@ _LINE_ENDS = b"\r\n"
 
 
 def decode_base64(text: str) -> bytes:
-    """What the text stands for; the error counts bytes as Go does. Line ends do not matter."""
+    """Decode base64, ignoring line ends. Errors count bytes as Go does."""
     data = to_bytes(text)
-    made = bytearray()
+    decoded = bytearray()
     at = 0
     while at < len(data):
         at, group, has_ended = _group_of_four(data, at)
@@ -33,14 +33,14 @@ def decode_base64(text: str) -> bytes:
         for value in group:
             number = number << 6 | value
         number <<= 6 * (4 - len(group))
-        made += number.to_bytes(3, "big")[: len(group) - 1]
+        decoded += number.to_bytes(3, "big")[: len(group) - 1]
         if has_ended:
             break
-    return bytes(made)
+    return bytes(decoded)
 
 
 def _group_of_four(data: bytes, at: int) -> tuple[int, list[int], bool]:
-    """The values of the next four letters, and whether padding has ended the text."""
+    """Return the values of the next four letters, and whether padding has ended the text."""
     group: list[int] = []
     while len(group) < 4:
         if at == len(data):
@@ -57,10 +57,10 @@ def _group_of_four(data: bytes, at: int) -> tuple[int, list[int], bool]:
     return at, group, False
 
 
-def _check_padding(data: bytes, at: int, char: int, found: int) -> None:
-    if char != _PAD or found < 2:
+def _check_padding(data: bytes, at: int, char: int, letters: int) -> None:
+    if char != _PAD or letters < 2:
         raise _corrupt(64, at - 1)
-    if found == 2:
+    if letters == 2:
         at = _past_line_ends(data, at)
         if at == len(data):
             raise _corrupt(64, at)
@@ -83,9 +83,9 @@ def _corrupt(base: int, at: int) -> GoError:
 
 
 def decode_base32(text: str) -> bytes:
-    """What the text stands for, padded to eights; the error counts bytes without line ends."""
+    """Decode padded base32. Errors count bytes without line ends."""
     data = to_bytes(text).translate(None, _LINE_ENDS)
-    made = bytearray()
+    decoded = bytearray()
     for start in range(0, len(data), 8):
         group = data[start : start + 8]
         values = _group_of_eight(group, start, len(data))
@@ -93,24 +93,24 @@ def decode_base32(text: str) -> bytes:
         for value in values:
             number = number << 5 | value
         number <<= 5 * (8 - len(values))
-        made += number.to_bytes(5, "big")[: len(values) * 5 // 8]
+        decoded += number.to_bytes(5, "big")[: len(values) * 5 // 8]
         if len(values) < 8:
             break
-    return bytes(made)
+    return bytes(decoded)
 
 
 def _group_of_eight(group: bytes, start: int, length: int) -> list[int]:
     values: list[int] = []
     for position, char in enumerate(group):
-        rest = length - start - position - 1
-        if char == _PAD and position >= 2 and rest < 8:
-            if rest + position < 7:
+        remaining = length - start - position - 1
+        if char == _PAD and position >= 2 and remaining < 8:
+            if remaining + position < 7:
                 raise _corrupt(32, length)
             for offset, following in enumerate(group[position + 1 : 8]):
                 if following != _PAD:
-                    raise _corrupt(32, length - rest + offset - 1)
+                    raise _corrupt(32, length - remaining + offset - 1)
             if position in (3, 6):
-                raise _corrupt(32, length - rest - 1)
+                raise _corrupt(32, length - remaining - 1)
             return values
         if char not in _BASE32:
             raise _corrupt(32, start + position)
@@ -121,7 +121,7 @@ def _group_of_eight(group: bytes, start: int, length: int) -> list[int]:
 
 
 def _text_or_complaint(text: str, base: int) -> str:
-    # A text that does not decode is no failure: the complaint takes its place.
+    # As in sprig, an invalid text does not fail: the result is the error message.
     try:
         return from_bytes(decode_base64(text) if base == 64 else decode_base32(text))
     except GoError as error:

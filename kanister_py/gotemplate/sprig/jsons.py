@@ -1,4 +1,4 @@
-"""JSON as Go's encoding/json writes and reads it, in its words."""
+"""JSON: encoding and decoding as Go's encoding/json does, with its error messages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kanister_py.gotemplate.quoting import quote_rune
 from kanister_py.gotemplate.sprig.encoding import encode_base64
 from kanister_py.gotemplate.sprig.words import runes
 from kanister_py.gotemplate.times import Time
-from kanister_py.gotemplate.types import INTEGERS, Field, GoType, Kind, is_settled
+from kanister_py.gotemplate.types import INTEGERS, Field, GoType, Kind, is_immutable
 from kanister_py.gotemplate.values import Struct, Value, from_bytes, is_nil, to_bytes, type_of
 
-# How deep Go follows before it looks for a value that contains itself; and how deep
-# Python can follow at all.
+# The depth at which Go starts to look for values that contain themselves, and the depth that
+# Python can handle.
 _MAX_DEPTH = 150
 
 _UNESCAPED = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
@@ -28,16 +28,16 @@ _NEEDS_ESCAPE = re.compile('[\x00-\x1f"\\\\\u2028\u2029\udc80-\udcff]')
 _NEEDS_ESCAPE_IN_HTML = re.compile('[\x00-\x1f"\\\\<>&\u2028\u2029\udc80-\udcff]')
 
 
-def _escaped(found: re.Match[str]) -> str:
-    char = found.group()
+def _escaped(match: re.Match[str]) -> str:
+    char = match.group()
     if char in _ESCAPES:
         return _ESCAPES[char]
-    # A byte that is no UTF-8 becomes the replacement character, spelled out.
+    # A byte that is not UTF-8 is written as an escaped replacement character.
     return "\\ufffd" if "\udc80" <= char <= "\udcff" else f"\\u{ord(char):04x}"
 
 
 class _Encoder:
-    """Encoder of one value; what it has written is counted as it goes."""
+    """Encoder of one value, which counts its output against the limits."""
 
     def __init__(self, context: Context, *, indent: str = "", escapes_html: bool = True) -> None:
         self.context = context
@@ -92,7 +92,7 @@ class _Encoder:
         elif isinstance(value, Struct):
             self._members(struct_members(value), depth)
         elif kind in (Kind.STRUCT, Kind.POINTER):
-            self._write("{}")  # a struct with nothing that shows
+            self._write("{}")  # a struct without exported fields
         else:
             raise GoError(f"json: unsupported type: {go_type.name}")
 
@@ -106,10 +106,10 @@ class _Encoder:
             return
         colon = ": " if self.indent else ":"
         self._write("{")
-        for position, (name, each) in enumerate(members):
+        for position, (name, member) in enumerate(members):
             self._line(position, depth + 1)
             self._write(self._text(name) + colon)
-            self._value(each, depth + 1)
+            self._value(member, depth + 1)
         self._line(0, depth)
         self._write("}")
 
@@ -118,9 +118,9 @@ class _Encoder:
             self._write("[]")
             return
         self._write("[")
-        for position, each in enumerate(items):
+        for position, item in enumerate(items):
             self._line(position, depth + 1)
-            self._value(each, depth + 1)
+            self._value(item, depth + 1)
         self._line(0, depth)
         self._write("]")
 
@@ -146,12 +146,12 @@ def _number(value: float) -> str:
     if size == 0 or 1e-6 <= size < 1e21:
         return format_float(value, "f")
     text = format_float(value, "e")
-    # e-09 is written e-9.
+    # Go writes e-09 as e-9.
     return f"{text[:-2]}{text[-1]}" if text[-4:-1] == "e-0" else text
 
 
 def struct_members(value: Struct) -> list[tuple[str, Value]]:
-    """The members of the JSON object that a struct becomes, in the order of its fields."""
+    """Return the members of the JSON object for a struct, in the order of its fields."""
     members: dict[str, Value] = {}
     own: set[str] = set()
     for field in value.struct.fields.values():
@@ -162,14 +162,14 @@ def struct_members(value: Struct) -> list[tuple[str, Value]]:
             inner = value[field.name]
             if isinstance(inner, Struct):
                 inner_members = struct_members(inner)
-                members |= {key: each for key, each in inner_members if key not in own}
+                members |= {key: member for key, member in inner_members if key not in own}
             continue
-        each = value[field.name]
+        content = value[field.name]
         own.add(name or field.name)
-        if "omitempty" in options and _is_omitted(each):
+        if "omitempty" in options and _is_omitted(content):
             members.pop(name or field.name, None)
             continue
-        members[name or field.name] = str(each) if "string" in options else each
+        members[name or field.name] = str(content) if "string" in options else content
     return list(members.items())
 
 
@@ -179,24 +179,24 @@ def _tag(field: Field) -> tuple[str, list[str]]:
 
 
 def _is_omitted(value: Value) -> bool:
-    """Structs never are, however empty; what else is empty is."""
+    """Return True if `omitempty` omits a value. Structs are never omitted, even if empty."""
     return not value
 
 
 def encode(value: Value, context: Context, *, indent: str = "", escapes_html: bool = True) -> str:
-    """Write a value as encoding/json does. Raises GoError where it would fail."""
+    """Encode a value as encoding/json does. Raises GoError with its messages."""
     if indent or not escapes_html or not isinstance(value, Struct):
         return _Encoder(context, indent=indent, escapes_html=escapes_html).encode(value)
-    # Half of all blueprints write the same profile again and again.
+    # Many blueprints write the same profile repeatedly.
     text = value.memo.get("json")
     if text is None:
         text = _Encoder(context).encode(value)
-        if is_settled(value.go_type):
+        if is_immutable(value.go_type):
             value.memo["json"] = text
     return text
 
 
-# Reading
+# Decoding
 
 _SPACE = " \t\r\n"
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", re.ASCII)
@@ -205,7 +205,7 @@ _LITERALS: dict[str, Any] = {"true": True, "false": False, "null": None}
 
 
 class _Decoder:
-    """Decoder of one JSON text; says where it is wrong in Go's words."""
+    """Decoder of one JSON text with Go's error messages."""
 
     def __init__(self, text: str, context: Context) -> None:
         self.text = text
@@ -224,12 +224,12 @@ class _Decoder:
             self.at += 1
 
     def _invalid(self, where: str, *, may_be_space: bool = True) -> GoError:
-        """The end of the text counts as a space, where none may stand as a wrong one."""
+        """Build an error; without `may_be_space`, the end of the text is reported as a space."""
         if self.at >= len(self.text):
             if may_be_space:
                 return GoError("unexpected end of JSON input")
             return GoError(f"invalid character ' ' {where}")
-        return GoError(f"invalid character {_shown(self.text[self.at])} {where}")
+        return GoError(f"invalid character {_format_character(self.text[self.at])} {where}")
 
     def _value(self, where: str, depth: int) -> Value:
         self.context.spend(1)
@@ -251,19 +251,19 @@ class _Decoder:
         raise self._invalid(where)
 
     def _literal(self, word: str, value: Value) -> Value:
-        for wanted in word:
-            if self.text[self.at : self.at + 1] != wanted:
-                raise self._invalid(f"in literal {word} (expecting '{wanted}')", may_be_space=False)
+        for letter in word:
+            if self.text[self.at : self.at + 1] != letter:
+                raise self._invalid(f"in literal {word} (expecting '{letter}')", may_be_space=False)
             self.at += 1
         return value
 
     def _number(self) -> float:
-        found = _NUMBER.match(self.text, self.at)
-        if found is None:
+        match = _NUMBER.match(self.text, self.at)
+        if match is None:
             self.at += 1
             raise self._invalid("in numeric literal", may_be_space=False)
-        text = found.group()
-        self.at = found.end()
+        text = match.group()
+        self.at = match.end()
         following = self.text[self.at : self.at + 1]
         if following == "." or following in ("e", "E"):
             self.at += 1
@@ -281,10 +281,10 @@ class _Decoder:
         self.at += 1
         parts = []
         while True:
-            found = _PLAIN.match(self.text, self.at)
-            assert found is not None
-            parts.append(found.group())
-            self.at = found.end()
+            match = _PLAIN.match(self.text, self.at)
+            assert match is not None
+            parts.append(match.group())
+            self.at = match.end()
             char = self.text[self.at : self.at + 1]
             if char == '"':
                 self.at += 1
@@ -321,7 +321,7 @@ class _Decoder:
         return int(self.text[start : self.at], 16)
 
     def _parts(self, end: str, after: str) -> Iterator[None]:
-        """Stop before each part of a list or object, until its end."""
+        """Yield before each member of a list or object, until its end."""
         self.at += 1
         self._skip_space()
         char = self.text[self.at : self.at + 1]
@@ -353,13 +353,13 @@ class _Decoder:
         return members
 
 
-def _shown(char: str) -> str:
-    """A character as the complaint shows it: the first byte alone, in single quotes."""
+def _format_character(char: str) -> str:
+    """Format a character for an error message: its first byte, in single quotes."""
     return "'\"'" if char == '"' else quote_rune(to_bytes(char)[0])
 
 
 def decode(text: str, context: Context) -> Value:
-    """Read JSON as encoding/json does into an interface{}. Raises GoError with its words."""
+    """Decode JSON as encoding/json does for an interface{}. Raises GoError with its messages."""
     return _Decoder(text, context).decode()
 
 
@@ -370,15 +370,15 @@ def _writer(**how: Any) -> Function:
     return go_function("func(interface{}) (string, error)", context=True)(write)
 
 
-def _quiet(function: Function, signature: str, otherwise: Value) -> Function:
-    """The same function, but what fails has a result, too."""
+def _without_errors(function: Function, signature: str, fallback: Value) -> Function:
+    """Build a variant of a function that returns `fallback` instead of an error."""
     attempt = function.call
 
     def call(context: Context, value: Value) -> Value:
         try:
             return attempt(context, value)
         except GoError:
-            return otherwise
+            return fallback
 
     return go_function(signature, context=True)(call)
 
@@ -393,11 +393,11 @@ def must_from_json(context: Context, text: str) -> Value:
 
 
 OF_BLUEPRINTS = {
-    "toJson": _quiet(must_to_json, "func(interface{}) string", ""),
-    "toPrettyJson": _quiet(must_to_pretty_json, "func(interface{}) string", ""),
+    "toJson": _without_errors(must_to_json, "func(interface{}) string", ""),
+    "toPrettyJson": _without_errors(must_to_pretty_json, "func(interface{}) string", ""),
 }
 NEWER = {
-    "fromJson": _quiet(must_from_json, "func(string) interface{}", None),
+    "fromJson": _without_errors(must_from_json, "func(string) interface{}", None),
     "mustFromJson": must_from_json,
     "mustToJson": must_to_json,
     "mustToPrettyJson": must_to_pretty_json,

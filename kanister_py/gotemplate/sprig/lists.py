@@ -1,4 +1,4 @@
-"""Lists: ends, order, sets, cutting and joining."""
+"""Lists: first and last items, order, sets, slicing and joining."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kanister_py.gotemplate.sprig.numbers import cast_to_int
 from kanister_py.gotemplate.types import ANY_SLICE, Kind
 from kanister_py.gotemplate.values import GoSlice, Value, kind_of, type_of
 
-# A result that Go would return as a nil list: it prints as an empty one, but is null in JSON.
+# A nil list, where Go returns one: it prints as an empty list, but is null in JSON.
 _NO_LIST = GoSlice(ANY_SLICE, is_nil=True)
 
 
@@ -28,7 +28,7 @@ def _refusal(verb: str, *, as_list: bool = False) -> Callable[[str], str]:
 
 
 def _changed(verb: str, change: Callable[..., Sequence[Value]], params: str = "") -> Function:
-    """A list made of another, and of another value where there is one."""
+    """Declare a function that returns a list, optionally with another argument."""
 
     def changed(values: Value, *more: Value) -> Sequence[Value]:
         return change(items_of(values, _refusal(verb)), *more)
@@ -47,39 +47,39 @@ def _picked(verb: str, at: int) -> Function:
 @go_function("func(interface{}) []interface{}")
 def compact(values: Value) -> list[Value]:
     return [
-        each
-        for each in items_of(values, lambda kind: f"Cannot compact on type {kind}")
-        if not is_empty(each)
+        item
+        for item in items_of(values, lambda kind: f"Cannot compact on type {kind}")
+        if not is_empty(item)
     ]
 
 
-def _is_in(found: Sequence[Value], wanted: Value, context: Context) -> bool:
-    return any(deep_equal(wanted, each, context) for each in found)
+def _is_in(items: Sequence[Value], value: Value, context: Context) -> bool:
+    return any(deep_equal(value, item, context) for item in items)
 
 
 @go_function("func(interface{}) []interface{}", context=True)
 def uniq(context: Context, values: Value) -> list[Value]:
-    found: list[Value] = []
-    for each in items_of(values, _refusal("find uniq")):
-        if not _is_in(found, each, context):
-            found.append(each)
-    return found
+    unique: list[Value] = []
+    for item in items_of(values, _refusal("find uniq")):
+        if not _is_in(unique, item, context):
+            unique.append(item)
+    return unique
 
 
 @go_function("func(interface{}, ...interface{}) []interface{}", context=True)
-def without(context: Context, values: Value, *left_out: Value) -> list[Value]:
+def without(context: Context, values: Value, *excluded: Value) -> list[Value]:
     return [
-        each
-        for each in items_of(values, _refusal("find without"))
-        if not _is_in(left_out, each, context)
+        item
+        for item in items_of(values, _refusal("find without"))
+        if not _is_in(excluded, item, context)
     ]
 
 
 @go_function("func(interface{}, interface{}) bool", context=True)
-def has(context: Context, wanted: Value, values: Value) -> bool:
+def has(context: Context, value: Value, values: Value) -> bool:
     if values is None:
         return False
-    return _is_in(items_of(values, _refusal("find has")), wanted, context)
+    return _is_in(items_of(values, _refusal("find has")), value, context)
 
 
 @go_function("func(...interface{}) interface{}")
@@ -91,7 +91,7 @@ def concat(*lists: Value) -> Sequence[Value]:
 
 
 def _slice(to_int: Callable[[Value], int]) -> Function:
-    """Cut a list; the second bound may lie behind its end, as far as its memory goes."""
+    """Build `slice`; its second bound may exceed the length up to the capacity."""
 
     def cut(values: Value, *bounds: Value) -> Value:
         kind = kind_of(values)
@@ -153,7 +153,7 @@ OF_COMPOSITIONS = {**_COMMON, "slice": _slice(cast_to_int)}
 
 NEWER = {"chunk": chunk}
 
-# Those that are also known by a name with `must` before it.
+# Functions that also have a name with the prefix `must`.
 MUST_NAMES = (
     "append",
     "chunk",

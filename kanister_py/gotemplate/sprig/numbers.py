@@ -27,31 +27,31 @@ _ZERO_DIVISION = "runtime error: integer divide by zero"
 
 
 def _divided(one: int, other: int) -> int:
-    """Cut towards zero, where Python would round down."""
+    """Divide and round towards zero, where Python would round down."""
     if other == 0:
         raise GoError(_ZERO_DIVISION)
     quotient = abs(one) // abs(other)
     return wrapped(quotient if (one < 0) == (other < 0) else -quotient)
 
 
-def _rest(one: int, other: int) -> int:
-    """The sign is that of the dividend."""
+def _remainder(one: int, other: int) -> int:
+    """Return the remainder, with the sign of the dividend."""
     if other == 0:
         raise GoError(_ZERO_DIVISION)
-    rest = abs(one) % abs(other)
-    return -rest if one < 0 else rest
+    remainder = abs(one) % abs(other)
+    return -remainder if one < 0 else remainder
 
 
 def _product(numbers: list[int]) -> int:
-    made = 1
+    product = 1
     for number in numbers:
-        made = wrapped(made * number)
-    return made
+        product = wrapped(product * number)
+    return product
 
 
 @go_function("func(interface{}) int64", context=True)
 def to_decimal(context: Context, value: Value) -> int:
-    """Read octal digits."""
+    """Parse octal digits."""
     text = show(value, context)
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits or len(digits) > 40 or any(digit not in "01234567" for digit in digits):
@@ -78,7 +78,7 @@ def until_step(start: int, stop: int, step: int) -> list[int]:
 
 @go_function("func(...int) string")
 def seq(*bounds: int) -> str:
-    """As the shell's seq: end; start and end; start, step and end."""
+    """Return a sequence as the shell's seq: end; start and end; or start, step and end."""
     if len(bounds) == 1:
         start, step, end = 1, 1 if bounds[0] >= 1 else -1, bounds[0]
     elif len(bounds) == 2:
@@ -102,10 +102,10 @@ def _rounded(value: float, places: int, round_on: float) -> float:
     digit = power * value
     if not math.isfinite(digit) or power == 0:
         return digit / power if power else math.nan
-    rest = math.modf(digit)[0]
-    whole = math.ceil(digit) if rest >= round_on else math.floor(digit)
-    # Python's ceil and floor give an int, which has no negative zero.
-    return math.copysign(float(whole), digit if whole == 0 else whole) / power
+    fraction = math.modf(digit)[0]
+    integer = math.ceil(digit) if fraction >= round_on else math.floor(digit)
+    # Python's ceil and floor return an int, which has no negative zero.
+    return math.copysign(float(integer), digit if integer == 0 else integer) / power
 
 
 def _floor(value: float) -> float:
@@ -128,7 +128,7 @@ def _exact(number: float) -> Decimal:
 
 
 def _quotient(one: Decimal, other: Decimal) -> Decimal:
-    """Sixteen places behind the point, rounded half away from zero."""
+    """Divide with sixteen decimals, rounded half away from zero."""
     if not other:
         raise GoError("decimal division by 0")
     scaled = _DECIMALS.divide(_DECIMALS.scaleb(one, 16), other)
@@ -139,17 +139,17 @@ def _quotient(one: Decimal, other: Decimal) -> Decimal:
 def _decimal_function(
     to_float: ToFloat, operation: Callable[[Decimal, Decimal], Decimal], *, starts_at_zero: bool
 ) -> Function:
-    """A function over decimals, so that 0.1 and 0.2 make 0.3."""
+    """Build a function over decimals, so that 0.1 + 0.2 is 0.3."""
 
     def compute(*values: Value) -> float:
-        numbers = [_exact(to_float(each)) for each in values]
-        made = Decimal(0) if starts_at_zero else numbers.pop(0)
+        numbers = [_exact(to_float(value)) for value in values]
+        result = Decimal(0) if starts_at_zero else numbers.pop(0)
         try:
             for number in numbers:
-                made = operation(made, number)
+                result = operation(result, number)
         except DecimalException as error:
             raise GoError("decimal out of range") from error
-        return float(made)
+        return float(result)
 
     signature = "func(...interface{}) float64"
     if not starts_at_zero:
@@ -158,7 +158,7 @@ def _decimal_function(
 
 
 def _arithmetic(to_int: ToInt, to_float: ToFloat) -> Mapping[str, Function]:
-    """The functions that turn any value into a number first, in the way that is handed in."""
+    """Build the functions that first convert their arguments to numbers, with these converters."""
     of_any = "func(interface{}) "
     of_two = "func(interface{}, interface{}) int64"
     of_many = "func(interface{}, ...interface{}) int64"
@@ -177,8 +177,8 @@ def _arithmetic(to_int: ToInt, to_float: ToFloat) -> Mapping[str, Function]:
         "int64": go_function(of_any + "int64")(to_int),
         "max": go_function(of_many)(lambda *values: max(map(to_int, values))),
         "min": go_function(of_many)(lambda *values: min(map(to_int, values))),
-        "mod": go_function(of_two)(lambda one, other: _rest(to_int(one), to_int(other))),
-        "mul": go_function(of_many)(lambda *values: _product([to_int(each) for each in values])),
+        "mod": go_function(of_two)(lambda one, other: _remainder(to_int(one), to_int(other))),
+        "mul": go_function(of_many)(lambda *values: _product([to_int(value) for value in values])),
         "round": go_function("func(interface{}, int, ...float64) float64")(
             lambda value, places, *on: _rounded(to_float(value), places, on[0] if on else 0.5)
         ),
@@ -191,7 +191,7 @@ def _arithmetic(to_int: ToInt, to_float: ToFloat) -> Mapping[str, Function]:
 
 def _chosen(to_float: ToFloat, choose: Callable[[list[float]], float]) -> Function:
     def compute(*values: Value) -> float:
-        numbers = [to_float(each) for each in values]
+        numbers = [to_float(value) for value in values]
         return math.nan if any(map(math.isnan, numbers)) else choose(numbers)
 
     return go_function("func(interface{}, ...interface{}) float64")(compute)
@@ -212,7 +212,7 @@ def _newer(to_float: ToFloat) -> Mapping[str, Function]:
     }
 
 
-# How sprig 3 reads numbers: texts may have a base, named types count for nothing.
+# Conversions of sprig 3: texts may have a base prefix, and named types are 0.
 
 _PLAIN_NAMES = frozenset(
     {"int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64"}
@@ -242,9 +242,9 @@ def cast_to_float(value: Value) -> float:
 
 
 def _without_zero_decimals(text: str) -> str:
-    """1.00 reads as 1, but 1.50 as it is."""
-    whole, point, decimals = text.partition(".")
-    return whole if point and decimals.strip("0") == "" and decimals else text
+    """Remove zero decimals: 1.00 becomes 1, but 1.50 is unchanged."""
+    integer, point, decimals = text.partition(".")
+    return integer if point and decimals.strip("0") == "" and decimals else text
 
 
 def _parse_with_base(text: str) -> int:

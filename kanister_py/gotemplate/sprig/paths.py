@@ -1,4 +1,4 @@
-"""Paths with slashes, as Go's path package reads them."""
+"""Paths with slashes, as in Go's path package."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kanister_py.gotemplate.functions import go_function
 
 
 def clean(path: str) -> str:
-    """The shortest path that leads to the same place."""
+    """Return the shortest equivalent path."""
     is_rooted = path.startswith("/")
     kept: list[str] = []
     for part in path.split("/"):
@@ -46,7 +46,7 @@ OF_BLUEPRINTS = {
     "isAbs": _is_absolute,
 }
 
-# The paths of the system that renders count as those of Linux, whatever it is.
+# Paths are always handled as on Linux, on any system.
 NEWER = {
     "osBase": _text(base),
     "osClean": _text(clean),

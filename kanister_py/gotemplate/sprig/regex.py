@@ -1,4 +1,4 @@
-"""Regular expressions, as Go's regexp package reads and applies them."""
+"""Regular expressions with the syntax and messages of Go's regexp package."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kanister_py.gotemplate.values import from_bytes, to_bytes
 
 Spans = tuple[tuple[int, int], ...]
 
-# What the engine calls an error, and what Go calls it.
+# Error messages of the engine, and Go's messages for them.
 _ERRORS: Mapping[str, str] = {
     "bad repetition operator": "invalid nested repetition operator",
     "invalid character class": "invalid character class",
@@ -32,17 +32,17 @@ _ERRORS: Mapping[str, str] = {
 }
 
 
-# A match costs about as much as so many nodes of a template.
+# A match costs about as much as this number of template nodes.
 _STEPS_OF_A_MATCH = 8
 
 
 class Expression:
-    """A compiled expression over the bytes of a text."""
+    """A compiled expression that matches the bytes of a text."""
 
     __slots__ = ("_regexp", "groups", "names")
 
     def __init__(self, pattern: str) -> None:
-        # Loaded where it is needed: most templates have no regular expressions.
+        # Imported on use: most templates have no regular expressions.
         import re2
 
         options = re2.Options()
@@ -52,7 +52,7 @@ class Expression:
         try:
             self._regexp: Any = re2.compile(to_bytes(pattern), options)
         except re2.error as error:
-            raise GoError(f"error parsing regexp: {_in_go_words(error, pattern)}") from error
+            raise GoError(f"error parsing regexp: {_go_message(error, pattern)}") from error
         self.groups: int = self._regexp.groups
         self.names: dict[str, int] = {
             name.decode() if isinstance(name, bytes) else str(name): number
@@ -63,49 +63,49 @@ class Expression:
         return self._regexp.search(data) is not None
 
     def find_all(self, data: bytes, context: Context) -> Iterator[Spans]:
-        """Each match in turn; an empty one right behind another does not count."""
+        """Yield all matches; an empty match directly after another one does not count."""
         at = 0
         end_of_last = -1
         while at <= len(data):
             context.spend(_STEPS_OF_A_MATCH)
-            found = self._regexp.search(data, at)
-            if found is None:
+            match = self._regexp.search(data, at)
+            if match is None:
                 return
-            start, end = found.span()
+            start, end = match.span()
             is_counted = end != at or start != end_of_last
             at = end if end != at else at + _width_at(data, at)
             end_of_last = end
             if is_counted:
-                yield tuple(found.span(group) for group in range(self.groups + 1))
+                yield tuple(match.span(group) for group in range(self.groups + 1))
 
 
 def _width_at(data: bytes, at: int) -> int:
-    """Give the bytes of the character there; past the end one, to get past it."""
+    """Return the number of bytes of the character at `at`; 1 at the end, to move past it."""
     first = data[at] if at < len(data) else 0
     width = 1 if first < 0xC2 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
-    rest = data[at + 1 : at + width]
-    return width if len(rest) == width - 1 and all(each & 0xC0 == 0x80 for each in rest) else 1
+    tail = data[at + 1 : at + width]
+    return width if len(tail) == width - 1 and all(byte & 0xC0 == 0x80 for byte in tail) else 1
 
 
-def _in_go_words(error: Exception, pattern: str) -> str:
+def _go_message(error: Exception, pattern: str) -> str:
     message = error.args[0] if error.args else ""
     text = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
-    for known, ours in sorted(_ERRORS.items(), key=lambda each: -len(each[0])):
-        if text == known or text.startswith(known + ": "):
-            found = text[len(known) + 2 :]
-            if known in ("missing )", "missing ]", "unexpected )", "trailing \\"):
-                found = _place(known, found, pattern)
-            if known == "invalid character class range" and found.startswith("[:"):
-                found = found.partition(":]")[0] + ":]"
-            return f"{ours}: `{found}`"
+    for prefix, ours in sorted(_ERRORS.items(), key=lambda entry: -len(entry[0])):
+        if text == prefix or text.startswith(prefix + ": "):
+            detail = text[len(prefix) + 2 :]
+            if prefix in ("missing )", "missing ]", "unexpected )", "trailing \\"):
+                detail = _place(prefix, detail, pattern)
+            if prefix == "invalid character class range" and detail.startswith("[:"):
+                detail = detail.partition(":]")[0] + ":]"
+            return f"{ours}: `{detail}`"
     return f"{text}: `{pattern}`" if ":" not in text else text
 
 
-def _place(known: str, found: str, pattern: str) -> str:
-    """Go shows the whole expression where a parenthesis is missing, and no backslash at all."""
-    if known in ("missing )", "unexpected )"):
+def _place(message: str, detail: str, pattern: str) -> str:
+    """Return the text that Go shows with an error: the pattern, the detail or nothing."""
+    if message in ("missing )", "unexpected )"):
         return pattern
-    return "" if known == "trailing \\" else found
+    return "" if message == "trailing \\" else detail
 
 
 @lru_cache(maxsize=256)
@@ -114,7 +114,7 @@ def compiled(pattern: str) -> Expression:
 
 
 def _must_compile(pattern: str) -> Expression:
-    """What a broken expression ends in where Go cannot return an error."""
+    """Compile an expression; an invalid one raises the error of a panic in Go."""
     try:
         return compiled(pattern)
     except GoError as error:
@@ -150,13 +150,13 @@ def _find_all(compile_: Compile) -> Callable[..., Any]:
     def find_all(context: Context, pattern: str, text: str, limit: int) -> Any:
         expression = compile_(pattern)
         data = to_bytes(text)
-        found: list[str] = []
+        parts: list[str] = []
         if limit != 0:
             for spans in expression.find_all(data, context):
-                found.append(from_bytes(data[slice(*spans[0])]))
-                if len(found) == limit:
+                parts.append(from_bytes(data[slice(*spans[0])]))
+                if len(parts) == limit:
                     break
-        return found or None
+        return parts or None
 
     return find_all
 
@@ -190,16 +190,16 @@ def _replace(compile_: Compile, *, is_literal: bool) -> Callable[..., str]:
         expression = compile_(pattern)
         data = to_bytes(text)
         template = [replacement] if is_literal else list(_pieces(replacement, expression))
-        plain = [to_bytes(each) if isinstance(each, str) else each for each in template]
-        made = bytearray()
+        plain = [to_bytes(piece) if isinstance(piece, str) else piece for piece in template]
+        replaced = bytearray()
         end = 0
         for spans in expression.find_all(data, context):
-            made += data[end : spans[0][0]]
+            replaced += data[end : spans[0][0]]
             for piece in plain:
-                made += piece if isinstance(piece, bytes) else _group(data, spans, piece)
+                replaced += piece if isinstance(piece, bytes) else _group(data, spans, piece)
             end = spans[0][1]
-            context.check_size(len(made))
-        return from_bytes(bytes(made + data[end:]))
+            context.check_size(len(replaced))
+        return from_bytes(bytes(replaced + data[end:]))
 
     return replace
 
@@ -211,7 +211,7 @@ def _group(data: bytes, spans: Spans, number: int) -> bytes:
 
 
 def _pieces(template: str, expression: Expression) -> Iterator[str | int]:
-    """The parts of a replacement: texts, and numbers of groups (-1: one that is not there)."""
+    """Yield the parts of a replacement: texts, and numbers of groups (-1 for unknown groups)."""
     at = 0
     while True:
         dollar = template.find("$", at)
@@ -236,7 +236,7 @@ def _pieces(template: str, expression: Expression) -> Iterator[str | int]:
 
 
 def _reference(template: str, at: int) -> tuple[str, int]:
-    """The name behind a dollar sign, and where it ends; an empty one if there is none."""
+    """Return the name after a dollar sign, which may be empty, and its end."""
     has_braces = template[at : at + 1] == "{"
     start = at + 1 if has_braces else at
     end = start

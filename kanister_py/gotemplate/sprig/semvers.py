@@ -1,7 +1,7 @@
-"""Versions and constraints on them, by the rules that blueprints and compositions each know.
+"""Versions and constraints with the rules of the sprig releases for blueprints and compositions.
 
-These rules belong to the templates alone: they are looser than SemVer (`1.2` is a
-version) and differ between the two tables of functions.
+These rules are for templates only: they are looser than SemVer (`1.2` is a version) and
+differ between the two tables of functions.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ _SUFFIX = (
     r"(-([0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*))?"
     r"(\+([0-9A-Za-z\-]+(?:\.[0-9A-Za-z\-]+)*))?"
 )
-# Texts, not compiled: few templates need them, and every start would wait for them.
+# These patterns are not compiled here because few templates need them.
 _VERSION = rf"v?([0-9]+)(\.[0-9]+)?(\.[0-9]+)?{_SUFFIX}"
 _PART = r"[0-9|x|X|\*]+"
 _CONSTRAINED = rf"v?({_PART})(\.{_PART})?(\.{_PART})?{_SUFFIX}"
 _RANGE = rf"\s*({_CONSTRAINED})\s+-\s+({_CONSTRAINED})\s*"
 
-# Longest first where one is the beginning of another; both readings come to the same.
+# Longer operators come before their prefixes.
 _OPERATORS = r"!=|>=|=>|<=|=<|~>|=|>|<|~|\^|"
 _ONE = rf"\s*({_OPERATORS})\s*({_CONSTRAINED})\s*"
 
 
 class SemanticVersion:
-    """A version as `semver` answers it."""
+    """Result of the function `semver`."""
 
     __slots__ = ("major", "metadata", "minor", "original", "patch", "pre")
     go_type: GoType
 
     def __init__(self, text: str, rules: Rules) -> None:
-        found = re.fullmatch(_VERSION, text)
-        if found is None:
+        match = re.fullmatch(_VERSION, text)
+        if match is None:
             raise GoError(rules.not_a_version)
         self.original = text
-        self.major = rules.segment(found.group(1))
-        self.minor = rules.segment((found.group(2) or ".0")[1:])
-        self.patch = rules.segment((found.group(3) or ".0")[1:])
-        self.pre = found.group(5) or ""
-        self.metadata = found.group(7) or ""
+        self.major = rules.segment(match.group(1))
+        self.minor = rules.segment((match.group(2) or ".0")[1:])
+        self.patch = rules.segment((match.group(3) or ".0")[1:])
+        self.pre = match.group(5) or ""
+        self.metadata = match.group(7) or ""
 
     def go_string(self) -> str:
         pre = f"-{self.pre}" if self.pre else ""
@@ -71,7 +71,7 @@ class SemanticVersion:
 
 
 def compare_prereleases(one: str, other: str) -> int:
-    """Part for part: numbers as numbers, and before words; what ends first is lower."""
+    """Compare pre-releases part by part: numbers are lower than words, and prefixes come first."""
     left, right = one.split("."), other.split(".")
     for position in range(max(len(left), len(right))):
         this = left[position] if position < len(left) else ""
@@ -89,7 +89,7 @@ def compare_prereleases(one: str, other: str) -> int:
 
 
 class _Constraint(NamedTuple):
-    """One comparison; dirty where a part was left out or is an x."""
+    """One comparison; dirty if a part of its version is missing or is an x."""
 
     operator: str
     version: SemanticVersion
@@ -102,7 +102,7 @@ _IS_X = frozenset({"x", "X", "*"})
 
 
 class Rules:
-    """How one generation of the library reads versions and constraints."""
+    """Rules of one major version of the library for versions and constraints."""
 
     limit: int
     parser_of_numbers: str
@@ -115,7 +115,7 @@ class Rules:
         return self.version_class(text, self)
 
     def segment(self, text: str) -> int:
-        """One of the three numbers of a version."""
+        """Parse one of the three numbers of a version."""
         digits = text.lstrip("0")
         if len(digits) > 20 or int(digits or "0") > self.limit:
             raise GoError(
@@ -132,52 +132,52 @@ class Rules:
 
     def compare(self, constraints: str, version: str) -> bool:
         alternatives = self.parse_constraints(constraints)
-        found = self.parse(version)
-        return any(self.all_hold(each, found) for each in alternatives)
+        parsed = self.parse(version)
+        return any(self.all_hold(alternative, parsed) for alternative in alternatives)
 
     def all_hold(self, constraints: list[_Constraint], version: SemanticVersion) -> bool:
         raise NotImplementedError
 
-    def _parse_one(self, text: str, *, patch_may_lack: bool) -> _Constraint:
-        found = re.fullmatch(_ONE, text, re.ASCII)
-        if found is None:
+    def _parse_one(self, text: str, *, is_patch_optional: bool) -> _Constraint:
+        match = re.fullmatch(_ONE, text, re.ASCII)
+        if match is None:
             raise GoError(f"improper constraint: {text}")
-        version = found.group(2)
-        major, minor, patch = found.group(3), found.group(4) or "", found.group(5) or ""
-        pre = found.group(6) or ""
+        version = match.group(2)
+        major, minor, patch = match.group(3), match.group(4) or "", match.group(5) or ""
+        pre = match.group(6) or ""
         is_minor_dirty = is_patch_dirty = is_dirty = False
         if major in _IS_X:
             is_dirty = True
-            version = f"0.0.0{pre}" if patch_may_lack else "0.0.0"
+            version = f"0.0.0{pre}" if is_patch_optional else "0.0.0"
         elif not minor or minor[1:] in _IS_X:
             is_minor_dirty = is_dirty = True
             version = f"{major}.0.0{pre}"
-        elif patch[1:] in _IS_X or (patch_may_lack and not patch):
+        elif patch[1:] in _IS_X or (is_patch_optional and not patch):
             is_patch_dirty = is_dirty = True
             version = f"{major}{minor}.0{pre}"
         try:
             parsed = self.parse(version)
         except GoError:
             raise GoError(self.not_a_constraint) from None
-        return _Constraint(found.group(1), parsed, is_dirty, is_minor_dirty, is_patch_dirty)
+        return _Constraint(match.group(1), parsed, is_dirty, is_minor_dirty, is_patch_dirty)
 
 
 def _with_ranges(text: str, form: str) -> str:
-    """`1.2 - 1.4` becomes a comparison with each end."""
-    for found in re.finditer(_RANGE, text, re.ASCII):
-        text = text.replace(found.group(), form.format(found.group(1), found.group(9)), 1)
+    """Replace `1.2 - 1.4` by comparisons with both ends."""
+    for match in re.finditer(_RANGE, text, re.ASCII):
+        text = text.replace(match.group(), form.format(match.group(1), match.group(9)), 1)
     return text
 
 
 def _tilde(constraint: _Constraint, version: SemanticVersion) -> bool:
-    wanted = constraint.version
-    if version.compare(wanted) < 0:
+    bound = constraint.version
+    if version.compare(bound) < 0:
         return False
-    is_zero = wanted.major == wanted.minor == wanted.patch == 0
+    is_zero = bound.major == bound.minor == bound.patch == 0
     if is_zero and not constraint.is_minor_dirty and not constraint.is_patch_dirty:
         return True
-    return version.major == wanted.major and (
-        version.minor == wanted.minor or constraint.is_minor_dirty
+    return version.major == bound.major and (
+        version.minor == bound.minor or constraint.is_minor_dirty
     )
 
 
@@ -195,11 +195,11 @@ class BlueprintRules(Rules):
     not_a_constraint = "constraint Parser Error"
 
     def all_hold(self, constraints: list[_Constraint], version: SemanticVersion) -> bool:
-        return all(self._allows(each, version) for each in constraints)
+        return all(self._allows(constraint, version) for constraint in constraints)
 
     def _allows(self, constraint: _Constraint, version: SemanticVersion) -> bool:
         is_dirty_or_ordered = constraint.operator != "!=" or constraint.is_dirty
-        # Who does not ask for a pre-release does not get one.
+        # Pre-releases only match constraints that name a pre-release.
         if is_dirty_or_ordered and version.pre and not constraint.version.pre:
             return False
         return self.holds(constraint, version)
@@ -207,13 +207,13 @@ class BlueprintRules(Rules):
     def parse_constraints(self, text: str) -> list[list[_Constraint]]:
         text = _with_ranges(text, ">= {}, <= {}")
         return [
-            [self._parse_one(each, patch_may_lack=False) for each in part.split(",")]
+            [self._parse_one(comparison, is_patch_optional=False) for comparison in part.split(",")]
             for part in text.split("||")
         ]
 
     def holds(self, constraint: _Constraint, version: SemanticVersion) -> bool:
-        wanted = constraint.version
-        order = version.compare(wanted)
+        bound = constraint.version
+        order = version.compare(bound)
         match constraint.operator:
             case "" | "=":
                 return _tilde_or_equal(constraint, version)
@@ -228,25 +228,25 @@ class BlueprintRules(Rules):
             case "<=" | "=<":
                 return self._is_below(constraint, version) if constraint.is_dirty else order <= 0
             case "^":
-                return order >= 0 and version.major == wanted.major
+                return order >= 0 and version.major == bound.major
             case _:
                 return _tilde(constraint, version)
 
     @staticmethod
     def _is_below(constraint: _Constraint, version: SemanticVersion) -> bool:
-        wanted = constraint.version
-        return version.major <= wanted.major and (
-            version.minor <= wanted.minor or constraint.is_minor_dirty
+        bound = constraint.version
+        return version.major <= bound.major and (
+            version.minor <= bound.minor or constraint.is_minor_dirty
         )
 
     @staticmethod
     def _differs(constraint: _Constraint, version: SemanticVersion) -> bool:
-        wanted = constraint.version
+        bound = constraint.version
         if not constraint.is_dirty:
-            return version.compare(wanted) != 0
-        if wanted.major != version.major:
+            return version.compare(bound) != 0
+        if bound.major != version.major:
             return True
-        return wanted.minor != version.minor and not constraint.is_minor_dirty
+        return bound.minor != version.minor and not constraint.is_minor_dirty
 
 
 _MANY = (
@@ -261,10 +261,10 @@ class CompositionRules(Rules):
     parser_of_numbers = "ParseUint"
 
     def all_hold(self, constraints: list[_Constraint], version: SemanticVersion) -> bool:
-        # Who does not ask for a pre-release does not get one; one who asks does so for all.
-        if version.pre and not any(each.version.pre for each in constraints):
+        # Pre-releases only match if at least one of the constraints names a pre-release.
+        if version.pre and not any(constraint.version.pre for constraint in constraints):
             return False
-        return all(self.holds(each, version) for each in constraints)
+        return all(self.holds(constraint, version) for constraint in constraints)
 
     def parse(self, text: str) -> SemanticVersion:
         version = super().parse(text)
@@ -278,8 +278,10 @@ class CompositionRules(Rules):
         for part in _with_ranges(text, ">= {}, <= {} ").split("||"):
             if re.fullmatch(_MANY, part, re.ASCII) is None:
                 raise GoError(f"improper constraint: {part}")
-            found = [each.group() for each in re.finditer(_EACH, part, re.ASCII)] or [part]
-            alternatives.append([self._parse_one(each, patch_may_lack=True) for each in found])
+            comparisons = [match.group() for match in re.finditer(_EACH, part, re.ASCII)] or [part]
+            alternatives.append(
+                [self._parse_one(comparison, is_patch_optional=True) for comparison in comparisons]
+            )
         return alternatives
 
     def holds(self, constraint: _Constraint, version: SemanticVersion) -> bool:
@@ -304,53 +306,53 @@ class CompositionRules(Rules):
 
     @staticmethod
     def _differs(constraint: _Constraint, version: SemanticVersion) -> bool:
-        wanted = constraint.version
-        if wanted.major != version.major:
+        bound = constraint.version
+        if bound.major != version.major:
             return True
-        if wanted.minor != version.minor and not constraint.is_minor_dirty:
+        if bound.minor != version.minor and not constraint.is_minor_dirty:
             return True
         if constraint.is_minor_dirty:
             return False
-        if wanted.patch != version.patch and not constraint.is_patch_dirty:
+        if bound.patch != version.patch and not constraint.is_patch_dirty:
             return True
         if constraint.is_patch_dirty:
-            return bool(version.pre or wanted.pre) and version.pre != wanted.pre
-        return version.compare(wanted) != 0
+            return bool(version.pre or bound.pre) and version.pre != bound.pre
+        return version.compare(bound) != 0
 
     @staticmethod
     def _is_above(constraint: _Constraint, version: SemanticVersion) -> bool:
-        wanted = constraint.version
-        if constraint.is_dirty and version.major != wanted.major:
-            return version.major > wanted.major
+        bound = constraint.version
+        if constraint.is_dirty and version.major != bound.major:
+            return version.major > bound.major
         if constraint.is_minor_dirty:
             return False
         if constraint.is_patch_dirty:
-            return version.minor > wanted.minor
-        return version.compare(wanted) > 0
+            return version.minor > bound.minor
+        return version.compare(bound) > 0
 
     @staticmethod
     def _is_not_above(constraint: _Constraint, version: SemanticVersion) -> bool:
-        wanted = constraint.version
+        bound = constraint.version
         if not constraint.is_dirty:
-            return version.compare(wanted) <= 0
-        if version.major != wanted.major:
-            return version.major < wanted.major
-        return version.minor <= wanted.minor or constraint.is_minor_dirty
+            return version.compare(bound) <= 0
+        if version.major != bound.major:
+            return version.major < bound.major
+        return version.minor <= bound.minor or constraint.is_minor_dirty
 
     @staticmethod
     def _caret(constraint: _Constraint, version: SemanticVersion) -> bool:
-        wanted = constraint.version
-        if version.major != wanted.major:
+        bound = constraint.version
+        if version.major != bound.major:
             return False
-        if wanted.major > 0 or constraint.is_minor_dirty:
+        if bound.major > 0 or constraint.is_minor_dirty:
             return True
-        if wanted.minor > 0 or constraint.is_patch_dirty or version.minor > 0:
-            return version.minor == wanted.minor
-        return version.patch == wanted.patch
+        if bound.minor > 0 or constraint.is_patch_dirty or version.minor > 0:
+            return version.minor == bound.minor
+        return version.patch == bound.patch
 
 
 def _declare(rules: Rules, integer: GoType) -> dict[str, Function]:
-    """The functions for one set of rules, over a Go type of their own."""
+    """Declare the functions for one set of rules, with their own Go type."""
     struct = struct_type("semver.Version")
 
     class Version(SemanticVersion):
@@ -370,7 +372,7 @@ def _declare(rules: Rules, integer: GoType) -> dict[str, Function]:
     method("Metadata", "string", lambda version: version.metadata)
     method("Original", "string", lambda version: version.original)
     method("String", "string", Version.go_string)
-    # JSON asks for it; a template has no use for the bytes.
+    # For encoding to JSON; templates do not call this method.
     method("MarshalJSON", "([]byte, error)", lambda version: f'"{version.go_string()}"'.encode())
     TYPES_BY_NAME["semver.Version"] = struct
 

@@ -1,4 +1,4 @@
-"""Texts: cutting, joining, searching, changing case."""
+"""Strings: slicing, joining, searching, changing case."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def trunc_of_blueprints(length: int, text: str) -> str:
 
 @go_function("func(int, string) string")
 def trunc(length: int, text: str) -> str:
-    """A negative length keeps the end."""
+    """Truncate a text; a negative length keeps its end."""
     data = to_bytes(text)
     if length < 0 < len(data) + length:
         return from_bytes(data[length:])
@@ -64,7 +64,7 @@ def trunc(length: int, text: str) -> str:
 
 @go_function("func(int, int, string) string")
 def substr(start: int, end: int, text: str) -> str:
-    """A negative start means from the beginning, an end that cannot be means to the end."""
+    """Return a part of a text; a negative start means its beginning, an invalid end its end."""
     data = to_bytes(text)
     if start < 0:
         return from_bytes(_cut_until(data, end))
@@ -101,13 +101,13 @@ def wrap_with(width: int, line_end: str, text: str) -> str:
 
 def _joined(shown: Callable[[Value, Context], str]) -> Function:
     def joined(context: Context, *values: Value) -> str:
-        return " ".join([shown(each, context) for each in values if each is not None])
+        return " ".join([shown(value, context) for value in values if value is not None])
 
     return go_function("func(...interface{}) string", context=True)(joined)
 
 
 def split_text(text: str, separator: str, limit: int = -1) -> list[str]:
-    """Go's SplitN: an empty separator splits between characters, a limit of 0 gives nothing."""
+    """Split as Go's SplitN: "" splits between characters, a limit of 0 returns nothing."""
     if limit == 0:
         return []
     if separator:

@@ -1,4 +1,4 @@
-"""URLs taken apart and put together, as Go's net/url does it."""
+"""URLs: parsing and joining as Go's net/url does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kanister_py.gotemplate.types import Kind
 from kanister_py.gotemplate.values import Value, from_bytes, kind_of, to_bytes
 
 _UNRESERVED = ascii_letters + digits + "-_.~"
-# What may stand in each part of an address as it is.
+# Characters that need no escaping in each part of a URL.
 _HOST = frozenset(to_bytes(_UNRESERVED + "!$&'()*+,;=:[]<>\""))
 _PATH = frozenset(to_bytes(_UNRESERVED + "$&+,/:;=@"))
 _USER = frozenset(to_bytes(_UNRESERVED + "$&+,;="))
@@ -30,16 +30,16 @@ def escape(text: str, allowed: frozenset[int]) -> str:
 
 
 def unescape(text: str, allowed: frozenset[int] | None = None, *, is_zone: bool = False) -> str:
-    """A text without its percent signs; a host (`allowed`) may hold but few of them."""
+    """Decode percent-encoding; in a host (`allowed`) only some characters may be encoded."""
     data = to_bytes(text)
-    made = bytearray()
+    decoded = bytearray()
     at = 0
     while at < len(data):
         byte = data[at]
         if byte != 0x25:
             if allowed is not None and byte < 0x80 and byte not in allowed:
                 raise GoError(f"invalid character {quote(chr(byte))} in host name")
-            made.append(byte)
+            decoded.append(byte)
             at += 1
             continue
         code = data[at + 1 : at + 3]
@@ -50,17 +50,17 @@ def unescape(text: str, allowed: frozenset[int] | None = None, *, is_zone: bool 
             refused = (value != 0x20 and value not in _HOST) if is_zone else code[0] < 0x38
             if refused:
                 raise _bad_escape(data[at : at + 3])
-        made.append(value)
+        decoded.append(value)
         at += 3
-    return from_bytes(bytes(made))
+    return from_bytes(bytes(decoded))
 
 
-def _bad_escape(found: bytes) -> GoError:
-    return GoError(f"invalid URL escape {quote(from_bytes(found))}")
+def _bad_escape(escape: bytes) -> GoError:
+    return GoError(f"invalid URL escape {quote(from_bytes(escape))}")
 
 
 class Address:
-    """An address in its parts; the raw ones are kept where escaping again would differ."""
+    """Parts of a URL; raw parts are kept if encoding the decoded part would differ."""
 
     scheme: str = ""
     opaque: str = ""
@@ -87,36 +87,36 @@ class Address:
 
     @property
     def hostname(self) -> str:
-        """The host without its port and brackets."""
+        """The host without port and brackets."""
         host, colon, port = self.host.rpartition(":")
         if not colon or not _is_port(port):
             host = self.host
         return host[1:-1] if host.startswith("[") and host.endswith("]") else host
 
     def text(self) -> str:
-        made = f"{self.scheme}:" if self.scheme else ""
-        made += self.opaque or self._authority_and_path(is_first=not made)
+        url = f"{self.scheme}:" if self.scheme else ""
+        url += self.opaque or self._authority_and_path(is_first=not url)
         if self.forces_query or self.query:
-            made += f"?{self.query}"
+            url += f"?{self.query}"
         if self.fragment:
-            made += "#" + _escaped_again(self.fragment, self.raw_fragment, _FRAGMENT)
-        return made
+            url += "#" + _escaped_again(self.fragment, self.raw_fragment, _FRAGMENT)
+        return url
 
     def _authority_and_path(self, *, is_first: bool) -> str:
-        made = ""
+        text = ""
         has_authority = bool(self.scheme or self.host or self.user is not None)
         if has_authority and not (self.omits_host and not self.host and self.user is None):
             if self.host or self.path or self.user is not None:
-                made += "//"
+                text += "//"
             if self.user is not None:
-                made += self.userinfo + "@"
-            made += escape(self.host, _HOST)
+                text += self.userinfo + "@"
+            text += escape(self.host, _HOST)
         path = "*" if self.path == "*" else _escaped_again(self.path, self.raw_path, _PATH)
         if path and not path.startswith("/") and self.host:
-            made += "/"
-        if is_first and not made and ":" in path.partition("/")[0]:
-            made = "./"
-        return made + path
+            text += "/"
+        if is_first and not text and ":" in path.partition("/")[0]:
+            text = "./"
+        return text + path
 
 
 def _escaped_again(text: str, raw: str, allowed: frozenset[int]) -> str:
@@ -134,7 +134,7 @@ def _is_port(text: str) -> bool:
 
 
 def parse(text: str) -> Address:
-    """An address in its parts; the error names the text and what is wrong with it."""
+    """Parse a URL. The error message contains the text and the reason."""
     before, _, fragment = text.partition("#")
     try:
         address = _parse_without_fragment(before)
@@ -156,36 +156,36 @@ def _parse_without_fragment(text: str) -> Address:
     if text == "*":
         return Address(path="*")
     address = Address()
-    scheme, rest = _scheme_of(text)
+    scheme, tail = _scheme_of(text)
     address.scheme = scheme.lower()
-    if rest.endswith("?") and rest.count("?") == 1:
+    if tail.endswith("?") and tail.count("?") == 1:
         address.forces_query = True
-        rest = rest[:-1]
+        tail = tail[:-1]
     else:
-        rest, _, address.query = rest.partition("?")
-    if not rest.startswith("/"):
+        tail, _, address.query = tail.partition("?")
+    if not tail.startswith("/"):
         if address.scheme:
-            address.opaque = rest
+            address.opaque = tail
             return address
-        if ":" in rest.partition("/")[0]:
+        if ":" in tail.partition("/")[0]:
             raise GoError("first path segment in URL cannot contain colon")
-    if rest.startswith("//") and (address.scheme or not rest.startswith("///")):
-        authority, slash, path = rest[2:].partition("/")
-        rest = slash + path
+    if tail.startswith("//") and (address.scheme or not tail.startswith("///")):
+        authority, slash, path = tail[2:].partition("/")
+        tail = slash + path
         _read_authority(address, authority)
-    elif address.scheme and rest.startswith("/"):
+    elif address.scheme and tail.startswith("/"):
         address.omits_host = True
-    address.path = unescape(rest)
-    if escape(address.path, _PATH) != rest:
-        address.raw_path = rest
+    address.path = unescape(tail)
+    if escape(address.path, _PATH) != tail:
+        address.raw_path = tail
     return address
 
 
 def _scheme_of(text: str) -> tuple[str, str]:
     if text.startswith(":"):
         raise GoError("missing protocol scheme")
-    found = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", text)
-    return ("", text) if found is None else (found[1], text[found.end() :])
+    match = re.match(r"([A-Za-z][A-Za-z0-9+.-]*):", text)
+    return ("", text) if match is None else (match[1], text[match.end() :])
 
 
 def _read_authority(address: Address, authority: str) -> None:
@@ -232,10 +232,10 @@ def _read_ip_literal(host: str) -> str:
     else:
         name = unescape(name, _HOST)
     try:
-        found = ipaddress.ip_address(name)
+        address = ipaddress.ip_address(name)
     except ValueError:
         raise GoError(f"invalid host: ParseAddr({quote(name)}): unable to parse IP") from None
-    if found.version == 4:
+    if address.version == 4:
         raise GoError("invalid IP-literal")
     return f"[{name}]{port}"
 

@@ -1,4 +1,4 @@
-"""Upper and lower case, words and their forms, letter by letter as Go has them."""
+"""Case conversion and word splitting, with the exact behaviour of Go's libraries."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from kanister_py.gotemplate.sprig.conversions import SPACES
 from kanister_py.gotemplate.values import from_bytes, to_bytes
 
 _NOT_A_RUNE = "\ufffd"
-# Letters that no word is made of; later characters of the same kind do make words.
+# Ideographs that do not form words; later blocks of ideographs do.
 _IDEOGRAPHS = (("\u3400", "\u4d85"), ("\u4e00", "\u9fcc"), ("\U00020000", "\U0002b81d"))
 
 
 def runes(text: str) -> str:
-    """The characters of a text; each byte that is no UTF-8 is the replacement character."""
+    """Return a text with replacement characters in place of bytes that are not UTF-8."""
     if text.isascii():
         return text
     return "".join(_NOT_A_RUNE if "\udc80" <= char <= "\udcff" else char for char in text)
 
 
 def upper_rune(char: str) -> str:
-    """A letter's upper form; a letter that would become two stays (ß)."""
+    """Convert a letter to upper case, except if the result has two letters (ß)."""
     changed = char.upper()
     return changed if len(changed) == 1 else title_rune(char)
 
@@ -44,13 +44,13 @@ def lower(text: str) -> str:
 
 
 def title(text: str) -> str:
-    """Upper-case the first letter of each word; letters, digits and `_` make words."""
-    made = []
+    """Convert the first letter of each word to upper case; words are letters, digits and `_`."""
+    chars = []
     before = " "
     for char in runes(text):
-        made.append(title_rune(char) if _parts_words(before) else char)
+        chars.append(title_rune(char) if _parts_words(before) else char)
         before = char
-    return "".join(made)
+    return "".join(chars)
 
 
 def _parts_words(char: str) -> bool:
@@ -60,55 +60,55 @@ def _parts_words(char: str) -> bool:
 
 
 def untitle(text: str) -> str:
-    """Lower-case the first letter of each word."""
-    made = []
+    """Convert the first letter of each word to lower case."""
+    chars = []
     is_first = True
     for char in runes(text):
         if char in SPACES:
             is_first = True
         elif is_first:
-            char = lower_rune(char)  # noqa: PLW2901 - the letter that goes on
+            char = lower_rune(char)  # noqa: PLW2901 - replaces the letter in the result
             is_first = False
-        made.append(char)
-    return "".join(made)
+        chars.append(char)
+    return "".join(chars)
 
 
 def swap_case(text: str) -> str:
-    """Swap upper and lower case; what begins a word in lower case gets title case."""
-    made = []
+    """Swap upper and lower case; a lower-case letter at the start of a word gets title case."""
+    chars = []
     is_first = True
     for char in runes(text):
         category = unicodedata.category(char)
         if category in ("Lu", "Lt"):
-            made.append(lower_rune(char))
+            chars.append(lower_rune(char))
             is_first = False
         elif category == "Ll":
-            made.append(title_rune(char) if is_first else upper_rune(char))
+            chars.append(title_rune(char) if is_first else upper_rune(char))
             is_first = False
         else:
-            made.append(char)
+            chars.append(char)
             is_first = char in SPACES
-    return "".join(made)
+    return "".join(chars)
 
 
 def initials(text: str) -> str:
-    """The first byte of each word, taken for a character of Latin-1."""
-    found = []
+    """Return the first byte of each word, decoded as Latin-1."""
+    letters = []
     was_gap = True
     for char in to_bytes(text).decode("latin-1"):
         if char in SPACES:
             was_gap = True
         elif was_gap:
-            found.append(char)
+            letters.append(char)
             was_gap = False
-    return "".join(found)
+    return "".join(letters)
 
 
 def without_spaces(text: str) -> str:
-    """A text without white space.
+    """Remove white space.
 
-    Where there is any, each byte is taken for a character of Latin-1: other
-    letters come out as two.
+    If there is any, all bytes are decoded as Latin-1, so that other letters become two
+    characters.
     """
     chars = to_bytes(text).decode("latin-1")
     kept = "".join(char for char in chars if char not in SPACES)
@@ -116,7 +116,7 @@ def without_spaces(text: str) -> str:
 
 
 def abbreviate(text: str, offset: int, width: int) -> str | None:
-    """Cut a text to a width with `...` where something is missing; None if that cannot be."""
+    """Shorten a text to a width with `...` at the removed parts; None if that is impossible."""
     data = to_bytes(text)
     if not data:
         return ""
@@ -140,12 +140,12 @@ def abbreviate(text: str, offset: int, width: int) -> str | None:
 def wrap(text: str, width: int, line_end: str, *, cuts_long_words: bool) -> str:
     """Break a text into lines at spaces.
 
-    Spaces at the start of a line are dropped, but for the last line.
+    Spaces at the start of a line are dropped, except on the last line.
     """
     data = to_bytes(text)
     width = max(width, 1)
     break_ = to_bytes(line_end or "\n")
-    made = bytearray()
+    wrapped = bytearray()
     at = 0
     while len(data) - at > width:
         if data[at] == 0x20:
@@ -153,23 +153,23 @@ def wrap(text: str, width: int, line_end: str, *, cuts_long_words: bool) -> str:
             continue
         space = data.rfind(b" ", at, at + width + 1)
         if space >= 0:
-            made += data[at:space] + break_
+            wrapped += data[at:space] + break_
             at = space + 1
         elif cuts_long_words:
-            made += data[at : at + width] + break_
+            wrapped += data[at : at + width] + break_
             at += width
         else:
             space = data.find(b" ", at + width)
             if space < 0:
-                made += data[at:]
+                wrapped += data[at:]
                 at = len(data)
             else:
-                made += data[at:space] + break_
+                wrapped += data[at:space] + break_
                 at = space + 1
-    return from_bytes(bytes(made + data[at:]))
+    return from_bytes(bytes(wrapped + data[at:]))
 
 
-# Words joined in one way, to be joined in another.
+# Conversion between styles of joined words
 
 _OLD_JOINTS = ("_", " ", "-")
 
@@ -179,21 +179,21 @@ def _is_joint(char: str) -> bool:
 
 
 def capitalized(text: str) -> str:
-    """Words joined by capitals (HttpServer); runs of capitals lose them, but for the first."""
+    """Join words as in HttpServer; of consecutive capitals only the first one stays a capital."""
     chars = runes(text)
     start = 0
     while start < len(chars) and _is_joint(chars[start]):
         start += 1
     if start == len(chars):
-        # Nothing but joints: the last one comes out twice.
+        # Only joints: the library repeats the last one.
         return chars + chars[-1:]
-    made = [chars[:start]]
+    result = [chars[:start]]
     was_upper = _is_upper(chars[start])
     current = upper_rune(chars[start])
     for following in chars[start + 1 :]:
         before, current = current, following
         if _is_joint(current) and _is_joint(before):
-            made.append(before)
+            result.append(before)
             continue
         if _is_joint(before):
             was_upper = _is_upper(current)
@@ -204,79 +204,85 @@ def capitalized(text: str) -> str:
                 current = lower_rune(current)
             else:
                 was_upper = False
-        made.append(before)
-    return "".join([*made, current])
+        result.append(before)
+    return "".join([*result, current])
 
 
 def capitalized_in_blueprints(text: str) -> str:
-    """The same as older libraries do it: `_` alone joins words, a lone letter is lost."""
+    """Join words as in HttpServer, as the older library does: only `_` separates words.
+
+    A single remaining letter is lost.
+    """
     chars = runes(text)
     start = len(chars) - len(chars.lstrip("_"))
     if start >= len(chars) - 1:
         return chars[:start]
-    made = [chars[:start]]
+    result = [chars[:start]]
     current = upper_rune(chars[start])
     for following in chars[start + 1 :]:
         before, current = current, following
         if before != "_":
             current = lower_rune(current)
-            made.append(before)
+            result.append(before)
         elif current == "_":
-            made.append(before)
+            result.append(before)
         else:
             current = upper_rune(current)
-    return "".join([*made, current])
+    return "".join([*result, current])
 
 
 def delimited_in_blueprints(text: str, joint: str) -> str:
-    """snake_case or kebab-case as older libraries do it: numbers are words of their own."""
+    """Convert to snake_case or kebab-case as the older library does: numbers are separate words."""
     chars = runes(text)
-    made: list[str] = []
+    result: list[str] = []
     at, before = 0, joint
     while at < len(chars):
         char = chars[at]
         at += 1
         starts_word = before != joint and not _is_number(before)
         if _is_upper(char):
-            made += [joint] if starts_word else []
-            made.append(lower_rune(char))
+            result += [joint] if starts_word else []
+            result.append(lower_rune(char))
             if at < len(chars):
-                at, char = _run_of_capitals(chars, at, joint, made)
+                at, char = _run_of_capitals(chars, at, joint, result)
         elif _is_number(char):
-            made += [joint, char] if starts_word else [char]
+            result += [joint, char] if starts_word else [char]
         else:
             char = joint if char in _OLD_JOINTS else char
-            made.append(char)
+            result.append(char)
         before = char
-    return "".join(made)
+    return "".join(result)
 
 
-def _run_of_capitals(chars: str, at: int, joint: str, made: list[str]) -> tuple[int, str]:
-    """Write what follows a capital, up to the end of its word; the last capital begins the next."""
+def _run_of_capitals(chars: str, at: int, joint: str, result: list[str]) -> tuple[int, str]:
+    """Append the letters after a capital up to the end of its word, and return the position.
+
+    The last of several capitals begins the next word.
+    """
     char = chars[at]
     at += 1
     if not _is_upper(char):
-        made.append(char)
+        result.append(char)
         return at, char
     while at < len(chars):
         capital, char = char, chars[at]
         at += 1
         small = lower_rune(capital)
         if _is_upper(char):
-            made.append(small)
+            result.append(small)
             continue
         if char == _NOT_A_RUNE:
-            made += [small, char]
+            result += [small, char]
         elif char in _OLD_JOINTS:
             char = joint
-            made.append(small)
+            result.append(small)
         elif _is_number(char):
-            made += [small, joint, char]
+            result += [small, joint, char]
         else:
-            made += [joint, small, char]
+            result += [joint, small, char]
         break
     if at == len(chars) or char == joint:
-        made.append(lower_rune(char))
+        result.append(lower_rune(char))
     return at, char
 
 
@@ -284,16 +290,16 @@ _NONE, _NUMBER, _UPPER, _ALPHABET, _JOINT, _PUNCTUATION, _OTHER = range(7)
 
 
 def delimited(text: str, joint: str) -> str:
-    """snake_case or kebab-case: numbers belong to the word before them where they can."""
+    """Convert to snake_case or kebab-case; numbers belong to the previous word if possible."""
     return _Delimited(text, joint).text()
 
 
 class _Delimited:
-    """Walk through a text word by word; a joint is set where the kind of word says so."""
+    """Converter that splits a text into words and sets joints by the kinds of words."""
 
     def __init__(self, text: str, joint: str) -> None:
         self.joint = joint
-        self.made: list[str] = []
+        self.parts: list[str] = []
         self.kind, self.word, self.rest = _next_word(text)
 
     def text(self) -> str:
@@ -309,7 +315,7 @@ class _Delimited:
             elif before != _PUNCTUATION:
                 self._write_number_behind_word()
         self._write(self.kind, self.word)
-        return "".join(self.made)
+        return "".join(self.parts)
 
     def _advance(self) -> None:
         self.kind, self.word, self.rest = _next_word(self.rest)
@@ -317,7 +323,7 @@ class _Delimited:
     def _write(self, kind: int, word: str) -> None:
         if kind in (_UPPER, _JOINT):
             word = "".join(map(self._written, runes(word)))
-        self.made.append(word)
+        self.parts.append(word)
 
     def _written(self, char: str) -> str:
         if _is_joint(char):
@@ -326,7 +332,7 @@ class _Delimited:
 
     def _join(self, *not_before: int) -> None:
         if self.kind not in (_PUNCTUATION, _JOINT, *not_before):
-            self.made.append(self.joint)
+            self.parts.append(self.joint)
 
     def _write_while_joined(self) -> None:
         while self.kind in (_ALPHABET, _NUMBER):
@@ -343,23 +349,23 @@ class _Delimited:
         number = self.word
         self._advance()
         if self.kind != _ALPHABET:
-            # A number before a new word is the end of the old one: Bld4Floor is bld4_floor.
+            # A number before a new word belongs to the previous one: Bld4Floor becomes bld4_floor.
             self._write(_NUMBER, number)
             self._join()
         else:
-            # A number with small letters behind it is a word: HTTP2xx is http_2xx.
-            self.made.append(self.joint)
+            # A number before lower-case letters is a word with them: HTTP2xx becomes http_2xx.
+            self.parts.append(self.joint)
             self._write(_NUMBER, number)
             self._write_while_joined()
 
 
 def _next_word(text: str) -> tuple[int, str, str]:
-    """Cut off the word that a text begins with."""
+    """Split a text into its first word, with the kind of this word, and the remaining text."""
     walk = _Walk(text)
     first = walk.step()
     if not first:
         return _NONE, text, ""
-    kind, _, belongs = next(each for each in _KINDS if each[1](first))
+    kind, _, belongs = next(entry for entry in _KINDS if entry[1](first))
     if kind == _UPPER:
         _walk_capitalized(walk)
     else:
@@ -373,15 +379,15 @@ def _walk_capitalized(walk: _Walk) -> None:
     if walk.at == after_first:
         walk.run(_is_small_letter)
     elif walk.at < len(walk.text) and _is_alphabet(walk.peek()):
-        # The last of several capitals begins the next word if a small letter follows.
+        # The last of several capitals begins the next word if a lower-case letter follows.
         walk.at = walk.before
 
 
 class _Walk:
-    """Walk through a text from character to character.
+    """Cursor over the characters of a text.
 
-    Bytes that are no UTF-8 belong to the character behind them; at the end,
-    they count as one more of the character before them.
+    Bytes that are not UTF-8 belong to the following character; at the end of the text
+    they count as a repetition of the previous character.
     """
 
     def __init__(self, text: str) -> None:
@@ -391,7 +397,7 @@ class _Walk:
         self._char = ""
 
     def peek(self) -> str:
-        """The character that comes next; nothing if there has never been one."""
+        """Return the next character; "" if the text has no characters."""
         at = self._next()
         return self.text[at] if at < len(self.text) else self._char
 
@@ -448,7 +454,7 @@ def _is_other(char: str) -> bool:
 
 
 _Test = Callable[[str], bool]
-# What a word of each kind begins with, and what goes on with it; the first that fits counts.
+# Kinds of words: tests for the first character and for the following ones. The first match wins.
 _KINDS: tuple[tuple[int, _Test, _Test], ...] = (
     (_JOINT, _is_joint, _is_joint),
     (_PUNCTUATION, _is_punctuation, _is_punctuation),
