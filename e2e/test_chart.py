@@ -272,6 +272,18 @@ def test_actionsets_and_compositions_are_two_deployments_with_rights_of_their_ow
                 assert not any(selector.items() <= other.items() for other in others)
 
 
+def test_pods_of_functions_meet_the_restricted_standard_by_one_value(chart: Helm) -> None:
+    def variables(values: Mapping[str, Any]) -> dict[str, Any]:
+        deployment = of_kind(chart.objects(values), "Deployment")["kanister-py"]
+        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+        return {entry["name"]: entry.get("value") for entry in container["env"]}
+
+    assert not [name for name in variables({}) if name.startswith("KANISTER_PY_JOB_POD")]
+    values = {"jobPods": {"podSecurity": "restricted", "runAsUser": 65532}}
+    assert variables(values)["KANISTER_PY_JOB_POD_SECURITY"] == "restricted"
+    assert variables(values)["KANISTER_PY_JOB_POD_USER"] == "65532"
+
+
 def test_the_number_of_replicas_may_be_left_to_an_autoscaler(chart: Helm) -> None:
     values = {"replicas": None, "compositions": {"enabled": True, "replicas": None}}
     objects = chart.objects(values)
@@ -431,8 +443,8 @@ class Installed:
             refused=refused,
         )
 
-    def roll_back(self) -> None:
-        self.helm("rollback", "kanister-py", "--namespace", HOME)
+    def roll_back(self, revision: int) -> None:
+        self.helm("rollback", "kanister-py", str(revision), "--namespace", HOME)
 
     def uninstall(self) -> None:
         """Uninstall it, once the hook's Job has done what it does as its ServiceAccount."""
@@ -570,6 +582,11 @@ class Installed:
                 if is_ours and not role["metadata"]["name"].endswith("-blueprints"):
                     found |= set(_unused(role["rules"], used))
         return found
+
+    def composers(self) -> set[str]:
+        """Return the accounts with the permissions for compositions."""
+        path = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/kanister-py-composing"
+        return {subject["name"] for subject in self.client.get(path)["subjects"]}
 
     def close(self) -> None:
         for each in self._processes.values():
@@ -907,15 +924,23 @@ def test_the_last_releases_chart_is_upgraded_and_rolled_back_under_runs(
     # The new composer is there before the old process is gone.
     installed.start("kanister-py-compositions")
     installed.until(lambda: "Composes nothing yet" in installed.log)
+    # The old process keeps its permissions until it has stopped.
+    assert installed.composers() == {"kanister-py", "kanister-py-compositions"}
+    upgraded_at = len(installed.log)
+    installed.client.post(THINGS, thing("during", "a"))
+    until_ready(installed, "during")
+    assert "forbidden" not in installed.log[upgraded_at:].lower()
     installed.stop()
     installed.start()
+    installed.install(together)
+    assert installed.composers() == {"kanister-py-compositions"}
     installed.begin("between", "waits")
     installed.until_state("between", "running")
     assert installed.until_state("before", "running")["actions"][0]["phases"][0]["attempt"] == 1
     installed.client.post(THINGS, thing("second", "a"))
     until_ready(installed, "second")
 
-    installed.roll_back()
+    installed.roll_back(1)
     for name in ("kanister-py-compositions", "kanister-py"):
         installed.stop(name)
     installed.start()

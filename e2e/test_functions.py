@@ -28,8 +28,10 @@ class Runs:
         self._namespace = namespace
         self._file = at / "blueprint.yaml"
 
-    def __call__(self, *phases: Phase) -> tuple[Finished, dict[str, Any]]:
-        """Run phases; give how the command ended, and the status it printed."""
+    def __call__(
+        self, *phases: Phase, env: Mapping[str, str] | None = None
+    ) -> tuple[Finished, dict[str, Any]]:
+        """Run phases; return how the command ended, and the status it printed."""
         blueprint = {
             "apiVersion": "cr.kanister.io/v1alpha1",
             "kind": "Blueprint",
@@ -47,6 +49,7 @@ class Runs:
             self._namespace,
             "-o",
             "json",
+            env=env,
         )
         assert done.out, done.err
         return done, json.loads(done.out)
@@ -103,6 +106,20 @@ def test_a_task_that_fails_says_how_and_leaves_no_pod(
     assert (error["reason"], error["exitCode"]) == ("CommandFailed", 3)
     assert error["logTail"] == ["out of tape"]
     assert pods_in(admin, namespace) == []
+
+
+def test_pods_are_admitted_where_the_restricted_standard_is_enforced(
+    runs: Runs, namespace: str, kubectl: Kubectl
+) -> None:
+    kubectl("label", "namespace", namespace, "pod-security.kubernetes.io/enforce=restricted")
+    task = phase("KubeTask", "task", namespace, "kando output size 42", image="tools")
+    done, printed = runs(task)
+    assert done.code == 1
+    assert "violates PodSecurity" in printed.get("status", printed)["error"]["message"]
+    setting = {"KANISTER_PY_JOB_POD_SECURITY": "restricted", "KANISTER_PY_JOB_POD_USER": "65532"}
+    done, printed = runs(task, env=setting)
+    assert done.code == 0, done.err
+    assert phases_of(printed)[0]["output"] == {"size": "42"}
 
 
 def test_a_long_log_comes_whole(runs: Runs, namespace: str) -> None:

@@ -90,6 +90,24 @@ a failure of one does not affect the other. The first one serves the webhook.
 {{- end -}}
 {{- end -}}
 
+{{- /*
+The ServiceAccounts of the composition controllers as JSON. During an upgrade that moves them to another
+Deployment, the old pods keep their permissions until they have stopped; the next upgrade removes these.
+*/ -}}
+{{- define "kanister-py.composers" -}}
+{{- $accounts := list (include "kanister-py.deployments" . | fromJsonArray | last).account -}}
+{{- $name := include "kanister-py.name" . -}}
+{{- range list $name (printf "%s-compositions" $name) -}}
+{{- $pod := dig "spec" "template" "spec" dict (lookup "apps/v1" "Deployment" $.Release.Namespace . | default dict) -}}
+{{- range $pod.containers -}}
+{{- if has "--enable-compositions" (.args | default list) -}}
+{{- $accounts = append $accounts $pod.serviceAccountName -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $accounts | uniq | toJson -}}
+{{- end -}}
+
 {{- /* Namespace in which packages of functions run. */ -}}
 {{- define "kanister-py.functionsNamespace" -}}
 {{- .Values.compositions.functionsNamespace | default .Release.Namespace -}}

@@ -36,6 +36,29 @@ def check_privileges(before: Mapping[str, Any], after: Mapping[str, Any], source
         )
 
 
+def restricted_spec(spec: Mapping[str, Any], user: int | None = None) -> dict[str, Any]:
+    """Return a pod's spec with the defaults of the Pod Security Standard "restricted".
+
+    Fields that the spec sets are kept. `user` is the user ID of the pod if it sets none.
+    See https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted.
+    """
+    defaults: dict[str, Any] = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    if user is not None:
+        defaults["runAsUser"] = user
+    restricted = {**spec, "securityContext": {**defaults, **(spec.get("securityContext") or {})}}
+    for field in _CONTAINERS:
+        if spec.get(field):
+            restricted[field] = [_restricted_container(container) for container in spec[field]]
+    return restricted
+
+
+def _restricted_container(container: Mapping[str, Any]) -> dict[str, Any]:
+    context = container.get("securityContext") or {}
+    capabilities = {"drop": ["ALL"], **(context.get("capabilities") or {})}
+    context = {"allowPrivilegeEscalation": False, **context, "capabilities": capabilities}
+    return {**container, "securityContext": context}
+
+
 def _privileges(spec: Mapping[str, Any]) -> Iterator[str]:
     """Yield each privilege of a pod as text: the field, and its value if that matters."""
     for field in _HOST_FLAGS:

@@ -16,6 +16,7 @@ from kanister_py.core.errors import (
     KanisterError,
     NotFound,
     TransientApiError,
+    UsageError,
 )
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.durations import InvalidDuration, parse_duration
@@ -23,7 +24,7 @@ from kanister_py.core.kube.merge_rules import pod_spec_rules
 from kanister_py.core.kube.parts import labels_of
 from kanister_py.core.kube.patches import InvalidPatch, strategic_patched
 from kanister_py.core.kube.pod_shapes import misshapen_in, unreadable_in
-from kanister_py.core.kube.privileges import check_privileges
+from kanister_py.core.kube.privileges import check_privileges, restricted_spec
 from kanister_py.core.kube.resources import PODS
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.references import RUN_LABEL
@@ -38,6 +39,8 @@ CREATED_BY: Final = {"createdBy": "kanister"}
 ATTEMPT_LABEL: Final = "kanister-py.io/attempt"
 """Label with the run key without a part, to find the pods of a phase that has several."""
 _SECURE_VARIABLE: Final = "SECURE_DEFAULTS_FOR_JOB_PODS"
+_SECURITY_VARIABLE: Final = "KANISTER_PY_JOB_POD_SECURITY"
+_USER_VARIABLE: Final = "KANISTER_PY_JOB_POD_USER"
 
 
 def _readable_timeout(text: str) -> str:
@@ -130,10 +133,13 @@ def pod_of(ctx: PhaseContext, params: Params, job: Job) -> KubeObject:
         spec |= {"automountServiceAccountToken": False, "serviceAccountName": "default"}
     if args.pod_override:
         spec = _overridden(spec, args.pod_override)
+    spec = _with_pod_security(spec)
     if job.override:
         before, spec = spec, _overridden(spec, job.override)
         if ctx.confinement is not None:
             check_privileges(before, spec, "podOverride of the ActionSet")
+        # For containers that the override adds.
+        spec = _with_pod_security(spec)
     if ctx.service_account:
         # A run that is limited to this account must not use another account in a pod.
         spec |= {"serviceAccountName": ctx.service_account}
@@ -162,6 +168,21 @@ def pod_of(ctx: PhaseContext, params: Params, job: Job) -> KubeObject:
     if owners := ctx.owner_references(namespace):
         metadata["ownerReferences"] = owners
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _with_pod_security(spec: dict[str, Any]) -> dict[str, Any]:
+    """Apply the Pod Security Standard that the operator chose, if any."""
+    standard = os.environ.get(_SECURITY_VARIABLE, "")
+    if not standard:
+        return spec
+    user = os.environ.get(_USER_VARIABLE, "")
+    if standard != "restricted" or not (user.isdecimal() or not user):
+        raise UsageError(
+            f"{_SECURITY_VARIABLE} must be restricted and {_USER_VARIABLE} a user ID, found "
+            f"{standard!r} and {user!r}",
+            reason="PodSecurityUnknown",
+        )
+    return restricted_spec(spec, int(user) if user else None)
 
 
 def _overridden(spec: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:

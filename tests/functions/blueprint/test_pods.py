@@ -497,6 +497,40 @@ def test_secure_defaults_leave_a_pod_no_token_unless_it_is_overridden(
     assert spec["serviceAccountName"] == "mover"
 
 
+def test_pods_meet_the_restricted_standard_if_the_operator_wants_it(
+    monkeypatch: pytest.MonkeyPatch, paper: World
+) -> None:
+    assert "securityContext" not in planned(paper)["spec"]
+    monkeypatch.setenv("KANISTER_PY_JOB_POD_SECURITY", "restricted")
+    monkeypatch.setenv("KANISTER_PY_JOB_POD_USER", "65532")
+    sidecar = {"name": "sidecar", "image": "tools"}
+    params = Params(ActionFacts(time="", pod_override={"containers": [sidecar]}))
+    args = KubeTaskArgs.model_validate({**ARGS, "podOverride": {"securityContext": {"fsGroup": 7}}})
+    spec = pod_of(paper.context(), params, job_of(params, args))["spec"]
+    assert spec["securityContext"] == {
+        "runAsNonRoot": True,
+        "runAsUser": 65532,
+        "seccompProfile": {"type": "RuntimeDefault"},
+        "fsGroup": 7,
+    }
+    assert len(spec["containers"]) == 2
+    for container in spec["containers"]:
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+@pytest.mark.parametrize(("standard", "user"), [("baseline", ""), ("restricted", "root")])
+def test_an_unknown_pod_security_standard_is_refused(
+    monkeypatch: pytest.MonkeyPatch, paper: World, standard: str, user: str
+) -> None:
+    monkeypatch.setenv("KANISTER_PY_JOB_POD_SECURITY", standard)
+    monkeypatch.setenv("KANISTER_PY_JOB_POD_USER", user)
+    with refused_as("PodSecurityUnknown"):
+        planned(paper)
+
+
 # What they may do
 
 
