@@ -218,7 +218,7 @@ def test_a_nightly_backup_that_fails_every_night_is_told_of(promtool: str, tmp_p
         nights.run(ACT, FAILED if night in (1, 2) else COMPLETE)
         nights.run(other, COMPLETE)
     nights.until(96)
-    alerts = [("KanisterPyScheduleFails", ACT)]
+    alerts = [("KanisterPyScheduleFailing", ACT)]
     asked = {1.0: [], 25: [], 27: alerts, 49: alerts, 51: alerts, 73: alerts, 75: []}
     fires(promtool, tmp_path, nights, asked)
 
@@ -232,7 +232,7 @@ def test_a_weekly_backup_that_failed_is_told_of_until_one_completes(
     nights.until(8 * 24)
     nights.run(ACT, COMPLETE)
     nights.until(9 * 24)
-    alerts = [("KanisterPyScheduleFails", ACT)]
+    alerts = [("KanisterPyScheduleFailing", ACT)]
     fires(promtool, tmp_path, nights, {1.0: [], 3: alerts, 7 * 24: alerts, 8 * 24 + 1: []})
 
 
@@ -249,8 +249,8 @@ def test_a_backup_of_no_schedule_is_told_of_as_well_and_a_try_is_forgotten_in_a_
             nights.run(tried, FAILED)
             nights.run(stopped, CANCELLED)
     nights.until(120)
-    alerts = [("KanisterPyActionFails", nightly)]
-    both = [*alerts, ("KanisterPyActionFails", tried)]
+    alerts = [("KanisterPyActionFailing", nightly)]
+    both = [*alerts, ("KanisterPyActionFailing", tried)]
     fires(promtool, tmp_path, nights, {1.0: [], 3: both, 27: both, 30: alerts, 97: alerts, 101: []})
 
 
@@ -268,7 +268,7 @@ def test_a_backup_that_is_older_than_twice_its_interval_raises_an_alert(
         "shop", "nightly", numbers._replace(not_ready="", last_success=72 * 3600.0)
     )
     nights.until(80)
-    old = [("KanisterPyBackupOld", ACT._replace(blueprint="", action=""))]
+    old = [("KanisterPyBackupTooOld", ACT._replace(blueprint="", action=""))]
     fires(promtool, tmp_path, nights, {1.0: [], 48: [], 50: old, 71: old, 74: []})
 
 
@@ -299,11 +299,13 @@ def test_what_happens_once_in_silence_is_told_of(promtool: str, tmp_path: Path) 
     version = {"function": "KubeTask", "version": "v0.0.0", "removed_in": "0.4.0"}
     skipped = {**schedule, "outcome": "skipped"}
     times, phases = "kanister_py_schedule_times_total", "kanister_py_phases_total"
-    uses, gone = "kanister_py_deprecated_function_uses_total", "KanisterPyGone"
+    uses, gone = "kanister_py_deprecated_function_uses_total", "KanisterPyControllerDown"
     tests = [
-        alert("KanisterPyScheduleLeftOut", name_of(times, skipped), "0x5 1x20", 10, **skipped),
         alert(
-            "KanisterPyPhasesFail",
+            "KanisterPyScheduledRunNotStarted", name_of(times, skipped), "0x5 1x20", 10, **skipped
+        ),
+        alert(
+            "KanisterPyPhasesFailing",
             name_of(phases, phase | {"outcome": "failed"}),
             "0+1x70",
             60,
@@ -311,11 +313,11 @@ def test_what_happens_once_in_silence_is_told_of(promtool: str, tmp_path: Path) 
         ),
         alert("KanisterPyRunStuck", "kanister_py_oldest_run_seconds", "21000 21700x30", 20),
         alert(gone, "kanister_py_is_leader", "0x30", 12),
-        alert("KanisterPyNobodyComposes", "kanister_py_is_leader", "0x30", 12),
-        alert("KanisterPyFunctionAway", "kanister_py_open_breakers", "2x30", 16),
+        alert("KanisterPyCompositionsDown", "kanister_py_is_leader", "0x30", 12),
+        alert("KanisterPyFunctionUnavailable", "kanister_py_open_breakers", "2x30", 16),
         alert("KanisterPyPaused", "kanister_py_paused", "1x90", 61),
         alert(
-            "KanisterPyQueueStands",
+            "KanisterPyQueueNotDraining",
             name_of("kanister_py_queue_oldest_seconds", {"queue": "ActionSet"}),
             "400x30",
             12,
@@ -331,7 +333,7 @@ def test_what_happens_once_in_silence_is_told_of(promtool: str, tmp_path: Path) 
             reason="Invalid",
         ),
         alert(
-            "KanisterPyRetentionFails",
+            "KanisterPyRetentionFailing",
             name_of("kanister_py_schedule_retention_failing", schedule),
             "1x30",
             12,
@@ -346,7 +348,7 @@ def test_what_happens_once_in_silence_is_told_of(promtool: str, tmp_path: Path) 
         ),
         alert("KanisterPyEventsDropped", "kanister_py_dropped_events_total", "0x5 1x30", 20),
     ]
-    of_runs = {"KanisterPyScheduleFails", "KanisterPyActionFails", "KanisterPyBackupOld"}
+    of_runs = {"KanisterPyScheduleFailing", "KanisterPyActionFailing", "KanisterPyBackupTooOld"}
     asked = {each["alert_rule_test"][0]["alertname"] for each in tests}
     assert asked | of_runs == {each["alert"] for each in every}
     file = tmp_path / "test.yaml"
