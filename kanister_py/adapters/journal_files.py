@@ -25,7 +25,7 @@ from kanister_py.core.actionsets.outcomes import (
 )
 from kanister_py.core.actionsets.status import Status
 from kanister_py.core.errors import JournalUnwritable, UsageError
-from kanister_py.core.kube.names import why_not_a_dns_subdomain
+from kanister_py.core.kube.names import dns_subdomain_problem
 from kanister_py.core.kube.resources import NAMESPACES
 from kanister_py.files import write_whole
 from kanister_py.ports.clock import Clock
@@ -232,7 +232,7 @@ class StateFolder:
         return keep
 
     def _path_of(self, name: str) -> Path:
-        if why_not_a_dns_subdomain(name):
+        if dns_subdomain_problem(name):
             raise self._not_found(name)
         return self._runs / f"{name}.jsonl"
 

@@ -42,7 +42,7 @@ class FileStore:
             if data["format"] != _FORMAT or data["key"] != list(key):
                 return None
             return StoredResponse(
-                FunctionResponse.of_data(data["response"]), float(data["deadline"])
+                FunctionResponse.from_data(data["response"]), float(data["deadline"])
             )
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None

@@ -97,7 +97,7 @@ class ProcessRunner:
             why = f"{program} wrote {content} on stdout{_stderr_of(ended.err)}"
             raise FunctionAnswerInvalid(*where, why) from None
         try:
-            return FunctionResponse.of_data(check_message(RESPONSE, answer))
+            return FunctionResponse.from_data(check_message(RESPONSE, answer))
         except NotEncodable as error:
             raise FunctionAnswerInvalid(*where, f"the response of {program}: {error}") from None
 

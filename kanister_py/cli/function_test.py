@@ -96,7 +96,7 @@ def _caller(args: argparse.Namespace) -> tuple[_Call, Path]:
     )
 
     def call(request: Mapping[str, Any]) -> dict[str, Any]:
-        message = FunctionRequest.of_data(request)
+        message = FunctionRequest.from_data(request)
         return runner.run(FunctionCall("", target.revision, message, args.timeout)).as_data()
 
     return call, Path(last)
@@ -182,7 +182,7 @@ def _expected(path: Path) -> dict[str, Any]:
     from kanister_py.proto.encoding import NotEncodable, check_message
 
     try:
-        return FunctionResponse.of_data(check_message(RESPONSE, _read(path))).as_data()
+        return FunctionResponse.from_data(check_message(RESPONSE, _read(path))).as_data()
     except NotEncodable as error:
         raise refusal(path, error.why, error.path, "InvalidResponse") from None
 

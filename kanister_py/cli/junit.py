@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kanister_py.core.kube.visible import visible
+from kanister_py.core.kube.printable import printable
 
 
 class Tested(NamedTuple):
@@ -37,4 +37,4 @@ def junit_of(name: str, cases: Sequence[Tested]) -> str:
         why = quoteattr(each.failures[0])
         lines.append(f"{case}><failure message={why}>{text}</failure></testcase>")
     # What a terminal would obey has no place in XML either.
-    return visible("\n".join([*lines, "</testsuite>", ""]), keeps="\n")
+    return printable("\n".join([*lines, "</testsuite>", ""]), keeps="\n")

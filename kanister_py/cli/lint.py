@@ -29,7 +29,7 @@ from kanister_py.core.blueprints.lint.findings import Finding, Severity, finding
 from kanister_py.core.blueprints.lint.reading import NOT_A_BLUEPRINT, OVERLOOKED, UNREADABLE, Source
 from kanister_py.core.blueprints.lint.versions import DEPRECATED, REMOVED
 from kanister_py.core.errors import InvalidDocument, Problem
-from kanister_py.core.kube.objects import Found
+from kanister_py.core.kube.objects import LocatedObject
 from kanister_py.core.models import UnknownKey
 
 FORMATS = ("table", "json", "yaml", "github", "sarif")
@@ -173,7 +173,7 @@ _SCHEMA_MODULES = {
 def _schema_check(module: str) -> SchemaCheck:
     """Make a reader of objects of a kind; most files hold none, and do without its module."""
 
-    def read(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
+    def read(found: LocatedObject) -> tuple[list[UnknownKey], list[Problem]]:
         unknown, problems = import_module(module).check_schema(found)
         return unknown, problems
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TextIO, cast
 from kanister_py.cli.frame import Moment, changed_rows, frame_of
 from kanister_py.cli.output import Line, Tint, cells_of
 from kanister_py.cli.view import Patient, Warnings
-from kanister_py.core.kube.visible import visible
+from kanister_py.core.kube.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -191,7 +191,7 @@ def _text_of(line: Line) -> RenderableType:
     from rich.text import Text
 
     cells = [
-        (visible(each.text), each.colour) if isinstance(each, Tint) else visible(each)
+        (printable(each.text), each.colour) if isinstance(each, Tint) else printable(each)
         for each in cells_of(line)
     ]
     return Text.assemble(*cells, no_wrap=True, overflow="ellipsis")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, TextIO, TypeAlias
 
 from kanister_py.core.errors import Fault, InvalidDocument, KanisterError, NoMatch
-from kanister_py.core.kube.visible import visible
+from kanister_py.core.kube.printable import printable
 from kanister_py.core.notices import Notice, Severity
 
 # Kinds that a cluster has only once our definitions of them are installed.
@@ -47,7 +47,7 @@ def cells_of(line: Line) -> Sequence[Cell]:
 def text_of(line: Line) -> str:
     """Give a line as it is seen, without colours."""
     return "".join(
-        visible(each.text if isinstance(each, Tint) else each) for each in cells_of(line)
+        printable(each.text if isinstance(each, Tint) else each) for each in cells_of(line)
     )
 
 
@@ -56,7 +56,7 @@ def shown(line: Line, stream: TextIO) -> str:
     if not has_colours(stream):
         return text_of(line)
     return "".join(
-        f"\x1b[{_CODES[each.colour]}m{visible(each.text)}\x1b[0m"
+        f"\x1b[{_CODES[each.colour]}m{printable(each.text)}\x1b[0m"
         if isinstance(each, Tint) and each.text.strip() and each.colour
         else text_of(each)
         for each in cells_of(line)
@@ -80,12 +80,12 @@ def put(line: Line) -> None:
 
 def put_printed(where: str, text: str, stream: TextIO) -> None:
     """Write a line that a pod has printed: into a pipe as it is."""
-    stream.write(f"{visible(where)}{visible(text) if stream.isatty() else text}\n")
+    stream.write(f"{printable(where)}{printable(text) if stream.isatty() else text}\n")
 
 
 def write_text(text: str) -> None:
     """Write a text of many lines to stdout, a document or a diff: into a pipe as it is."""
-    sys.stdout.write(visible(text, keeps="\n\t") if sys.stdout.isatty() else text)
+    sys.stdout.write(printable(text, keeps="\n\t") if sys.stdout.isatty() else text)
 
 
 def say(line: Line) -> None:
@@ -171,7 +171,7 @@ def entry_line(title: str, text: Cell) -> Line:
 
 def _escaped(cell: Cell) -> str:
     text = cell.text if isinstance(cell, Tint) else cell
-    return "<br>".join(map(visible, text.replace("|", "\\|").split("\n")))
+    return "<br>".join(map(printable, text.replace("|", "\\|").split("\n")))
 
 
 def width_of(cell: Cell) -> int:

@@ -277,9 +277,9 @@ def network(text: str) -> str:
 
 def namespace(text: str) -> str:
     """Read the name of a namespace."""
-    from kanister_py.core.kube.names import why_not_a_dns_label
+    from kanister_py.core.kube.names import dns_label_problem
 
-    if not why_not_a_dns_label(text):
+    if not dns_label_problem(text):
         return text
     many = "; for several namespaces give the flag several times" if "," in text else ""
     raise argparse.ArgumentTypeError(
@@ -290,9 +290,9 @@ def namespace(text: str) -> str:
 
 def partition(text: str) -> str:
     """Read the value of the label that names a partition; empty for none."""
-    from kanister_py.core.kube.names import why_not_a_dns_label
+    from kanister_py.core.kube.names import dns_label_problem
 
-    if not text or (not why_not_a_dns_label(text) and len(text) <= _LONGEST_PARTITION):
+    if not text or (not dns_label_problem(text) and len(text) <= _LONGEST_PARTITION):
         return text
     raise argparse.ArgumentTypeError(
         f"must be lower case letters, digits and '-', the first and the last no '-', at most "

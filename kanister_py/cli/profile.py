@@ -88,11 +88,11 @@ def _check_flags(args: argparse.Namespace) -> None:
     """Refuse what no API server or no store would take."""
     from urllib.parse import urlsplit
 
-    from kanister_py.core.kube.names import why_not_a_dns_label, why_not_a_dns_subdomain
+    from kanister_py.core.kube.names import dns_label_problem, dns_subdomain_problem
 
-    if why := why_not_a_dns_subdomain(f"{args.name}-credential"):
+    if why := dns_subdomain_problem(f"{args.name}-credential"):
         raise CommandLineError(f"NAME {args.name!r} is no name of a Profile: {why}")
-    if why := why_not_a_dns_label(args.namespace):
+    if why := dns_label_problem(args.namespace):
         raise CommandLineError(f"--namespace {args.namespace!r} is no namespace: {why}")
     endpoint = args.endpoint
     if not endpoint:

@@ -182,7 +182,7 @@ def _render_once(args: argparse.Namespace, form: str, renderer: Renderer) -> int
 
 
 def _print(args: argparse.Namespace, form: str, rendering: Rendering) -> int:
-    from kanister_py.core.compositions.dry_run import Shown, documents_of
+    from kanister_py.core.compositions.dry_run import OutputSections, documents_of
     from kanister_py.core.compositions.masking import masked_secrets
 
     results, masker = rendering.results, _masker(args, rendering)
@@ -198,7 +198,7 @@ def _print(args: argparse.Namespace, form: str, rendering: Rendering) -> int:
     renders = []
     was_masked = False
     for xr, result in zip(rendering.inputs.xrs, results, strict=True):
-        shown = Shown(
+        shown = OutputSections(
             args.include_function_results,
             args.include_context,
             xr if args.include_full_xr else None,

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from kanister_py import wiring
-from kanister_py.core.compositions.dry_run import served_alike
+from kanister_py.core.compositions.dry_run import with_newer_versions
 from kanister_py.core.compositions.endpoints import BUILTIN, scheme_of
-from kanister_py.core.compositions.installed import BUILT_IN_LEFT_OUT, stand_ins_used
+from kanister_py.core.compositions.installed import BUILT_IN_LEFT_OUT, substitutes_used
 from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
 from kanister_py.core.compositions.pipeline import PipelineFatal
 from kanister_py.core.errors import InvalidDocument
@@ -81,7 +81,7 @@ class Renderer:
             raise InvalidDocument(wrong)
         notices = [each for each in functions.notices if each.facts.get("function") in names]
         if inputs.functions is None:
-            notices += stand_ins_used(names)
+            notices += substitutes_used(names)
         if inputs.cache_folder is not None and self._cache is None:
             self._cache = wiring.response_cache(inputs.cache_folder)
         if self._artifacts is None and any(each.input_ref for each in inputs.composition.steps):
@@ -146,7 +146,7 @@ def _unreached_function(result: Rendered) -> str | None:
 def source_of(inputs: Inputs) -> ManifestSource:
     """Make what functions ask for findable: what was handed in for that, and what is there."""
     objects = (*inputs.required, *inputs.observed, *inputs.xrs)
-    return ManifestSource(served_alike(objects), inputs.schemas, inputs.secrets)
+    return ManifestSource(with_newer_versions(objects), inputs.schemas, inputs.secrets)
 
 
 def _input_of(inputs: Inputs, xr: Data) -> RenderInput:

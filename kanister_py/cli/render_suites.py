@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from kanister_py.cli.junit import Tested, junit_of
 from kanister_py.cli.output import Tint, say
-from kanister_py.core.compositions.dry_run import Shown, documents_of
+from kanister_py.core.compositions.dry_run import OutputSections, documents_of
 from kanister_py.core.compositions.expectations import (
     Case,
     failures,
@@ -91,7 +91,7 @@ def _golden(path: Path, results: list[Rendered], *, is_new: bool) -> list[str]:
 
     made: list[Data] = []
     for result in results:
-        made += masked_secrets(documents_of(result, Shown(results=True, context=True)))
+        made += masked_secrets(documents_of(result, OutputSections(results=True, context=True)))
     if is_new:
         path.write_text("".join(f"---\n{dump_yaml(each)}" for each in made), encoding="utf-8")
         return []

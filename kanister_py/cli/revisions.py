@@ -255,7 +255,7 @@ def _switch(cluster: Cluster, inventory: Inventory, args: argparse.Namespace) ->
 
 def _why_not(known: ListedRevision, inventory: Inventory, wanted: Any, *, is_forced: bool) -> str:
     from kanister_py.core.registry.entries import DesiredState
-    from kanister_py.core.revisions.collection import words_for_uses
+    from kanister_py.core.revisions.collection import describe_uses
 
     if known.function is None:
         return (
@@ -272,7 +272,7 @@ def _why_not(known: ListedRevision, inventory: Inventory, wanted: Any, *, is_for
     if wanted is DesiredState.ACTIVE or is_forced:
         return ""
     if known.uses:
-        uses = "; ".join(words_for_uses({way: set(who) for way, who in known.uses.items()}))
+        uses = "; ".join(describe_uses({way: set(who) for way, who in known.uses.items()}))
         return f"it {uses}; --force does it all the same"
     others = [
         each
@@ -331,11 +331,11 @@ def _plan(
 ) -> Any:
     from kanister_py.core.registry.entries import DesiredState
     from kanister_py.core.revisions.activation import history_limit_of
-    from kanister_py.core.revisions.collection import Revision, plan_collection, words_for_uses
+    from kanister_py.core.revisions.collection import Revision, describe_uses, plan_collection
 
     revisions = []
     for each in family:
-        uses = list(words_for_uses({way: set(who) for way, who in each.uses.items()}))
+        uses = list(describe_uses({way: set(who) for way, who in each.uses.items()}))
         if each.function is not None and each.function.desired_state is DesiredState.ACTIVE:
             uses.insert(0, "is active")
         revisions.append(Revision(each.name, each.number, tuple(uses)))

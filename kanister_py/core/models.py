@@ -6,7 +6,7 @@ and use camelCase keys in documents and snake_case names in Python. A null count
 is left out.
 
     class Step(ApiModel):
-        step: GivenText = Field(description="Name of the step")
+        step: NonEmptyText = Field(description="Name of the step")
         max_iterations: int = Field(5, ge=0, le=25, description="…")
         retry: Retry | None = Field(None, description="…")
         phases: Items[Phase] = Field((), description="…")
@@ -132,9 +132,9 @@ def _with_unit(value: Any) -> Any:
     return value
 
 
-GIVEN: Final = BeforeValidator(_given)
+NON_EMPTY: Final = BeforeValidator(_given)
 
-GivenText = Annotated[str, GIVEN]
+NonEmptyText = Annotated[str, NON_EMPTY]
 """Text that must not be empty."""
 
 DurationText = Annotated[str, BeforeValidator(_with_unit)]
@@ -143,7 +143,7 @@ DurationText = Annotated[str, BeforeValidator(_with_unit)]
 Items = Annotated[tuple[T, ...], Strict(False)]
 """List of values, as a tuple. (Strictly, pydantic would take tuples alone.)"""
 
-Named = Annotated[dict[str, T], BeforeValidator(without_nulls)]
+NamedMap = Annotated[dict[str, T], BeforeValidator(without_nulls)]
 """Map of values by name; a null leaves its name out."""
 
 TextMap = Annotated[dict[str, str], BeforeValidator(without_nulls)]

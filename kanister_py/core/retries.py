@@ -17,7 +17,7 @@ from kanister_py.core.models import ApiModel, DurationText, Items
 
 T = TypeVar("T")
 
-NO_END: Final = 2**62
+NO_LIMIT: Final = 2**62
 """As a limit: tried again until it goes well."""
 
 
@@ -125,7 +125,7 @@ class RetryRule(NamedTuple):
             delay = self.max_backoff_seconds
         return max(min(delay, self.max_backoff_seconds), least_seconds)
 
-    def as_written(self, retry: Retry) -> RetryRule:
+    def overridden_by(self, retry: Retry) -> RetryRule:
         """Give the rule that is written, this one being the standard."""
         return RetryRule(
             retry.limit,
@@ -136,7 +136,7 @@ class RetryRule(NamedTuple):
         )
 
 
-def insist(
+def call_with_retries(
     act: Callable[[], T], rule: RetryRule, rest: Callable[[KanisterError, float], bool]
 ) -> T:
     """Call until it goes well, and raise the last error if it does not.
@@ -157,7 +157,7 @@ def insist(
         attempt += 1
 
 
-def despite_conflicts(change: Callable[[], T], retries: int = 9) -> T:
+def retry_on_conflict(change: Callable[[], T], retries: int = 9) -> T:
     """Read and write again, at once, when another wrote in between."""
     rule = RetryRule(retries, on=frozenset({Conflict.reason}))
-    return insist(change, rule, lambda *_: True)
+    return call_with_retries(change, rule, lambda *_: True)

@@ -11,14 +11,14 @@ from threading import Lock
 from typing import Any, Final, cast
 
 from kanister_py.core.errors import Forbidden, NotFound
-from kanister_py.core.kube.boundaries import (
+from kanister_py.core.kube.locations import Credential, Location, StoreKind
+from kanister_py.core.kube.parts import name_of, namespace_of, spec_of
+from kanister_py.core.kube.reference_grants import (
     REFERENCE_GRANTS,
     ReferenceNotGranted,
     Target,
     is_granted,
 )
-from kanister_py.core.kube.locations import Credential, Location, StoreKind
-from kanister_py.core.kube.parts import name_of, namespace_of, spec_of
 from kanister_py.core.kube.resources import (
     NAMESPACES,
     PODS,

@@ -8,7 +8,7 @@ from typing import Any
 
 from kanister_py.core.compositions.masking import is_secret
 from kanister_py.core.compositions.messages import Data
-from kanister_py.core.compositions.requirements import labels_wanted
+from kanister_py.core.compositions.requirements import required_labels
 from kanister_py.core.kube.openapi import schema_of_kind
 from kanister_py.core.kube.parts import labels_of, metadata_of
 
@@ -80,5 +80,5 @@ def _is_selected(obj: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
     if selector.get("namespace") and namespace != selector["namespace"]:
         return False
     labels = labels_of(obj)
-    wanted = labels_wanted(selector)
+    wanted = required_labels(selector)
     return all(labels.get(key) == value for key, value in wanted.items())

@@ -12,7 +12,7 @@ from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.differences import Difference, differences_of
 from kanister_py.core.kube.parts import is_true
 from kanister_py.core.kube.resources import CUSTOM_RESOURCE_DEFINITIONS
-from kanister_py.core.retries import despite_conflicts
+from kanister_py.core.retries import retry_on_conflict
 from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, EventType, KubeObject
@@ -112,7 +112,7 @@ def _replace(cluster: Cluster, manifest: Mapping[str, Any]) -> None:
         found = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, str(manifest["metadata"]["name"]))
         cluster.replace(_merged(found, manifest), field_manager=_MANAGER)
 
-    despite_conflicts(replace, _RETRIES)
+    retry_on_conflict(replace, _RETRIES)
 
 
 def _wait_until_served(cluster: Cluster, clock: Clock, name: str) -> None:

@@ -14,8 +14,8 @@ from kanister_py.core.actionsets.masking import Masker
 from kanister_py.core.actionsets.outputs import LogLines, OutputParser
 from kanister_py.core.actionsets.status import NOT_MOVED, Moved, Place
 from kanister_py.core.errors import ApiError, KanisterError, WaitTimedOut
-from kanister_py.core.kube.boundaries import ReferenceNotGranted
 from kanister_py.core.kube.names import run_key
+from kanister_py.core.kube.reference_grants import ReferenceNotGranted
 from kanister_py.core.kube.resources import PODS, GroupVersionResource
 from kanister_py.core.templates.render import Renderer
 from kanister_py.executor.refused_reads import RefusedReads

@@ -28,7 +28,7 @@ from kanister_py.core.errors import (
 )
 from kanister_py.core.kube.locations import InvalidProfile, read_location
 from kanister_py.core.kube.patches import InvalidPatch
-from kanister_py.core.kube.pod_shapes import misshapen_in
+from kanister_py.core.kube.pod_shapes import shape_problems
 from kanister_py.core.notices import Notice
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
@@ -330,7 +330,7 @@ def wrong_override(seen: Preflight, spec: ActionSpec) -> Iterator[Obstacle]:
     models = [getattr(phase.code, "Args", None) for phase in seen.phases if phase.is_wanted]
     if not any("pod_override" in getattr(model, "model_fields", ()) for model in models):
         return
-    for wrong in misshapen_in(spec.pod_override, "podOverride"):
+    for wrong in shape_problems(spec.pod_override, "podOverride"):
         if wrong.wanted:
             message = f"{wrong}, in the ActionSet's action {spec.name}"
             yield Obstacle(None, (), message, InvalidPatch.reason)

@@ -59,9 +59,9 @@ class PythonFunction(NamedTuple):
                 "a response is a dict, or a Response"
             )
         if self.is_ours:
-            return FunctionResponse.of_data(answer)
+            return FunctionResponse.from_data(answer)
         # A copy: the function may keep what it answered, and change it in a later call.
-        return FunctionResponse.of_data(copy_json(_checked(answer)))
+        return FunctionResponse.from_data(copy_json(_checked(answer)))
 
 
 def load_python_function(endpoint: str, entries: Registry[FunctionEntry]) -> PythonFunction:

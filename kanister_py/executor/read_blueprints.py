@@ -7,7 +7,7 @@ from typing import Any
 
 from kanister_py.core.blueprints.model import Blueprint, read_partial_blueprint
 from kanister_py.core.errors import NotFound
-from kanister_py.core.kube.objects import Found
+from kanister_py.core.kube.objects import LocatedObject
 from kanister_py.core.kube.parts import namespace_of, spec_of
 from kanister_py.core.kube.resources import BLUEPRINTS
 from kanister_py.core.yaml.documents import Document
@@ -23,6 +23,8 @@ def read_blueprints(cluster: Cluster, actionset: Mapping[str, Any]) -> dict[str,
             obj = cluster.get(BLUEPRINTS, bare, namespace=where or namespace_of(actionset))
         except NotFound:
             continue
-        located, _problems = read_partial_blueprint(Found(Document.of(obj), (), "Blueprint", obj))
+        located, _problems = read_partial_blueprint(
+            LocatedObject(Document.of(obj), (), "Blueprint", obj)
+        )
         found[name] = located.blueprint
     return found

@@ -16,7 +16,7 @@ from kanister_py.core.errors import (
     TransientError,
 )
 from kanister_py.core.kube.resources import GroupVersionResource
-from kanister_py.core.retries import NO_END, RetryRule
+from kanister_py.core.retries import NO_LIMIT, RetryRule
 from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Cluster, EventType, KubeObject, ObjectList, Watch
 
@@ -40,7 +40,7 @@ class Pacing(NamedTuple):
 
     page_size: int = 250
     watch_seconds: float | None = 300.0
-    retry: RetryRule = RetryRule(NO_END, 0.5, 2.0, 30.0)
+    retry: RetryRule = RetryRule(NO_LIMIT, 0.5, 2.0, 30.0)
     refused_seconds: float = 5.0
 
 

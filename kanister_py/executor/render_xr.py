@@ -11,10 +11,10 @@ from kanister_py.core.compositions.dry_run import (
     Rendered,
     check_composition,
     names_composition,
-    not_composed,
     observed_for,
-    prepared,
+    prepare_xr,
     rendered,
+    result_without_composing,
 )
 from kanister_py.core.compositions.messages import Data
 from kanister_py.core.compositions.model import Composition
@@ -37,10 +37,10 @@ def render(given: RenderInput, engine: Engine) -> Rendered:
     """Run one reconcile of an XR; nothing remains of it but what it gives back."""
     legacy = given.xrd is not None and given.xrd.is_legacy
     check_composition(given.xr, given.composition, legacy=legacy)
-    stopped = not_composed(given.xr)
+    stopped = result_without_composing(given.xr)
     if stopped is not None:
         return stopped
-    xr = prepared(given.xr, given.composition, given.observed, legacy=legacy)
+    xr = prepare_xr(given.xr, given.composition, given.observed, legacy=legacy)
     observed = _with_connection_details(observed_for(xr, given.observed), engine, legacy=legacy)
     # As the original does here: whatever the kind, an object may stand in a namespace.
     engine = engine._replace(rules=ComposedRules(is_legacy=legacy, allows_twins=True))

@@ -10,8 +10,8 @@ from kanister_py.core.compositions.model import Step
 from kanister_py.core.compositions.requirements import (
     Fetched,
     check_allowed,
+    requirements_not_settled,
     requirements_of,
-    unsettled,
     with_fetched,
 )
 from kanister_py.executor.runner_wrappers import Run
@@ -51,7 +51,7 @@ def settle(call: FunctionCall, run: Run, step: Step, source: RequirementSource) 
         if number == 1 and following == request:
             return answered
         request, before = following._replace(context=response.context), asked
-    raise unsettled(most, before, answered.response)
+    raise requirements_not_settled(most, before, answered.response)
 
 
 def fetch(asked: Mapping[str, Any], source: RequirementSource) -> Fetched:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from kanister_py.core.compositions.cache_keys import (
     CacheKey,
     Digests,
-    kept_seconds,
-    may_be_written,
+    cache_seconds,
+    is_storable,
     tag_of,
 )
 from kanister_py.core.compositions.messages import Data, FunctionRequest, FunctionResponse
@@ -227,7 +227,7 @@ class CachedStep(NamedTuple):
     def _call(self, call: FunctionCall, base: CacheKey) -> FunctionResponse:
         settled = self.settle(call)
         self.cache.remember_asked(base, requirements_of(settled.response))
-        seconds = kept_seconds(settled.response, self.step.ttl_seconds)
+        seconds = cache_seconds(settled.response, self.step.ttl_seconds)
         if seconds > 0:
             self._keep(call, base, settled, seconds)
         return settled.response
@@ -236,7 +236,7 @@ class CachedStep(NamedTuple):
         # As the next equal call will be made: the context is the one before the first round.
         asked = settled.request._replace(context=call.request.context)
         tag = call.request.tag if asked == call.request else tag_of(asked, self.digests)
-        is_public = may_be_written(asked, settled.response)
+        is_public = is_storable(asked, settled.response)
         self.cache.write(
             base._replace(tag=tag),
             call.revision.function,

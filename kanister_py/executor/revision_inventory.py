@@ -21,7 +21,7 @@ from kanister_py.core.revisions.collection import (
     users_of_composition,
     users_of_function,
 )
-from kanister_py.core.revisions.functions import revision_of, says_in_process
+from kanister_py.core.revisions.functions import is_marked_in_process, revision_of
 from kanister_py.core.revisions.identity import COMPOSITION_NAME_LABEL
 from kanister_py.core.revisions.kinds import (
     COMPOSITION_REVISIONS,
@@ -31,7 +31,7 @@ from kanister_py.core.revisions.kinds import (
     FUNCTIONS,
 )
 from kanister_py.core.revisions.lifecycles import with_lifecycles
-from kanister_py.core.revisions.policy import RevisionFacts, wishes_of
+from kanister_py.core.revisions.policy import RevisionFacts, selection_of
 from kanister_py.executor.find_uses import every
 from kanister_py.ports.cluster import Cluster, KubeObject
 
@@ -135,7 +135,7 @@ def _judged(
     by_function: dict[str, list[FunctionRevision]] = defaultdict(list)
     for obj in called:
         revision = revision_of(obj)
-        if says_in_process(obj) or scheme_of(revision.endpoint) == BUILTIN:
+        if is_marked_in_process(obj) or scheme_of(revision.endpoint) == BUILTIN:
             here = run_by_package(revision, entries, obj)
             # How it fares is for the controller to say, which may be of another release.
             revision = here._replace(
@@ -190,8 +190,8 @@ def _holders(cluster: Cluster) -> list[Holder]:
             metadata = xr["metadata"]
             place = metadata.get("namespace")
             name = f"{place}/{metadata['name']}" if place else metadata["name"]
-            wishes = wishes_of(machinery_of(xr, legacy=definition.is_legacy))
-            holders.append(Holder(f"{kind}/{name}", wishes, spec.rules))
+            selection = selection_of(machinery_of(xr, legacy=definition.is_legacy))
+            holders.append(Holder(f"{kind}/{name}", selection, spec.rules))
     return holders
 
 

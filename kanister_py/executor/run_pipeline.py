@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from kanister_py.core.compositions.cache_keys import Digests, kept_seconds
+from kanister_py.core.compositions.cache_keys import Digests, cache_seconds
 from kanister_py.core.compositions.capabilities import check_capability
 from kanister_py.core.compositions.desired import Composed, ComposedRules, compose_state
 from kanister_py.core.compositions.messages import Data, FunctionResponse
@@ -16,14 +16,14 @@ from kanister_py.core.compositions.pipeline import (
     StepOutcome,
     accept,
     as_doubles,
-    blamed,
+    error_source,
+    failed_state,
     first_state,
-    give_up,
     inexact_numbers,
     notice_of_number,
     request_of,
     skip,
-    why_not_due,
+    skip_reason,
     with_warnings,
 )
 from kanister_py.core.compositions.requirements import Fetched, check_allowed
@@ -66,7 +66,7 @@ class PipelineStepFailed(KanisterError, reason="PipelineStepFailed"):
     def __init__(self, step: str, function: str, revision: str, cause: KanisterError) -> None:
         why = cause.why if isinstance(cause, FunctionCallError) else cause.message
         message = f'cannot run Composition pipeline step "{step}": {why}'
-        super().__init__(message + blamed(function, revision))
+        super().__init__(message + error_source(function, revision))
         self.step = step
         self.function = function
         self.revision = revision
@@ -95,7 +95,7 @@ class CredentialMissing(UsageError, reason="CredentialMissing"):
     def __init__(self, step: str, credential: str, secret: str, function: str) -> None:
         super().__init__(
             f'cannot get Composition pipeline step "{step}" credential "{credential}" from Secret: '
-            f"there is no Secret {secret}" + blamed(function, "")
+            f"there is no Secret {secret}" + error_source(function, "")
         )
         self.step = step
         self.credential = credential
@@ -161,7 +161,9 @@ def _compose(
         try:
             steps.append(_with_input(step, observed, engine))
         except KanisterError as error:
-            failed = give_up(step, first_state(observed, context), "", _failure(step, "", error))
+            failed = failed_state(
+                step, first_state(observed, context), "", _failure(step, "", error)
+            )
             return compose_state(observed, failed, engine.rules)
     composition = composition._replace(steps=tuple(steps))
     notices = tuple(map(notice_of_number, _inexact_inputs(composition, observed)))
@@ -172,7 +174,7 @@ def _compose(
     for step in composition.steps[1:]:
         removed = _removed(step, engine)
         if removed is not None:
-            return compose_state(observed, give_up(step, state, "", removed), engine.rules)
+            return compose_state(observed, failed_state(step, state, "", removed), engine.rules)
     for step in composition.steps:
         with span(f"step {step.name}", step=step.name, function=step.function) as traced:
             state = _run_step(step, state, engine, digests, remembered.get(step.name))
@@ -230,7 +232,7 @@ def _run_step(
 ) -> PipelineState:
     revision_name = ""
     try:
-        why = why_not_due(step.when, state)
+        why = skip_reason(step.when, state)
         if why:
             return skip(step, state, why)
         choice = choose_revision(engine.revisions, step.function, step.revision)
@@ -241,12 +243,12 @@ def _run_step(
         call = _call_of(step, state, choice.chosen, engine.source, digests, remembered)
         outcome, response = _answer(step, call, engine, digests)
     except CredentialMissing as error:
-        return give_up(step, state, revision_name, error)
+        return failed_state(step, state, revision_name, error)
     except KanisterError as error:
-        return give_up(step, state, revision_name, _failure(step, revision_name, error))
+        return failed_state(step, state, revision_name, _failure(step, revision_name, error))
     # Kept answers say what is left of their time; all others are held to what the step says.
     is_kept = response.calls == 0
-    seconds = response.ttl_seconds if is_kept else kept_seconds(response, step.ttl_seconds)
+    seconds = response.ttl_seconds if is_kept else cache_seconds(response, step.ttl_seconds)
     return accept(step, state, outcome, response, seconds)
 
 
@@ -318,7 +320,7 @@ def _answer(
         run = measured(run, clock, engine.metrics)
     if step.timeout_seconds:
         run = bounded(run, clock)
-    rule = STEP_RETRY if step.retry is None else STEP_RETRY.as_written(step.retry)
+    rule = STEP_RETRY if step.retry is None else STEP_RETRY.overridden_by(step.retry)
     run = retried(run, clock, rule)
 
     def settled(call: FunctionCall) -> Settled:

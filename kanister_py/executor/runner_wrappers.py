@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 from kanister_py.core.compositions.messages import FunctionResponse
 from kanister_py.core.compositions.results import results_of
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.retries import RetryRule, insist
+from kanister_py.core.retries import RetryRule, call_with_retries
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.function_runner import (
     FunctionAnswerInvalid,
@@ -151,6 +151,6 @@ def retried(inner: Run, clock: Clock, rule: RetryRule = STEP_RETRY) -> Run:
             clock.sleep(seconds)
             return True
 
-        return insist(attempt, rule, rest)
+        return call_with_retries(attempt, rule, rest)
 
     return run

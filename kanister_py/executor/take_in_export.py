@@ -14,7 +14,7 @@ from kanister_py.core.actionsets.stored_status import (
 from kanister_py.core.errors import AlreadyExists
 from kanister_py.core.kube.parts import annotations_of, name_of, namespace_of, spec_of
 from kanister_py.core.kube.resources import ACTION_SETS, NAMESPACES
-from kanister_py.core.retries import despite_conflicts
+from kanister_py.core.retries import retry_on_conflict
 from kanister_py.core.schedules.exports import Exported
 from kanister_py.ports.cluster import Cluster, find
 
@@ -111,4 +111,4 @@ def _end(cluster: Cluster, backup: Mapping[str, Any]) -> None:
         metadata = {**found["metadata"], "annotations": notes}
         cluster.replace({**found, "metadata": metadata, "spec": dict(spec_of(backup))})
 
-    despite_conflicts(end, _RETRIES)
+    retry_on_conflict(end, _RETRIES)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 from kanister_py.core.errors import TransientError
 from kanister_py.core.kube.parts import name_of
 from kanister_py.core.kube.resources import GroupVersionResource
-from kanister_py.core.retries import NO_END, RetryRule
+from kanister_py.core.retries import NO_LIMIT, RetryRule
 from kanister_py.executor.reflector import Failure, Pacing, Reflector, Scope
 from kanister_py.executor.refused_reads import RefusedReads
 from kanister_py.ports.clock import Clock
@@ -19,7 +19,7 @@ Wake: TypeAlias = Callable[[], None]
 
 T = TypeVar("T")
 
-_PACING: Final = Pacing(page_size=1, watch_seconds=None, retry=RetryRule(NO_END, 1.0, 1.0, 1.0))
+_PACING: Final = Pacing(page_size=1, watch_seconds=None, retry=RetryRule(NO_LIMIT, 1.0, 1.0, 1.0))
 _MAX_CONCURRENT_READS: Final = 16
 
 

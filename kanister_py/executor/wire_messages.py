@@ -176,7 +176,7 @@ def read_response(
     desired = _part(message.desired, _decode_state)
     context = _part(message.context, decode_struct)
     _clear(message, "desired", "context")
-    rest = FunctionResponse.of_data(data_of(message))
+    rest = FunctionResponse.from_data(data_of(message))
     return rest._replace(
         desired=_checked(desired, STATE, request and request.desired),
         context=_checked(context, STRUCT, request and request.context),

@@ -25,11 +25,11 @@ from kanister_py.adapters.cluster_kube.pool import ServerPool
 from kanister_py.adapters.cluster_kube.requests import Timing
 from kanister_py.core.errors import ApiError, ClusterUnavailable
 from kanister_py.core.kube.resources import CONFIG_MAPS
-from kanister_py.core.retries import NO_END, RetryRule
+from kanister_py.core.retries import NO_LIMIT, RetryRule
 from tests.adapters.test_cluster_kube import kubeconfig
 from tests.hostile_server import DRIP_SECONDS, Answer, Asked, dripping, hostile_server, http
 
-BRIEF = Timing(patience=0.3, first_patience=0.3, pauses=RetryRule(NO_END, 0.05))
+BRIEF = Timing(patience=0.3, first_patience=0.3, pauses=RetryRule(NO_LIMIT, 0.05))
 SHORT = BRIEF._replace(answer=0.5, only_answer=0.5)
 # What is not given up would last longer than this; a busy machine never does.
 GIVEN_UP_SECONDS = 30

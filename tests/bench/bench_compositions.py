@@ -88,7 +88,7 @@ def _stage(count: int) -> tuple[Any, Any]:
         def run(self, call: Any) -> FunctionResponse:
             request = call.request.as_data()
             desired = request["desired"] or {"resources": made}
-            return FunctionResponse.of_data({"desired": desired, "context": request["context"]})
+            return FunctionResponse.from_data({"desired": desired, "context": request["context"]})
 
         def close(self) -> None:
             pass

@@ -126,7 +126,7 @@ from kanister_py.ports.function_runner import FunctionAnswerTooLarge, FunctionCa
 
 runner = GrpcRunner(ClientSecurity(is_insecure=True))
 revision = FunctionRevision("function-f", "f-1", 1, endpoint=f"127.0.0.1:{sys.argv[1]}")
-request = FunctionRequest.of_data({"meta": {"tag": "t"}, "observed": {}, "desired": {}})
+request = FunctionRequest.from_data({"meta": {"tag": "t"}, "observed": {}, "desired": {}})
 
 def call(_):
     try:
@@ -171,7 +171,7 @@ def small_request(**more: Any) -> Any:
     state = {"composite": {"resource": xr}, "resources": {"a": {"resource": xr}}}
     desired = {"resources": {"a": {"resource": xr}}}
     data = {"meta": {"tag": "t"}, "observed": state, "desired": desired, **more}
-    return FunctionRequest.of_data(data)
+    return FunctionRequest.from_data(data)
 
 
 @contextmanager

@@ -367,7 +367,7 @@ def call(port: int, security: ClientSecurity | None = None) -> Any:
     runner = GrpcRunner(security or ClientSecurity(is_insecure=True), timeout_seconds=60)
     revision = FunctionRevision("f", "f-1", 1, endpoint=f"localhost:{port}")
     try:
-        return runner.run(FunctionCall("s", revision, FunctionRequest.of_data(REQUEST)))
+        return runner.run(FunctionCall("s", revision, FunctionRequest.from_data(REQUEST)))
     finally:
         runner.close()
 

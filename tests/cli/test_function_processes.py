@@ -190,7 +190,7 @@ def test_our_own_runner_has_all_processes_behind_a_port_work(tmp_path: Path) -> 
     def processes_that_answer(port: int) -> set[str]:
         runner = GrpcRunner(ClientSecurity(is_insecure=True), timeout_seconds=PATIENCE_SECONDS)
         revision = FunctionRevision("f", "f-1", 1, endpoint=f"127.0.0.1:{port}")
-        call = FunctionCall("s", revision, FunctionRequest.of_data({"meta": {"tag": "t"}}))
+        call = FunctionCall("s", revision, FunctionRequest.from_data({"meta": {"tag": "t"}}))
         with closing(runner), ThreadPoolExecutor(16) as pool:
             answers = list(pool.map(lambda _: runner.run(call), range(64)))
         return {each.results[0]["message"] for each in answers}

@@ -21,7 +21,7 @@ from kanister_py.cli.output import (
     write_text,
 )
 from kanister_py.core.errors import Fault, FunctionNotRegistered, InvalidDocument, NoMatch, Problem
-from kanister_py.core.kube.visible import visible
+from kanister_py.core.kube.printable import printable
 from kanister_py.core.yaml.documents import dump_yaml, parse_document
 
 
@@ -118,7 +118,7 @@ def test_a_name_out_of_a_file_cannot_steer_the_terminal_through_an_error() -> No
     ],
 )
 def test_what_a_terminal_would_obey_is_written_out(text: str, want: str) -> None:
-    assert visible(text) == want
+    assert printable(text) == want
     assert text_of(["", Tint(text, "red")]) == want
     assert shown(Tint(text, "red"), Terminal()) == f"\x1b[31m{want}\x1b[0m"
 

@@ -12,9 +12,9 @@ from kanister_py.core.models import (
     Choice,
     ClosedModel,
     DurationText,
-    GivenText,
     Items,
-    Named,
+    NamedMap,
+    NonEmptyText,
     TextMap,
     UnknownKey,
     problems_of,
@@ -39,18 +39,18 @@ class Retry(ApiModel):
 
 
 class Rule(ClosedModel):
-    kind: GivenText
+    kind: NonEmptyText
     match_labels: TextMap = Field({})
 
 
 class Step(ApiModel):
-    step: GivenText
+    step: NonEmptyText
     func_version: str = ""
     mode: Choice[Mode] = Mode.PARALLEL
     is_last: bool = False
     retry: Retry | None = None
     rules: Items[Rule] = ()
-    objects: Named[Retry] = Field({})
+    objects: NamedMap[Retry] = Field({})
     args: dict[str, Any] = Field({})
 
     @model_validator(mode="after")

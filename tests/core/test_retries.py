@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kanister_py.core.retries import NO_END, REASONS, Retry, RetryRule
+from kanister_py.core.retries import NO_LIMIT, REASONS, Retry, RetryRule
 from kanister_py.core.yaml.documents import nearest
 
 RULE = RetryRule(2, backoff_seconds=4, factor=3, max_backoff_seconds=20)
@@ -35,7 +35,7 @@ def test_waits_grow_up_to_a_bound(attempt: int, least: float, want: float) -> No
         pytest.param(RULE, 1, "Any", False, False, id="what does not pass by itself"),
         pytest.param(RULE._replace(on=frozenset({"A"})), 1, "A", False, True, id="a named reason"),
         pytest.param(RULE._replace(on=frozenset({"A"})), 1, "B", True, False, id="another reason"),
-        pytest.param(RULE._replace(limit=NO_END), 10**6, "Any", True, True, id="without end"),
+        pytest.param(RULE._replace(limit=NO_LIMIT), 10**6, "Any", True, True, id="without end"),
     ],
 )
 def test_a_rule_says_whether_there_is_another_attempt(
@@ -46,7 +46,7 @@ def test_a_rule_says_whether_there_is_another_attempt(
 
 def test_what_a_retry_leaves_out_is_as_in_the_standard() -> None:
     written = Retry(limit=7, max_backoff="1m", on=("A",))
-    assert RULE.as_written(written) == RetryRule(7, 4, 2.0, 60, frozenset({"A"}))
+    assert RULE.overridden_by(written) == RetryRule(7, 4, 2.0, 60, frozenset({"A"}))
 
 
 def test_the_reasons_that_may_be_listed_are_those_that_there_are(repository: Path) -> None:

@@ -29,7 +29,7 @@ class FunctionsByName:
 
     def run(self, call: FunctionCall) -> FunctionResponse:
         self.calls.append(call)
-        return FunctionResponse.of_data(
+        return FunctionResponse.from_data(
             self.answers[call.revision.function](call.request.as_data())
         )
 

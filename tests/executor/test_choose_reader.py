@@ -8,7 +8,7 @@ import pytest
 
 from kanister_py.core.blueprints.model import Blueprint, parse_blueprint
 from kanister_py.core.errors import UsageError
-from kanister_py.core.kube.objects import Found
+from kanister_py.core.kube.objects import LocatedObject
 from kanister_py.core.registry.entries import FunctionEntry, Registry, RegistryBuilder, Source
 from kanister_py.core.versions.deprecation import Listing, Read
 from kanister_py.core.versions.semver import Version, parse_version
@@ -49,7 +49,7 @@ def blueprint(**phase: Any) -> Blueprint:
             "restore": {"phases": [{"func": "Act", "name": "p", "args": args, **phase}]},
         },
     }
-    return parse_blueprint(Found(Document.of(obj), (), "Blueprint", obj)).blueprint
+    return parse_blueprint(LocatedObject(Document.of(obj), (), "Blueprint", obj)).blueprint
 
 
 READERS = registry(

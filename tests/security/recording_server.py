@@ -13,9 +13,9 @@ from typing import NamedTuple
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice
 from kanister_py.adapters.cluster_kube.requests import Timing
-from kanister_py.core.retries import NO_END, RetryRule
+from kanister_py.core.retries import NO_LIMIT, RetryRule
 
-_BRIEF = Timing(patience=0.2, first_patience=0.2, pauses=RetryRule(NO_END, 0.05))
+_BRIEF = Timing(patience=0.2, first_patience=0.2, pauses=RetryRule(NO_LIMIT, 0.05))
 _BODY = json.dumps({"kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound"})
 _NOT_FOUND = (
     f"HTTP/1.1 404 Not Found\r\nContent-Length: {len(_BODY)}\r\n"

@@ -12,7 +12,7 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.controller.controller import Controller, ControllerSettings
 from kanister_py.controller.machine.lease import LeaseTerms
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.kube.boundaries import REFERENCE_GRANTS, ReferenceNotGranted
+from kanister_py.core.kube.reference_grants import REFERENCE_GRANTS, ReferenceNotGranted
 from kanister_py.core.kube.resources import ACTION_SETS, CONFIG_MAPS, PODS, SECRETS
 from kanister_py.core.yaml.documents import parse_documents
 from kanister_py.embedded.cluster.cluster import MemoryCluster

@@ -27,7 +27,7 @@ from kanister_py.core.errors import (
     UsageError,
 )
 from kanister_py.core.kube.request_paths import check_headers, request_target
-from kanister_py.core.retries import NO_END, RetryRule
+from kanister_py.core.retries import NO_LIMIT, RetryRule
 from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Stream
 
@@ -64,7 +64,7 @@ class Timing(NamedTuple):
     """How long in all a request is repeated before it fails."""
     first_patience: float = 2.0
     """The same while no request has ever been answered: it may well be the wrong address."""
-    pauses: RetryRule = RetryRule(NO_END, 0.1, 2.0, 5.0)
+    pauses: RetryRule = RetryRule(NO_LIMIT, 0.1, 2.0, 5.0)
     watch: float = 60.0
     """When the cluster ends a watch, which then goes on where it was."""
     silence: float = 15.0

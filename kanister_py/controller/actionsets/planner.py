@@ -22,7 +22,7 @@ from kanister_py.core.errors import (
     NotFound,
     UsageError,
 )
-from kanister_py.core.kube.objects import Found
+from kanister_py.core.kube.objects import LocatedObject
 from kanister_py.core.kube.resources import ACTION_SETS, BLUEPRINTS
 from kanister_py.core.yaml.documents import Document
 from kanister_py.executor.function_source import FunctionSource
@@ -198,7 +198,7 @@ class Planner:
             parsed = known._replace(asked_at=asked_at)
         else:
             document = Document.of(obj, f"Blueprint {key}")
-            blueprint = parse_blueprint(Found(document, (), "Blueprint", obj)).blueprint
+            blueprint = parse_blueprint(LocatedObject(document, (), "Blueprint", obj)).blueprint
             parsed = _Parsed(version, blueprint, subject_of(obj), asked_at)
         with self._changed:
             self._parsed[key] = parsed

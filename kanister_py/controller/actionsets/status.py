@@ -38,7 +38,7 @@ from kanister_py.core.errors import (
     TransientError,
 )
 from kanister_py.core.kube.resources import ACTION_SETS
-from kanister_py.core.retries import NO_END, RetryRule, insist
+from kanister_py.core.retries import NO_LIMIT, RetryRule, call_with_retries
 from kanister_py.ports.clock import Clock, pause
 from kanister_py.ports.cluster import Cluster, KubeObject, PatchType, find
 
@@ -48,7 +48,7 @@ FINALIZER: Final = "kanister-py.io/cleanup"
 PROGRESS_SECONDS: Final = 5.0
 """How often at most a phase's progress alone is worth a write."""
 
-_RETRY: Final = RetryRule(NO_END, 0.1, 2.0, 10.0)
+_RETRY: Final = RetryRule(NO_LIMIT, 0.1, 2.0, 10.0)
 
 
 class StatusWriter:
@@ -176,7 +176,7 @@ class StatusWriter:
     def _insist(
         self, attempt: Callable[[], KubeObject | None], data: dict[str, Any] | None
     ) -> None:
-        insist(partial(self._write_once, attempt, data), _RETRY, self._rest)
+        call_with_retries(partial(self._write_once, attempt, data), _RETRY, self._rest)
 
     def _write_once(
         self, attempt: Callable[[], KubeObject | None], data: dict[str, Any] | None

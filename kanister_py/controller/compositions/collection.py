@@ -14,12 +14,12 @@ from kanister_py.core.kube.parts import spec_of
 from kanister_py.core.revisions.collection import (
     Holder,
     Revision,
+    describe_uses,
     plan_collection,
     users_of_composition,
-    words_for_uses,
 )
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS
-from kanister_py.core.revisions.policy import RevisionFacts, wishes_of
+from kanister_py.core.revisions.policy import RevisionFacts, selection_of
 from kanister_py.executor.object_cache import ObjectCache
 from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.cluster import Cluster
@@ -66,14 +66,14 @@ def _users_of(
     holders = [
         Holder(
             f"{each.kind.kind}/{key}",
-            wishes_of(machinery_of(obj, legacy=each.kind.is_legacy)),
+            selection_of(machinery_of(obj, legacy=each.kind.is_legacy)),
             each.kind.rules,
         )
         for each in kinds
         for key, obj in cache.watch(each.resource).items()
     ]
     users = users_of_composition(composition, revisions, holders)
-    return {name: words_for_uses(found) for name, found in users.items()}
+    return {name: describe_uses(found) for name, found in users.items()}
 
 
 def _is_kind_served(composition: str, cache: ObjectCache, kinds: Sequence[Served]) -> bool:

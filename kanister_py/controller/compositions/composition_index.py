@@ -12,7 +12,7 @@ from kanister_py.core.compositions.model import Composition, parse_composition
 from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.parts import labels_of, name_of, spec_of
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.core.revisions.collection import pipeline_of, users_of_function, words_for_uses
+from kanister_py.core.revisions.collection import describe_uses, pipeline_of, users_of_function
 from kanister_py.core.revisions.identity import COMPOSITION_NAME_LABEL
 from kanister_py.core.revisions.kinds import COMPOSITION_REVISIONS, COMPOSITIONS
 from kanister_py.core.revisions.policy import CompositionFacts, RevisionFacts
@@ -118,7 +118,7 @@ class CompositionIndex:
             for obj in self._cache.list_cached(resource)
         ]
         users = users_of_function(function, revisions, pipelines)
-        return {name: words_for_uses(uses) for name, uses in users.items()}
+        return {name: describe_uses(uses) for name, uses in users.items()}
 
 
 def composition_facts(obj: KubeObject) -> CompositionFacts:

@@ -13,7 +13,7 @@ from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.compositions.model import called_functions
 from kanister_py.core.kube.parts import spec_of
 from kanister_py.core.revisions.kinds import COMPOSITIONS
-from kanister_py.core.revisions.policy import RevisionFacts, follows, wishes_of
+from kanister_py.core.revisions.policy import RevisionFacts, follows, selection_of
 from kanister_py.executor.object_cache import ObjectCache
 from kanister_py.executor.watch_cache import ObjectKey
 
@@ -52,7 +52,7 @@ class CompositionUsers:
         xr = self._cache.get_cached(task.resource, task.key)
         if xr is None:
             return
-        name = wishes_of(machinery_of(xr, legacy=served.kind.is_legacy)).composition
+        name = selection_of(machinery_of(xr, legacy=served.kind.is_legacy)).composition
         with self._lock:
             if self._composition_of.get(task) == name and task not in self._stale:
                 return
@@ -93,9 +93,9 @@ class CompositionUsers:
             xr = self._cache.get_cached(task.resource, task.key)
             if served is None or xr is None:
                 continue
-            wishes = wishes_of(machinery_of(xr, legacy=served.kind.is_legacy))
-            is_missing = wishes.revision in ("", facts.name)
-            if is_missing or follows(wishes, served.kind.rules, facts.composition, facts):
+            selection = selection_of(machinery_of(xr, legacy=served.kind.is_legacy))
+            is_missing = selection.revision in ("", facts.name)
+            if is_missing or follows(selection, served.kind.rules, facts.composition, facts):
                 self._queue.add(task)
 
     def _users_of(self, composition: str) -> list[Task]:

@@ -12,7 +12,7 @@ from kanister_py.controller.compositions.tasks import Task
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.compositions.definitions import machinery_of
-from kanister_py.core.compositions.requirements import labels_wanted
+from kanister_py.core.compositions.requirements import required_labels
 from kanister_py.core.errors import NoMatch
 from kanister_py.core.kube.parts import controller_of, labels_of
 from kanister_py.core.kube.resources import GroupVersionResource
@@ -77,7 +77,7 @@ class DependencyTracker:
         if "matchName" in selector:
             names.append((resource.gvr, ObjectKey(namespace, str(selector["matchName"]))))
             return
-        labels = labels_wanted(selector)
+        labels = required_labels(selector)
         label_selectors.append(Wanted(resource.gvr, namespace, frozenset(labels.items())))
 
     def enqueue_dependents(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kanister_py.core.compositions.messages import Data
-from kanister_py.core.compositions.requirements import labels_wanted, text_of_selector
+from kanister_py.core.compositions.requirements import required_labels, text_of_selector
 from kanister_py.core.errors import NoMatch, UsageError
 from kanister_py.core.kube.parts import spec_of
 from kanister_py.core.kube.resources import (
@@ -53,7 +53,7 @@ class ClusterSource:
         if "matchName" in selector:
             found = self._seen.get(resource, ObjectKey(namespace, str(selector["matchName"])))
             return () if found is None else (found,)
-        labels = labels_wanted(selector)
+        labels = required_labels(selector)
         return self._seen.list(resource, namespace, labels)
 
     def fetch_schema(self, api_version: str, kind: str) -> Data | None:

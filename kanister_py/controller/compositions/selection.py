@@ -14,12 +14,12 @@ from kanister_py.core.compositions.model import Composition
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.parts import spec_of
 from kanister_py.core.revisions.policy import (
+    CompositionSelection,
     RevisionFacts,
     UpdatePolicy,
-    Wishes,
     choose_composition,
     choose_composition_revision,
-    wishes_of,
+    selection_of,
 )
 
 
@@ -45,21 +45,21 @@ class CompositionSelector:
     def select(self, run: Pass) -> Selection:
         """Select a composition, and set the references to it in `run.machinery`."""
         kind = self._kind
-        wishes = wishes_of(machinery_of(run.xr, legacy=kind.is_legacy))
-        name = self._select_composition(wishes)
-        selected = [] if name == wishes.composition else [f"Composition {name}"]
+        selection = selection_of(machinery_of(run.xr, legacy=kind.is_legacy))
+        name = self._select_composition(selection)
+        selected = [] if name == selection.composition else [f"Composition {name}"]
         if selected:
             run.machinery["compositionRef"] = {"name": name}
         revision = ""
         if self._uses_revisions:
             choice = choose_composition_revision(
-                wishes, kind.rules, name, self._candidates(wishes, name)
+                selection, kind.rules, name, self._candidates(selection, name)
             )
             if choice.selector is not None:
                 selector = choice.selector or {"matchLabels": {}}
                 run.machinery["compositionRevisionSelector"] = copy_json(selector)
             revision = choice.revision
-            if revision != wishes.revision:
+            if revision != selection.revision:
                 selected.append(f"composition revision {revision}")
                 run.machinery["compositionRevisionRef"] = {"name": revision}
         if selected:
@@ -69,23 +69,25 @@ class CompositionSelector:
         self._set_connection_secret(run, composition)
         return Selection(composition, name, revision)
 
-    def _select_composition(self, wishes: Wishes) -> str:
+    def _select_composition(self, selection: CompositionSelection) -> str:
         rules = self._kind.rules
-        name = rules.enforced_composition or wishes.composition
-        if not name and wishes.selector is None:
+        name = rules.enforced_composition or selection.composition
+        if not name and selection.selector is None:
             name = rules.default_composition
         named = self._compositions.composition(name) if name else None
         api_version, kind = self._kind.api_version, self._kind.kind
         candidates = (
             [named] if named is not None else self._compositions.compositions_for(api_version, kind)
         )
-        return choose_composition(wishes, rules, api_version, kind, candidates)
+        return choose_composition(selection, rules, api_version, kind, candidates)
 
-    def _candidates(self, wishes: Wishes, composition: str) -> Sequence[RevisionFacts]:
+    def _candidates(
+        self, selection: CompositionSelection, composition: str
+    ) -> Sequence[RevisionFacts]:
         """List the revisions to choose from: under a Manual policy only the pinned one."""
         rules = self._kind.rules
-        policy = rules.enforced_policy or wishes.policy or rules.default_policy
-        pinned = self._compositions.revision(wishes.revision) if wishes.revision else None
+        policy = rules.enforced_policy or selection.policy or rules.default_policy
+        pinned = self._compositions.revision(selection.revision) if selection.revision else None
         if policy == UpdatePolicy.MANUAL and pinned is not None:
             return [pinned]
         return self._compositions.revisions(composition)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from kanister_py.controller.machine.events import WARNING, Tell, subject_of
 from kanister_py.controller.machine.writing import condition, write_status
-from kanister_py.core.compositions.capabilities import foresee_pipeline
+from kanister_py.core.compositions.capabilities import check_pipeline
 from kanister_py.core.compositions.model import parse_composition
 from kanister_py.core.compositions.results import DEPRECATED, RECONCILE_ERROR
 from kanister_py.core.errors import InvalidDocument, NotFound
@@ -59,7 +59,7 @@ def _judge(
         # Nobody knows what it would call.
         return [condition("Synced", "False", RECONCILE_ERROR, error.message)]
     synced = condition("Synced", "True", "ReconcileSuccess")
-    foreseen = foresee_pipeline(composition.steps, functions)
+    foreseen = check_pipeline(composition.steps, functions)
     if foreseen.errors:
         # Of several, the first one gives its name to all.
         reason = next(iter(foreseen.errors.values())).reason

@@ -57,9 +57,9 @@ from kanister_py.core.revisions.functions import (
     RUNTIME,
     Runtime,
     digest_of_revision,
+    is_marked_in_process,
     revision_of,
     runtime_of,
-    says_in_process,
 )
 from kanister_py.core.revisions.identity import (
     PACKAGE_LABEL,
@@ -88,7 +88,7 @@ from kanister_py.core.revisions.package import (
     parse_package_reference,
     source_of,
 )
-from kanister_py.core.revisions.stand_ins import choose_for_package
+from kanister_py.core.revisions.substitutes import choose_for_package
 from kanister_py.ports.cluster import KubeObject, find
 from kanister_py.ports.packages import RegistryLogin, RegistryUnavailable
 
@@ -177,7 +177,7 @@ class FunctionReconciler:
         spec = spec_of(function)
         reference = parse_package_reference(str(spec.get("package") or ""))
         if runtime_of(function, self._settings.default_runtime) is Runtime.IN_PROCESS:
-            return self._built_in(reference, is_ours=says_in_process(function))
+            return self._built_in(reference, is_ours=is_marked_in_process(function))
         logins = self._logins(spec)
         digest = reference.digest or self._known_digest(function, revisions, reference)
         if not digest:

@@ -27,8 +27,8 @@ from kanister_py.core.kube.resources import DEPLOYMENTS, SERVICE_ACCOUNTS, SERVI
 from kanister_py.core.registry.entries import DesiredState
 from kanister_py.core.revisions.functions import (
     Runtime,
+    is_marked_in_process,
     runtime_of,
-    says_in_process,
     tag_of_revision,
     version_of_revision,
 )
@@ -40,9 +40,9 @@ from kanister_py.core.revisions.runtime import (
     service_endpoint,
     service_names,
     service_of,
-    why_not_well,
+    unhealthy_reason,
 )
-from kanister_py.core.revisions.stand_ins import choose_for_package
+from kanister_py.core.revisions.substitutes import choose_for_package
 from kanister_py.ports.cluster import KubeObject, Propagation, find
 
 ENDPOINT: Final = "kanister-py.io/endpoint"
@@ -97,7 +97,7 @@ class FunctionRuntime:
                 entries=self._tools.entries,
                 package=image,
                 tag=tag,
-                is_ours=says_in_process(revision),
+                is_ours=is_marked_in_process(revision),
                 strict=self._settings.is_strict,
             )
         except KanisterError as error:
@@ -128,7 +128,7 @@ class FunctionRuntime:
         fingerprint = facts.fingerprint if facts is not None else ""
         wanted = deployment_of(revision, namespace, config, certificate=fingerprint)
         deployment = ensure(self._cluster, DEPLOYMENTS, wanted)
-        why = why_not_well(deployment, len(self._ready_addresses(name)))
+        why = unhealthy_reason(deployment, len(self._ready_addresses(name)))
         self._say(revision, service_endpoint(name, namespace), why)
         # The watches tell when it is up; should one be cut, nobody waits for long.
         return _LOOKS_AGAIN_SECONDS if why else self._settings.looks_every_seconds

@@ -23,7 +23,7 @@ from kanister_py.core.kube.certificates import (
     why_renew,
 )
 from kanister_py.core.kube.resources import SECRETS
-from kanister_py.core.retries import despite_conflicts
+from kanister_py.core.retries import retry_on_conflict
 from kanister_py.ports.certificates import Certificates
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject, find
@@ -77,7 +77,7 @@ class CertificateKeeper:
             self._write(secret, namespace, name, changed, {})
             return _authority_of(changed)
 
-        return despite_conflicts(keep, _RETRIES)
+        return retry_on_conflict(keep, _RETRIES)
 
     def keep_certificate(
         self,
@@ -106,7 +106,7 @@ class CertificateKeeper:
             self._write(secret, namespace, name, changed, metadata or {})
             return renewed
 
-        return despite_conflicts(keep, _RETRIES)
+        return retry_on_conflict(keep, _RETRIES)
 
     def _renewed(
         self, pair: KeyPair, names: Sequence[str], authority: Authority, *, is_client: bool

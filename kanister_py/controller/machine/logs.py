@@ -21,7 +21,7 @@ from threading import Event, Lock, Thread
 from typing import Any, Final, NamedTuple, TextIO
 
 from kanister_py.core.actionsets.status import text_of_moment
-from kanister_py.core.kube.visible import visible
+from kanister_py.core.kube.printable import printable
 from kanister_py.executor.watch_cache import ObjectKey
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.phase_lines import PrintedLine
@@ -64,11 +64,11 @@ class TextLines(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 # as logging calls it
         # Text of any user may be quoted here: it must not steer the terminal of the reader.
-        return visible(super().formatMessage(record))
+        return printable(super().formatMessage(record))
 
     def format(self, record: logging.LogRecord) -> str:
         fields: Mapping[str, Any] = getattr(record, _FIELDS, {})
-        details = visible(" ".join(f"{key}={value}" for key, value in fields.items()))
+        details = printable(" ".join(f"{key}={value}" for key, value in fields.items()))
         line = super().format(record)
         return f"{line} ({details})" if details else line
 

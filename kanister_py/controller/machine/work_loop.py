@@ -14,14 +14,14 @@ from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.core.errors import KanisterError, LeadershipLost, TransientError
-from kanister_py.core.retries import NO_END, RetryRule
+from kanister_py.core.retries import NO_LIMIT, RetryRule
 from kanister_py.executor.timers import Timer, TimerService
 from kanister_py.ports.clock import Clock
 
 _LOG: Final = logging.getLogger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
-LOOKS_AGAIN: Final = RetryRule(NO_END, 0.5, 2.0, 60.0)
+LOOKS_AGAIN: Final = RetryRule(NO_LIMIT, 0.5, 2.0, 60.0)
 Groups: TypeAlias = Sequence[tuple[Hashable, int]]
 """The groups of a key, and of how many of a group's keys may be in hand at a time."""
 GroupsOf: TypeAlias = Callable[[Key], Groups]

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kanister_py.core.actionsets.status import text_of_time
 from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.parts import (
-    ITS_STATUS,
+    STATUS_FIELD,
     merge_condition,
     namespace_of,
     status_of,
@@ -101,7 +101,7 @@ def with_conditions(
     found = {each["type"]: each for each in status.get("conditions") or ()}
     dated = {"observedGeneration": generation, "lastTransitionTime": text_of_time(now)}
     for each in conditions:
-        merge_condition(found, {**each, **dated}, kept_by=ITS_STATUS)
+        merge_condition(found, {**each, **dated}, kept_by=STATUS_FIELD)
     return {**status, "conditions": list(found.values())}
 
 

@@ -98,7 +98,7 @@ def _phase_rules(phase: Phase) -> PhaseRules:
     try:
         return PhaseRules(
             phase.name,
-            _PHASE_RETRY.as_written(phase.retry) if phase.retry is not None else None,
+            _PHASE_RETRY.overridden_by(phase.retry) if phase.retry is not None else None,
             parse_seconds(phase.timeout) if phase.timeout else None,
         )
     except InvalidDuration:

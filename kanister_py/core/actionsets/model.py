@@ -10,13 +10,13 @@ from pydantic import BeforeValidator, Field
 from kanister_py.core.actionsets.rules import ExecutionMode
 from kanister_py.core.blueprints.model import Artifact, ObjectReference, TargetReference
 from kanister_py.core.errors import InvalidDocument, Problem
-from kanister_py.core.kube.objects import Found, Metadata
+from kanister_py.core.kube.objects import LocatedObject, Metadata
 from kanister_py.core.kube.request_paths import BlueprintText, NameText
 from kanister_py.core.models import (
     ApiModel,
     Choice,
     Items,
-    Named,
+    NamedMap,
     TextMap,
     UnknownKey,
     read_model,
@@ -37,13 +37,13 @@ class ActionSpec(ApiModel):
         description="Name of a Blueprint in the same namespace, or NAMESPACE/NAME where the "
         "controller allows Blueprints of other namespaces.",
     )
-    artifacts: Named[Artifact] = Field(
+    artifacts: NamedMap[Artifact] = Field(
         default_factory=dict, description="Artifacts of earlier actions, by name."
     )
-    config_maps: Named[TargetReference] = Field(
+    config_maps: NamedMap[TargetReference] = Field(
         default_factory=dict, description="ConfigMaps that templates can use, by name."
     )
-    secrets: Named[TargetReference] = Field(
+    secrets: NamedMap[TargetReference] = Field(
         default_factory=dict, description="Secrets that templates can use, by name."
     )
     profile: TargetReference | None = Field(
@@ -122,7 +122,7 @@ def parse_action_spec(document: Document) -> ActionSpec:
     return read_model(ActionSpec, document)
 
 
-def check_schema(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
+def check_schema(found: LocatedObject) -> tuple[list[UnknownKey], list[Problem]]:
     """Return the unknown keys and the problems of an ActionSet."""
     partial = read_partly(ActionSet, found.document, found.path)
     return [*partial.unknown_keys], [*partial.problems.values()]

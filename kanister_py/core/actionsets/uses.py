@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from kanister_py.core.actionsets.status import sort_key_of_time
 from kanister_py.core.blueprints.lint.pipelines import packages_of, version_requests_of
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.kube.objects import Found
+from kanister_py.core.kube.objects import LocatedObject
 from kanister_py.core.kube.parts import mapping_of, maps_in, metadata_of, namespace_of
 from kanister_py.core.registry.choose import RequestedVersion, choose_version, requested_version
 from kanister_py.core.registry.entries import FunctionEntry, Registry
@@ -122,8 +122,8 @@ def versions_in_composition(
         yield function, version
 
 
-def _found(obj: Mapping[str, Any]) -> Found:
-    return Found(Document.of(obj), (), str(obj.get("kind") or ""), obj)
+def _found(obj: Mapping[str, Any]) -> LocatedObject:
+    return LocatedObject(Document.of(obj), (), str(obj.get("kind") or ""), obj)
 
 
 def runs_of(actionset: Mapping[str, Any]) -> Iterator[Run]:

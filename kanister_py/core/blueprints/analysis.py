@@ -20,7 +20,7 @@ from kanister_py.core.templates.errors import TemplateError
 from kanister_py.core.templates.param_types import ROOTS
 from kanister_py.core.templates.wording import why_impossible
 from kanister_py.core.yaml.documents import Path, nearest
-from kanister_py.core.yaml.weak import InvalidArgs, known_args, problems_of_args
+from kanister_py.core.yaml.weak import InvalidArgs, args_without_templates, problems_of_args
 
 
 class Defect(StrEnum):
@@ -99,7 +99,7 @@ def wrong_arguments(
             wrong.append(WrongArgument(path, defect, error, problem.message))
     if wrong:
         return wrong
-    refusals = getattr(code, "refusals", lambda _: ())(known_args(args, is_open))
+    refusals = getattr(code, "refusals", lambda _: ())(args_without_templates(args, is_open))
     return [
         WrongArgument(("args", name), Defect.ARGUMENT_TYPE, error, error.message)
         for name, error in refusals

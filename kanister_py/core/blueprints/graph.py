@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from kanister_py.core.blueprints.model import Action, Blueprint, actions_of
 from kanister_py.core.blueprints.reads import Read, engine_of, reads_of
 from kanister_py.core.blueprints.texts import DEFER, texts_of
-from kanister_py.core.kube.objects import Found
+from kanister_py.core.kube.objects import LocatedObject
 from kanister_py.core.kube.parts import mapping_of
 from kanister_py.core.templates.engines import Engine
 from kanister_py.core.templates.errors import TemplateError
@@ -89,7 +89,7 @@ def graph_of_blueprint(blueprint: Blueprint) -> Graph:
     return _graph(blueprint.name or "Blueprint", drawn, engine_of(blueprint).engine)
 
 
-def graph_of_action_set(found: Found, blueprints: Mapping[str, Blueprint]) -> Graph | None:
+def graph_of_action_set(found: LocatedObject, blueprints: Mapping[str, Blueprint]) -> Graph | None:
     """Build the graph of an ActionSet's actions, or return None if a Blueprint is missing."""
     drawn: list[tuple[ActionNode, Action]] = []
     engine = Engine.GO

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, NamedTuple
 from pydantic import BeforeValidator, Field, PrivateAttr, WithJsonSchema
 
 from kanister_py.core.errors import InvalidDocument, InvalidVersion, Problem
-from kanister_py.core.kube.objects import Found, Metadata, objects_at
+from kanister_py.core.kube.objects import LocatedObject, Metadata, objects_at
 from kanister_py.core.kube.parts import mapping_of
 from kanister_py.core.kube.request_paths import (
     ApiVersionText,
@@ -22,7 +22,7 @@ from kanister_py.core.models import (
     ApiModel,
     DurationText,
     Items,
-    Named,
+    NamedMap,
     TextMap,
     UnknownKey,
     read_partly,
@@ -113,7 +113,7 @@ class Phase(ApiModel):
 
     func: str = Field("", description="Name of the function to call.")
     name: str = Field("", description="Name of the phase, and the key of its output in .Phases.")
-    objects: Named[ObjectReference] = Field(
+    objects: NamedMap[ObjectReference] = Field(
         default_factory=dict,
         description="Secrets and ConfigMaps that the templates of the phase can use, by name.",
     )
@@ -151,7 +151,7 @@ class Action(ApiModel):
     input_artifact_names: Items[str] = Field(
         (), description="Names under which an ActionSet must give artifacts of earlier actions."
     )
-    output_artifacts: Named[Artifact] = Field(
+    output_artifacts: NamedMap[Artifact] = Field(
         default_factory=dict,
         description="Artifacts that the action leaves for later ones; their values are templates.",
     )
@@ -171,24 +171,24 @@ class Action(ApiModel):
 
 
 class Blueprint(ApiModel):
-    """Named actions that can run on an application."""
+    """NamedMap actions that can run on an application."""
 
     api_version: str = ""
     kind: str = "Blueprint"
     metadata: Metadata = Field(default_factory=Metadata)
-    actions: Named[Action] = Field(default_factory=dict, description="Actions by name.")
-    _found: Found | None = PrivateAttr(None)
+    actions: NamedMap[Action] = Field(default_factory=dict, description="Actions by name.")
+    _found: LocatedObject | None = PrivateAttr(None)
 
     @property
     def name(self) -> str:
         return self.metadata.name
 
     @property
-    def found(self) -> Found | None:
+    def found(self) -> LocatedObject | None:
         """The object in its file, or None if the Blueprint was not read from a file."""
         return self._found
 
-    def located_at(self, found: Found) -> Blueprint:
+    def located_at(self, found: LocatedObject) -> Blueprint:
         """Return a copy of the Blueprint that records its place in a file."""
         located = self.model_copy()
         located._found = found  # noqa: SLF001 # an instance of this class
@@ -202,7 +202,7 @@ class LocatedBlueprint(NamedTuple):
     place.
     """
 
-    found: Found
+    found: LocatedObject
     blueprint: Blueprint
     unknown_keys: tuple[UnknownKey, ...] = ()
     refused: frozenset[Path] = frozenset()
@@ -220,17 +220,17 @@ class LocatedBlueprint(NamedTuple):
         return self.is_read(*path) and path not in self.broken
 
 
-def objects_in(documents: Sequence[Document]) -> Iterator[Found]:
+def objects_in(documents: Sequence[Document]) -> Iterator[LocatedObject]:
     """Yield the objects of the group cr.kanister.io, including members of Lists."""
     for document in documents:
         yield from filter(is_of_our_group, objects_at(document, ()))
 
 
-def is_of_our_group(found: Found) -> bool:
+def is_of_our_group(found: LocatedObject) -> bool:
     return found.group == GROUP or (found.group == "" and found.kind in _OUR_KINDS)
 
 
-def actions_of(found: Found) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def actions_of(found: LocatedObject) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Yield the actions of an ActionSet that are mappings, with their indices."""
     actions = mapping_of(found.value.get("spec")).get("actions")
     for index, action in enumerate(actions if isinstance(actions, list) else ()):
@@ -257,7 +257,7 @@ def why_no_actions(actionset: Mapping[str, Any]) -> str:
     return f"{path} is missing{present}"
 
 
-def parse_blueprint(found: Found) -> LocatedBlueprint:
+def parse_blueprint(found: LocatedObject) -> LocatedBlueprint:
     """Parse an object as a Blueprint. Raises InvalidDocument with all its problems."""
     located, problems = read_partial_blueprint(found)
     version = located.blueprint.api_version
@@ -271,7 +271,7 @@ def parse_blueprint(found: Found) -> LocatedBlueprint:
     return located
 
 
-def read_partial_blueprint(found: Found) -> tuple[LocatedBlueprint, list[Problem]]:
+def read_partial_blueprint(found: LocatedObject) -> tuple[LocatedBlueprint, list[Problem]]:
     """Parse an object as a Blueprint as far as possible; also return the problems found."""
     partial = read_partly(Blueprint, found.document, found.path)
     refused = frozenset(partial.problems)

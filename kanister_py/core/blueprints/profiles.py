@@ -10,7 +10,7 @@ from pydantic import Field
 
 from kanister_py.core.blueprints.model import TargetReference
 from kanister_py.core.kube.objects import Metadata
-from kanister_py.core.models import ApiModel, Named
+from kanister_py.core.models import ApiModel, NamedMap
 
 
 class LocationSpec(ApiModel):
@@ -49,7 +49,7 @@ class KopiaServerSecret(ApiModel):
         default_factory=SecretKey, description="Passphrase of the user."
     )
     tls_cert: SecretKey = Field(default_factory=SecretKey, description="Certificate of the server.")
-    connect_options: Named[int] = Field(
+    connect_options: NamedMap[int] = Field(
         default_factory=dict, description="Options of the connection, such as cache sizes."
     )
 

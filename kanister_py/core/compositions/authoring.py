@@ -71,7 +71,7 @@ class Request(Mapping[str, Any]):
         if isinstance(message, Request):
             message = message.message
         self.message: FunctionRequest = (
-            message if isinstance(message, FunctionRequest) else FunctionRequest.of_data(message)
+            message if isinstance(message, FunctionRequest) else FunctionRequest.from_data(message)
         )
         self._is_own = is_own
         self._is_lazy = is_lazy

@@ -137,14 +137,14 @@ def tag_of(request: FunctionRequest, digests: Digests) -> str:
     return digest.hexdigest()
 
 
-def kept_seconds(response: FunctionResponse, override: float | None) -> float:
+def cache_seconds(response: FunctionResponse, override: float | None) -> float:
     """Say how long an answer may be kept; a fatal one never is."""
     if response.is_fatal:
         return 0.0
     return max(response.ttl_seconds if override is None else override, 0.0)
 
 
-def may_be_written(request: FunctionRequest, response: FunctionResponse) -> bool:
+def is_storable(request: FunctionRequest, response: FunctionResponse) -> bool:
     """Say whether an answer may lie on a disk: nothing secret went in or came out."""
     if request.credentials:
         return False

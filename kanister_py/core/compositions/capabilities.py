@@ -53,14 +53,14 @@ def check_capability(revision: FunctionRevision, family: Iterable[FunctionRevisi
     raise FunctionCapabilityMissing(revision, others)
 
 
-class Foreseen(NamedTuple):
+class PipelineCheck(NamedTuple):
     """Errors and notices that steps would meet, by their names."""
 
     errors: Mapping[str, FunctionCapabilityMissing | FunctionVersionRemoved]
     notices: Mapping[str, Sequence[Notice]]
 
 
-def foresee_pipeline(steps: Iterable[Step], functions: Registry[FunctionRevision]) -> Foreseen:
+def check_pipeline(steps: Iterable[Step], functions: Registry[FunctionRevision]) -> PipelineCheck:
     """Say of each step that the revision it would call is not made for composing, or is ageing.
 
     That is the highest which it allows of those that are meant to serve, whether or not
@@ -82,7 +82,7 @@ def foresee_pipeline(steps: Iterable[Step], functions: Registry[FunctionRevision
         else:
             if choice.notices:
                 notices[step.name] = choice.notices
-    return Foreseen(errors, notices)
+    return PipelineCheck(errors, notices)
 
 
 def _as_meant(function: str, functions: Registry[FunctionRevision]) -> Registry[FunctionRevision]:

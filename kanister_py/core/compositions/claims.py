@@ -18,7 +18,7 @@ from kanister_py.core.kube.parts import (
     spec_of,
     status_of,
 )
-from kanister_py.core.revisions.policy import UpdatePolicy, XrdRules, policy_of, wishes_of
+from kanister_py.core.revisions.policy import UpdatePolicy, XrdRules, policy_of, selection_of
 
 EXTERNAL_NAME: Final = "crossplane.io/external-name"
 
@@ -133,7 +133,7 @@ def _decided_by_composite(
     Both decide by the same rule whether that follows its Composition. If each did by a
     rule of its own, one would write what the other takes back, for ever.
     """
-    policy = policy_of(wishes_of({**composite, **claim}), rules)
+    policy = policy_of(selection_of({**composite, **claim}), rules)
     follows = ("compositionRevisionRef",) if policy is UpdatePolicy.AUTOMATIC else ()
     return (*follows, "compositionRef") if rules.enforced_composition else follows
 

@@ -19,7 +19,7 @@ from kanister_py.core.compositions.pipeline import (
     Observed,
     PipelineState,
     StepOutcome,
-    blamed,
+    error_source,
     is_inexact,
     notice_of_number,
     origin_of,
@@ -46,7 +46,7 @@ class ComposedResourceRefused(UsageError, reason="ComposedResourceRefused"):
         self.step, self.function, self.revision = (*place, "", "", "")[:3]
         at = f"desired.resources[{resource}].{path}"
         by = f"; it comes from pipeline step {self.step}" if self.step else ""
-        super().__init__(message + by + blamed(self.function, self.revision, at))
+        super().__init__(message + by + error_source(self.function, self.revision, at))
         self.resource = resource
         self.path = at
 

@@ -19,7 +19,7 @@ from kanister_py.core.compositions.naming import COMPOSITE, uid_of_rendered
 from kanister_py.core.compositions.pipeline import Observed, PipelineFatal, StepOutcome
 from kanister_py.core.compositions.results import COMPOSE, Conditions, Event, events_of_outcome
 from kanister_py.core.errors import KanisterError, UsageError
-from kanister_py.core.kube.copies import copy_json, laid_over
+from kanister_py.core.kube.copies import copy_json, merged_maps
 from kanister_py.core.kube.parts import (
     annotations_of,
     conditions_of,
@@ -37,7 +37,7 @@ class CompositionMismatch(UsageError, reason="CompositionMismatch"):
     """A composition is not meant for the composite resource it is given with."""
 
 
-ALWAYS = "2024-01-01T00:00:00Z"
+RENDER_TIME = "2024-01-01T00:00:00Z"
 """The time at which everything rendered has happened, so that it is the same each time."""
 _NOTHING: Data = {}
 
@@ -93,13 +93,13 @@ def check_composition(xr: Mapping[str, Any], composition: Composition, *, legacy
             )
     machinery = machinery_of(xr, legacy=legacy)
     for wanted in label_selector_of(machinery.get("compositionSelector")).requirements:
-        if not wanted.lets_through(composition.labels):
+        if not wanted.matches(composition.labels):
             found = composition.labels.get(wanted.key)
             why = "the composition has no such label" if found is None else f"it has {found}"
             raise CompositionMismatch(f"XR's compositionSelector wants the label {wanted}: {why}")
 
 
-def prepared(
+def prepare_xr(
     xr: Data, composition: Composition, observed: Iterable[Data] = (), *, legacy: bool = False
 ) -> Data:
     """Give an XR as it stands when its pipeline runs.
@@ -148,7 +148,7 @@ def observed_for(xr: Data, objects: Iterable[Data]) -> Observed:
     return Observed(xr, observed_resources(xr, _addressed(given), strict=True))
 
 
-def served_alike(objects: Iterable[Data]) -> list[Data]:
+def with_newer_versions(objects: Iterable[Data]) -> list[Data]:
     """List objects, and once more those that a cluster serves in another version as they are.
 
     EnvironmentConfigs are, and functions ask for the newer version while manifests that
@@ -173,7 +173,7 @@ PAUSED = "crossplane.io/paused"
 _PAUSED_MESSAGE = "Reconciliation (including deletion) is paused via the pause annotation"
 
 
-def not_composed(xr: Data) -> Rendered | None:
+def result_without_composing(xr: Data) -> Rendered | None:
     """Give an XR whose pipeline does not run: one that is paused, or on its way out."""
     metadata = metadata_of(xr)
     is_paused = annotations_of(xr).get(PAUSED) == "true"
@@ -192,13 +192,13 @@ def not_composed(xr: Data) -> Rendered | None:
 
 
 def _conditions_of(xr: Data) -> Conditions:
-    conditions = Conditions(conditions_of(xr), ALWAYS, metadata_of(xr).get("generation") or 0)
+    conditions = Conditions(conditions_of(xr), RENDER_TIME, metadata_of(xr).get("generation") or 0)
     conditions.set("Responsive", "True", "WatchCircuitClosed")
     return conditions
 
 
 def _listed(conditions: Conditions) -> list[Data]:
-    return [{**each, "lastTransitionTime": ALWAYS} for each in conditions.as_list()]
+    return [{**each, "lastTransitionTime": RENDER_TIME} for each in conditions.as_list()]
 
 
 def rendered(
@@ -246,7 +246,7 @@ def _identity(xr: Data) -> Data:
     return {"apiVersion": xr["apiVersion"], "kind": xr["kind"], "metadata": metadata}
 
 
-class Shown(NamedTuple):
+class OutputSections(NamedTuple):
     """Parts of a rendering that are printed."""
 
     results: bool = False
@@ -254,11 +254,11 @@ class Shown(NamedTuple):
     full_xr: Data | None = None
 
 
-def documents_of(result: Rendered, shown: Shown) -> list[Data]:
+def documents_of(result: Rendered, shown: OutputSections) -> list[Data]:
     """List what is printed: the XR, its resources, and what was asked for besides."""
     composite = result.composite
     if shown.full_xr is not None:
-        composite = copy_json(laid_over(shown.full_xr, composite))
+        composite = copy_json(merged_maps(shown.full_xr, composite))
     documents = [composite, *(each.object for each in result.resources)]
     kind = {"apiVersion": "render.crossplane.io/v1beta1"}
     if shown.results:

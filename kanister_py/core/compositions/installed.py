@@ -31,22 +31,22 @@ from kanister_py.core.revisions.functions import (
     PACKAGE_TAG,
     RENDER_RUNTIME,
     Runtime,
+    is_marked_in_process,
     package_name,
-    says_in_process,
     tag_of_revision,
 )
 from kanister_py.core.revisions.functions import RUNTIME as OWN_RUNTIME
 from kanister_py.core.revisions.identity import PACKAGE_LABEL
 from kanister_py.core.revisions.lifecycles import LIFECYCLE, with_lifecycles
 from kanister_py.core.revisions.manifest import FunctionObject, FunctionRevisionObject
-from kanister_py.core.revisions.stand_ins import (
+from kanister_py.core.revisions.substitutes import (
     OWNER,
-    StandIn,
+    Substitute,
     choose_built_in,
     composition_families,
-    own_function,
+    own_package_function,
     repository_of,
-    stand_in_for,
+    substitute_for,
     tag_of,
 )
 from kanister_py.core.versions.deprecation import Support
@@ -61,7 +61,7 @@ ENTRY_POINT = "kanister-py.io/runtime-entry-point"
 DEFAULT_TARGET = "localhost:9443"
 BUILT_IN_LEFT_OUT = "BuiltInLeftOut"
 """The reason of a notice that a function which is to run elsewhere is built in, too."""
-STANDS_IN = "BuiltInStandsIn"
+SUBSTITUTED = "BuiltInStandsIn"
 RUNTIMES = ("Development", "InProcess", "Process", "Python")
 _CONTAINER = "Docker"
 
@@ -197,10 +197,12 @@ class _Installer:
         path = ("metadata", "annotations", RUNTIME)
         repository = repository_of(package)
         is_ours = annotations.get(OWN_RUNTIME) == Runtime.IN_PROCESS
-        other = None if is_ours else stand_in_for(self._entries, repository, tag)
+        other = None if is_ours else substitute_for(self._entries, repository, tag)
         own = ""
         if other is None:
-            own = own_function(self._entries, revision.function, repository, is_ours=is_ours)
+            own = own_package_function(
+                self._entries, revision.function, repository, is_ours=is_ours
+            )
         if not runtime:
             runtime = "InProcess" if is_ours or own or other is not None else _CONTAINER
         if runtime == "Development":
@@ -270,7 +272,7 @@ class _Installer:
         return python_endpoint(target)
 
     def _note_left_out(
-        self, revision: FunctionRevision, own: str, other: StandIn | None, target: str
+        self, revision: FunctionRevision, own: str, other: Substitute | None, target: str
     ) -> None:
         entry = other.entry if other is not None else self._entries.family(own).default
         if entry is not None:
@@ -285,7 +287,7 @@ class _Installer:
         self.notices.append(Notice(reason, message, Severity.INFO, entry.function, version, facts))
 
     def _note_stand_in(
-        self, revision: FunctionRevision, package: str, tag: str, other: StandIn | None
+        self, revision: FunctionRevision, package: str, tag: str, other: Substitute | None
     ) -> None:
         entry = revision.entry
         assert entry is not None  # or nothing would stand in
@@ -296,7 +298,7 @@ class _Installer:
             if self._is_strict:
                 self._note(("spec", "package"), f"No version stands in: {doubt}")
             message += f"; {doubt}"
-        self._inform(STANDS_IN, message, entry, package=package, function=revision.function)
+        self._inform(SUBSTITUTED, message, entry, package=package, function=revision.function)
 
 
 def _only_revision(function: FunctionObject) -> FunctionRevision:
@@ -306,13 +308,13 @@ def _only_revision(function: FunctionObject) -> FunctionRevision:
     )
 
 
-def stand_ins_used(functions: Iterable[str]) -> Iterator[Notice]:
+def substitutes_used(functions: Iterable[str]) -> Iterator[Notice]:
     """Note of the names in a composition which function of ours each stands for."""
     for function in dict.fromkeys(functions):
         name = function.removeprefix(f"{OWNER}-")
         if name != function:
             message = f"{name}, which is built in, stands in for {function}"
-            yield Notice(STANDS_IN, message, Severity.INFO, name)
+            yield Notice(SUBSTITUTED, message, Severity.INFO, name)
 
 
 # Built-in functions
@@ -347,7 +349,9 @@ def run_by_package(
 ) -> FunctionRevision:
     """Have a FunctionRevision of a cluster run by what its package means in this process."""
     image, tag = str(spec_of(obj).get("image") or ""), tag_of_revision(obj)
-    other = None if says_in_process(obj) else stand_in_for(entries, repository_of(image), tag)
+    other = (
+        None if is_marked_in_process(obj) else substitute_for(entries, repository_of(image), tag)
+    )
     if other is None:
         return run_by_tag(revision, entries, package_name(obj), tag)
     if strict and (doubt := other.doubt(tag)):

@@ -15,12 +15,12 @@ from kanister_py.core.kube.objects import Metadata
 from kanister_py.core.kube.request_paths import ApiVersionText, KindText, NamespaceText, NameText
 from kanister_py.core.kube.selectors import InvalidSelector, LabelSelector, label_selector_of
 from kanister_py.core.models import (
-    GIVEN,
+    NON_EMPTY,
     ApiModel,
     ClosedModel,
     DurationText,
-    GivenText,
     Items,
+    NonEmptyText,
     TextMap,
     refusal,
 )
@@ -96,7 +96,7 @@ Pattern = Annotated[str, AfterValidator(_check_pattern)]
 class FunctionReference(ApiModel):
     """Reference to an installed function."""
 
-    name: GivenText = Field(description="Name of the Function.")
+    name: NonEmptyText = Field(description="Name of the Function.")
     version: RangeText = Field(
         "", description="Version of the function, or a range of versions such as ~0.2."
     )
@@ -150,14 +150,14 @@ class RevisionSelector(ClosedModel):
 class SecretReference(ApiModel):
     """Reference to a Secret."""
 
-    namespace: GivenText = Field(description="Namespace of the Secret.")
-    name: GivenText = Field(description="Name of the Secret.")
+    namespace: NonEmptyText = Field(description="Namespace of the Secret.")
+    name: NonEmptyText = Field(description="Name of the Secret.")
 
 
 class CredentialSpec(ApiModel):
     """Credential that a step's function gets."""
 
-    name: GivenText = Field(description="Name of the credential, as the function knows it.")
+    name: NonEmptyText = Field(description="Name of the credential, as the function knows it.")
     source: str = Field(
         "",
         description="Source of the credential: Secret (the default) or None.",
@@ -184,15 +184,17 @@ class CredentialSpec(ApiModel):
 class SchemaRequirement(ApiModel):
     """Schema of a kind that the function gets with its first call."""
 
-    requirement_name: GivenText = Field(description="Name of the schema, as the function knows it.")
-    api_version: Annotated[ApiVersionText, GIVEN] = Field(description="apiVersion of the kind.")
-    kind: Annotated[KindText, GIVEN] = Field(description="The kind.")
+    requirement_name: NonEmptyText = Field(
+        description="Name of the schema, as the function knows it."
+    )
+    api_version: Annotated[ApiVersionText, NON_EMPTY] = Field(description="apiVersion of the kind.")
+    kind: Annotated[KindText, NON_EMPTY] = Field(description="The kind.")
 
 
 class ResourceRequirement(SchemaRequirement):
     """Resources that the function gets with its first call."""
 
-    requirement_name: GivenText = Field(
+    requirement_name: NonEmptyText = Field(
         description="Name of the resources, as the function knows them."
     )
     namespace: NamespaceText = Field("", description="Namespace of the resources.")
@@ -241,8 +243,8 @@ class StepRetry(Retry):
 class AllowedResourceSpec(ClosedModel):
     """Rule for resources that a step's function may request. Patterns are RE2, anchored."""
 
-    api_version: GivenText = Field(description="apiVersion of the resources.")
-    kind: GivenText = Field(description="Kind of the resources.")
+    api_version: NonEmptyText = Field(description="apiVersion of the resources.")
+    kind: NonEmptyText = Field(description="Kind of the resources.")
     namespace: Pattern | None = Field(
         None, description="Pattern for the namespace; * stands for any."
     )
@@ -277,7 +279,7 @@ class AllowedResourceSpec(ClosedModel):
 class ConfigMapReference(ApiModel):
     """Reference to a key of a ConfigMap."""
 
-    name: GivenText = Field(description="Name of the ConfigMap.")
+    name: NonEmptyText = Field(description="Name of the ConfigMap.")
     namespace: str = Field(
         "", description="Namespace of the ConfigMap; that of the composite resource if left out."
     )
@@ -287,7 +289,7 @@ class ConfigMapReference(ApiModel):
 class PullSecret(ApiModel):
     """Reference to a Secret with the credentials of a registry."""
 
-    name: GivenText = Field(description="Name of the Secret.")
+    name: NonEmptyText = Field(description="Name of the Secret.")
 
 
 def _check_package(text: str) -> str:
@@ -304,7 +306,7 @@ def _check_package(text: str) -> str:
 class ArtifactReference(ApiModel):
     """Reference to a file of an artifact in a registry."""
 
-    package: Annotated[GivenText, AfterValidator(_check_package)] = Field(
+    package: Annotated[NonEmptyText, AfterValidator(_check_package)] = Field(
         description="Artifact with its digest, such as ghcr.io/team/inputs@sha256:…"
     )
     path: str = Field("", description="Path of the file in the artifact.")
@@ -335,7 +337,7 @@ class InputReference(ApiModel):
 class StepSpec(ApiModel):
     """One step of a pipeline: the call of a function."""
 
-    step: GivenText = Field(description="Name of the step. It must be unique in the pipeline.")
+    step: NonEmptyText = Field(description="Name of the step. It must be unique in the pipeline.")
     function_ref: FunctionReference = Field(description="Function to call.")
     function_revision_ref: RevisionReference | None = Field(
         None, description="FunctionRevision to call, in place of a version."
@@ -387,8 +389,8 @@ class StepSpec(ApiModel):
 class CompositeTypeReference(ApiModel):
     """Kind of composite resources."""
 
-    api_version: GivenText = Field(description="apiVersion of the composite resources.")
-    kind: GivenText = Field(description="Kind of the composite resources.")
+    api_version: NonEmptyText = Field(description="apiVersion of the composite resources.")
+    kind: NonEmptyText = Field(description="Kind of the composite resources.")
 
 
 class CompositionSpec(ApiModel):

@@ -71,7 +71,7 @@ class Part:
         return self.wire if self._read is not None and isinstance(self.wire, bytes) else None
 
 
-NOTHING = Part({})
+EMPTY_PART = Part({})
 
 
 REQUEST_FIELDS: Final[Mapping[str, str]] = {
@@ -96,8 +96,8 @@ class FunctionRequest(NamedTuple):
     """
 
     observed: Part
-    desired: Part = NOTHING
-    context: Part = NOTHING
+    desired: Part = EMPTY_PART
+    context: Part = EMPTY_PART
     input: Data | None = None
     tag: str = ""
     capabilities: tuple[str, ...] = ()
@@ -124,7 +124,7 @@ class FunctionRequest(NamedTuple):
         return {key: each for key, each in values.items() if each is not None}
 
     @classmethod
-    def of_data(cls, data: Mapping[str, Any]) -> FunctionRequest:
+    def from_data(cls, data: Mapping[str, Any]) -> FunctionRequest:
         """Take a request as it was written down. Its values are shared, not copied."""
         meta = data.get("meta") or {}
         return cls(
@@ -144,8 +144,8 @@ class FunctionRequest(NamedTuple):
 class FunctionResponse(NamedTuple):
     """The response of one call of a function."""
 
-    desired: Part = NOTHING
-    context: Part = NOTHING
+    desired: Part = EMPTY_PART
+    context: Part = EMPTY_PART
     results: tuple[Data, ...] = ()
     """Each with `severity`, `message` and, where given, `reason` and `target`."""
     conditions: tuple[Data, ...] = ()
@@ -183,7 +183,7 @@ class FunctionResponse(NamedTuple):
         return data
 
     @classmethod
-    def of_data(cls, data: Mapping[str, Any]) -> FunctionResponse:
+    def from_data(cls, data: Mapping[str, Any]) -> FunctionResponse:
         """Take a response as it was written down. Its values are shared, not copied."""
         meta = data.get("meta") or {}
         return cls(

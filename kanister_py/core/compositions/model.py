@@ -23,14 +23,14 @@ from kanister_py.core.compositions.manifest import (
     selector_in,
 )
 from kanister_py.core.compositions.messages import Data
-from kanister_py.core.compositions.old_mode import (
+from kanister_py.core.compositions.resources_mode import (
     environment_configs_input,
     patch_and_transform_input,
 )
 from kanister_py.core.compositions.step_inputs import ArtifactRef, InputRef
 from kanister_py.core.errors import InvalidDocument, Problem
 from kanister_py.core.kube.durations import parse_seconds
-from kanister_py.core.kube.objects import Found
+from kanister_py.core.kube.objects import LocatedObject
 from kanister_py.core.kube.parts import kind_and_version, mapping_of
 from kanister_py.core.kube.selectors import LabelSelector
 from kanister_py.core.models import UnknownKey, keys_of, read_model, read_partly, unknown_keys
@@ -180,7 +180,7 @@ def is_composition(value: Any) -> bool:
     return api_version.startswith(f"{GROUP}/") and value.get("kind") in kinds
 
 
-def check_schema(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
+def check_schema(found: LocatedObject) -> tuple[list[UnknownKey], list[Problem]]:
     """Return the unknown keys and the problems of a Composition."""
     partial = read_partly(CompositionObject, found.document, found.path)
     problems = [found.problem(*problem) for problem in _problems_of_form(found.value)]

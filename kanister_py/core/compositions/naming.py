@@ -9,8 +9,8 @@ from uuid import UUID
 
 from kanister_py.core.kube.names import (
     MAX_LABEL,
-    why_not_a_dns_subdomain,
-    why_not_a_path_segment,
+    dns_subdomain_problem,
+    path_segment_problem,
 )
 from kanister_py.core.kube.parts import annotations_of, metadata_of, name_of
 from kanister_py.core.kube.resources import group_version_of
@@ -66,7 +66,7 @@ def composed_manager(xr: Mapping[str, Any]) -> str:
 def is_valid_name(name: str, api_version: str, kind: str) -> bool:
     """Say whether a cluster takes an object of this name; roles may hold almost anything."""
     is_role = kind in _RBAC_KINDS and api_version.startswith("rbac.authorization.k8s.io/")
-    return not (why_not_a_path_segment if is_role else why_not_a_dns_subdomain)(name)
+    return not (path_segment_problem if is_role else dns_subdomain_problem)(name)
 
 
 def resource_name_of(obj: Mapping[str, Any]) -> str:

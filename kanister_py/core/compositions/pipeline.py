@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.cache_keys import Digests, tag_of
 from kanister_py.core.compositions.messages import (
-    NOTHING,
+    EMPTY_PART,
     Data,
     FunctionRequest,
     FunctionResponse,
@@ -22,7 +22,7 @@ from kanister_py.core.kube.cel.expression import compile_cel
 from kanister_py.core.notices import Notice, Severity
 
 
-def blamed(function: str, revision: str, path: str = "") -> str:
+def error_source(function: str, revision: str, path: str = "") -> str:
     """Name the function to blame, as far as it is known, at the end of a message."""
     parts = [f"function {function}"] if function else []
     if revision:
@@ -37,7 +37,7 @@ class PipelineFatal(UsageError, reason="PipelineFatal"):
 
     def __init__(self, step: str, function: str, revision: str, result: str) -> None:
         message = f'pipeline step "{step}" returned a fatal result: {result}'
-        super().__init__(message + blamed(function, revision))
+        super().__init__(message + error_source(function, revision))
         self.step = step
         self.function = function
         self.revision = revision
@@ -105,8 +105,8 @@ class PipelineState(NamedTuple):
     """State of a pipeline between two steps."""
 
     observed: Part
-    desired: Part = NOTHING
-    context: Part = NOTHING
+    desired: Part = EMPTY_PART
+    context: Part = EMPTY_PART
     events: tuple[Event, ...] = ()
     conditions: tuple[CustomCondition, ...] = ()
     outcomes: tuple[StepOutcome, ...] = ()
@@ -122,7 +122,7 @@ class PipelineState(NamedTuple):
 
 def first_state(observed: Observed, context: Data | None = None) -> PipelineState:
     """Give the state before the first step: nothing is desired yet."""
-    started = Part(dict(context)) if context else NOTHING
+    started = Part(dict(context)) if context else EMPTY_PART
     return PipelineState(Part(observed.as_state()), context=started)
 
 
@@ -186,7 +186,7 @@ def accept(
     )
 
 
-def why_not_due(when: str, state: PipelineState) -> str:
+def skip_reason(when: str, state: PipelineState) -> str:
     """Say why a step is left out, by what CEL makes of its `when`; empty if its turn has come.
 
     The expression sees `observed`, `desired` and `context` as a function would; maps of
@@ -231,11 +231,13 @@ def with_warnings(step: Step, state: PipelineState, notices: Iterable[Notice]) -
     return state._replace(notices=(*state.notices, *placed))
 
 
-def give_up(step: Step, state: PipelineState, revision: str, error: KanisterError) -> PipelineState:
+def failed_state(
+    step: Step, state: PipelineState, revision: str, error: KanisterError
+) -> PipelineState:
     """Stop at a step that brings no answer. What was gathered stays."""
     outcome = StepOutcome(step.name, step.function, revision, worst="Error")
     return state._replace(
-        outcomes=(*state.outcomes, outcome), history=(*state.history, NOTHING), error=error
+        outcomes=(*state.outcomes, outcome), history=(*state.history, EMPTY_PART), error=error
     )
 
 

@@ -44,7 +44,9 @@ def with_fetched(
     )
 
 
-def unsettled(rounds: int, before: Data | None, last: FunctionResponse) -> UsageError:
+def requirements_not_settled(
+    rounds: int, before: Data | None, last: FunctionResponse
+) -> UsageError:
     """Give the error of a function that asks for more in every round, with its last requests."""
     asked = (
         f"in the round before the last it asked for {_text_of(before)}; "
@@ -69,7 +71,7 @@ def _text_of(asked: Data | None) -> str:
     )
 
 
-def labels_wanted(selector: Mapping[str, Any]) -> Mapping[str, Any]:
+def required_labels(selector: Mapping[str, Any]) -> Mapping[str, Any]:
     """Give the labels that a selector asks for."""
     return (selector.get("matchLabels") or {}).get("labels") or {}
 
@@ -81,7 +83,7 @@ def text_of_selector(selector: Mapping[str, Any]) -> str:
         text += f" in {selector['namespace']}"
     if "matchName" in selector:
         return f"{text} named {selector['matchName']}"
-    labels = labels_wanted(selector)
+    labels = required_labels(selector)
     if labels:
         text += f" with labels {', '.join(f'{key}={labels[key]}' for key in sorted(labels))}"
     return text
@@ -135,14 +137,12 @@ def _allows(rule: AllowedResource, selector: Mapping[str, Any]) -> bool:
         return False
     if rule.match_name is not None:
         return "matchName" in selector and _matches(rule.match_name, selector["matchName"])
-    labels = labels_wanted(selector)
+    labels = required_labels(selector)
     # A label that is not asked for may have any value in what is found.
     return all(
         key in labels and _matches(pattern, labels[key])
         for key, pattern in (rule.match_labels or {}).items()
-    ) and all(
-        each.key in labels and each.lets_through(labels) for each in rule.selector.requirements
-    )
+    ) and all(each.key in labels and each.matches(labels) for each in rule.selector.requirements)
 
 
 def _matches(pattern: str, text: str) -> bool:

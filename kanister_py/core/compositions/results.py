@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from kanister_py.core.compositions.messages import Data, FunctionResponse
-from kanister_py.core.kube.parts import ITS_WORDS, merge_condition
+from kanister_py.core.kube.parts import STATUS_AND_REASON_FIELDS, merge_condition
 from kanister_py.core.notices import Notice
 
 COMPOSE = "ComposeResources"
@@ -134,7 +134,7 @@ class Conditions:
         if self._generation:
             made["observedGeneration"] = self._generation
         self._set_here.add(type_)
-        merge_condition(self._all, made, kept_by=ITS_WORDS)
+        merge_condition(self._all, made, kept_by=STATUS_AND_REASON_FIELDS)
 
     def set_custom(self, conditions: Iterable[CustomCondition]) -> None:
         """Set the conditions of functions, but for those that the engine alone sets."""

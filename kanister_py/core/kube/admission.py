@@ -17,7 +17,7 @@ from kanister_py.core.kube import names
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.crd_schemas import invalid
 from kanister_py.core.kube.parts import labels_of, metadata_of, spec_of
-from kanister_py.core.kube.pod_shapes import Misshapen, unreadable_in
+from kanister_py.core.kube.pod_shapes import ShapeProblem, unreadable_field
 from kanister_py.core.kube.resources import ResourceKind
 from kanister_py.core.kube.selectors import label_selector_of
 
@@ -212,15 +212,15 @@ def check_shape(obj: Mapping[str, Any], kind: ResourceKind) -> None:
 
 def _check_shape_of_spec(spec: Any, kind: ResourceKind) -> None:
     if kind.group_kind == "Pod":
-        wrong = unreadable_in(spec, "spec")
+        wrong = unreadable_field(spec, "spec")
     elif spec is not None and not isinstance(spec, Mapping):
-        wrong = Misshapen("spec", spec, "object")
+        wrong = ShapeProblem("spec", spec, "object")
     else:
         template = (spec or {}).get("template")
         if template is not None and not isinstance(template, Mapping):
-            wrong = Misshapen("spec.template", template, "object")
+            wrong = ShapeProblem("spec.template", template, "object")
         else:
-            wrong = unreadable_in((template or {}).get("spec"), "spec.template.spec")
+            wrong = unreadable_field((template or {}).get("spec"), "spec.template.spec")
     if wrong is not None:
         raise _unreadable(kind, wrong.path, wrong.value, _GO_TYPES.get(wrong.wanted, wrong.wanted))
 
@@ -264,7 +264,7 @@ def check(obj: KubeObject, before: KubeObject | None, kind: ResourceKind) -> Non
 
 
 def refuse(obj: Mapping[str, Any], kind: ResourceKind, causes: list[Cause]) -> None:
-    """Raise one error for all complaints, if there are any."""
+    """Raise one error for all problems, if there are any."""
     if not causes:
         return
     name = obj["metadata"].get("name") or obj["metadata"].get("generateName", "")
@@ -287,11 +287,11 @@ def _forbidden(path: str, why: str) -> Cause:
 
 
 _NAME_RULES: Final[Mapping[str, Callable[[str], str]]] = {
-    "Namespace": names.why_not_a_dns_label,
-    "Service": names.why_not_a_dns_1035_label,
-    "StatefulSet.apps": names.why_not_a_dns_label,
+    "Namespace": names.dns_label_problem,
+    "Service": names.dns_1035_label_problem,
+    "StatefulSet.apps": names.dns_label_problem,
     **{
-        f"{kind}.rbac.authorization.k8s.io": names.why_not_a_path_segment
+        f"{kind}.rbac.authorization.k8s.io": names.path_segment_problem
         for kind in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")
     },
 }
@@ -300,22 +300,22 @@ _NAME_RULES: Final[Mapping[str, Callable[[str], str]]] = {
 def _complaints_about_metadata(obj: KubeObject, kind: ResourceKind) -> list[Cause]:
     metadata = obj["metadata"]
     name = metadata["name"]
-    why = _NAME_RULES.get(kind.group_kind, names.why_not_a_dns_subdomain)(name)
+    why = _NAME_RULES.get(kind.group_kind, names.dns_subdomain_problem)(name)
     causes = [invalid("metadata.name", name, why)] if why else []
     labels = metadata.get("labels") or {}
     causes += [
         invalid("metadata.labels", text, why)
         for key, value in labels.items()
         for text, why in (
-            (key, names.why_not_a_label_key(key)),
-            (value, names.why_not_a_label_value(value or "")),
+            (key, names.label_key_problem(key)),
+            (value, names.label_value_problem(value or "")),
         )
         if why
     ]
     causes += [
         invalid("metadata.annotations", key, why)
         for key in metadata.get("annotations") or {}
-        if (why := names.why_not_a_label_key(key.lower()))
+        if (why := names.label_key_problem(key.lower()))
     ]
     for index, owner in enumerate(metadata.get("ownerReferences") or ()):
         causes += [
@@ -340,7 +340,7 @@ def _check_data(obj: KubeObject) -> list[Cause]:
         invalid(f"{path}[{key}]", key, why)
         for path, values in (("data", data), ("binaryData", binary))
         for key in values
-        if (why := names.why_not_a_data_key(key))
+        if (why := names.data_key_problem(key))
     ]
     causes += [
         invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
@@ -384,7 +384,7 @@ def _complaints_about_pod_spec(spec: Mapping[str, Any], path: str) -> list[Cause
             name = container.get("name", "")
             if not name:
                 causes.append(_missing(f"{place}.name"))
-            elif why := names.why_not_a_dns_label(name):
+            elif why := names.dns_label_problem(name):
                 causes.append(invalid(f"{place}.name", name, why))
             elif name in seen:
                 why = f'Duplicate value: "{name}"'
@@ -431,7 +431,7 @@ def _check_workload(obj: KubeObject) -> list[Cause]:
     template = spec.get("template") or {}
     labels = labels_of(template)
     causes: list[Cause] = []
-    if not label_selector_of(selector).lets_through(labels):
+    if not label_selector_of(selector).matches(labels):
         why = "`selector` does not match template `labels`"
         causes.append(invalid("spec.template.metadata.labels", labels, why))
     replicas = spec.get("replicas")

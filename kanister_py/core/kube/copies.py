@@ -31,13 +31,13 @@ def copy_json(value: Any) -> Any:
     return value
 
 
-def laid_over(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+def merged_maps(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
     """Lay one map over another, and maps inside them over each other; neither is changed."""
     laid = dict(one)
     for key, value in other.items():
         there = laid.get(key)
         if isinstance(value, dict) and isinstance(there, dict):
-            laid[key] = laid_over(there, value)
+            laid[key] = merged_maps(there, value)
         else:
             laid[key] = value
     return laid

@@ -33,7 +33,7 @@ def prune(value: Any, schema: Mapping[str, Any], *, is_root: bool = False) -> No
                 prune(item, items)
 
 
-def complaints(value: Any, schema: Mapping[str, Any]) -> list[Cause]:
+def schema_problems(value: Any, schema: Mapping[str, Any]) -> list[Cause]:
     """Say everything that is wrong with a value in the eyes of the schema."""
     return [*_complaints(value, schema, "")]
 

@@ -68,31 +68,31 @@ def _why_not(form: tuple[re.Pattern[str], int, str], text: str) -> str:
     return "" if pattern.fullmatch(text) else wanted
 
 
-why_not_a_dns_label = partial(_why_not, _LABEL)
+dns_label_problem = partial(_why_not, _LABEL)
 """Say why a text is not a DNS label as RFC 1123 has it; empty if it is one."""
-why_not_a_dns_1035_label = partial(_why_not, _LABEL_1035)
+dns_1035_label_problem = partial(_why_not, _LABEL_1035)
 """Say why a text is not a DNS label as RFC 1035 has it; empty if it is one."""
-why_not_a_dns_subdomain = partial(_why_not, _SUBDOMAIN)
+dns_subdomain_problem = partial(_why_not, _SUBDOMAIN)
 """Say why a text is not a DNS subdomain, as most objects' names are; empty if it is one."""
-why_not_a_label_value = partial(_why_not, _VALUE)
+label_value_problem = partial(_why_not, _VALUE)
 """Say why a text cannot be the value of a label; empty if it can."""
 
 
-def why_not_a_path_segment(name: str) -> str:
+def path_segment_problem(name: str) -> str:
     """Say why a text cannot be a name that may hold almost anything; empty if it can."""
     if name in {".", ".."}:
         return f"may not be '{name}'"
     return next((f"may not contain '{sign}'" for sign in "/%" if sign in name), "")
 
 
-def why_not_a_label_key(key: str) -> str:
+def label_key_problem(key: str) -> str:
     """Say why a text cannot be the key of a label or annotation; empty if it can."""
     prefix, slash, name = key.rpartition("/")
     if slash and "/" in prefix:
         return "a qualified name must have at most one '/'"
     if slash and not prefix:
         return "prefix part must be non-empty"
-    if slash and (why := why_not_a_dns_subdomain(prefix)):
+    if slash and (why := dns_subdomain_problem(prefix)):
         return f"prefix part {why}"
     if not name:
         return "name part must be non-empty"
@@ -100,7 +100,7 @@ def why_not_a_label_key(key: str) -> str:
     return f"name part {why}" if why else ""
 
 
-def why_not_a_data_key(key: str) -> str:
+def data_key_problem(key: str) -> str:
     """Say why a text cannot be a key in a ConfigMap or Secret; empty if it can."""
     if why := _why_not(_DATA_KEY, key):
         return why

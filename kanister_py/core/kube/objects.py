@@ -35,7 +35,7 @@ class Metadata(ApiModel):
     )
 
 
-class Found(NamedTuple):
+class LocatedObject(NamedTuple):
     """An object inside a document: which kind it is, and at which path it stands."""
 
     document: Document
@@ -61,12 +61,12 @@ class Found(NamedTuple):
         return node.place.line + max(line, 1)
 
 
-def objects_at(document: Document, path: Path) -> Iterator[Found]:
+def objects_at(document: Document, path: Path) -> Iterator[LocatedObject]:
     """Find the objects of any group at a path of a document, also those inside a list."""
     for place, value in maps_at(document, path):
         kind = value.get("kind")
         if isinstance(kind, str):
-            yield Found(document, place, kind, value)
+            yield LocatedObject(document, place, kind, value)
 
 
 def maps_at(document: Document, path: Path) -> Iterator[tuple[Path, Mapping[str, Any]]]:

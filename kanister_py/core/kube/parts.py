@@ -10,9 +10,9 @@ from typing import Any, Final
 
 Part = Mapping[str, Any]
 
-ITS_STATUS: Final = ("status",)
+STATUS_FIELD: Final = ("status",)
 """What makes a condition another one in Kubernetes: since when it is so, whatever the reason."""
-ITS_WORDS: Final = ("status", "reason", "message")
+STATUS_AND_REASON_FIELDS: Final = ("status", "reason", "message")
 """What does so for Crossplane, whose XRs are read by functions and tools."""
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from kanister_py.core.yaml.documents import nearest
 
 
-class Misshapen(NamedTuple):
+class ShapeProblem(NamedTuple):
     """A value that a field cannot hold, or a name (`wanted` is empty) that no field has."""
 
     path: str
@@ -23,7 +23,7 @@ class Misshapen(NamedTuple):
         return f"{self.path} is no field of a pod; did you mean {' or '.join(self.near)}?"
 
 
-def misshapen_in(spec: Any, path: str, type_: str = "PodSpec") -> Iterator[Misshapen]:
+def shape_problems(spec: Any, path: str, type_: str = "PodSpec") -> Iterator[ShapeProblem]:
     """Say what in a pod's spec, or in a patch of one, no API server can read.
 
     A field that is not known here may be newer than we are: it is named only where it is
@@ -33,24 +33,24 @@ def misshapen_in(spec: Any, path: str, type_: str = "PodSpec") -> Iterator[Missh
         return
     wanted = "array" if type_.startswith("[]") else _KINDS.get(type_, "object")
     if not _holds(wanted, spec):
-        yield Misshapen(path, spec, wanted)
+        yield ShapeProblem(path, spec, wanted)
     elif type_.startswith("[]"):
         for index, each in enumerate(spec):
-            yield from misshapen_in(each, f"{path}[{index}]", type_[2:])
+            yield from shape_problems(each, f"{path}[{index}]", type_[2:])
     elif type_ == "strings":
         for key, each in spec.items():
-            yield from misshapen_in(each, f"{path}.{key}", "string")
+            yield from shape_problems(each, f"{path}.{key}", "string")
     elif fields := _fields().get(type_):
         for key, each in spec.items():
             if key in fields:
-                yield from misshapen_in(each, f"{path}.{key}", fields[key])
+                yield from shape_problems(each, f"{path}.{key}", fields[key])
             elif not str(key).startswith("$") and (near := _near(str(key), fields)):
-                yield Misshapen(f"{path}.{key}", each, near=near)
+                yield ShapeProblem(f"{path}.{key}", each, near=near)
 
 
-def unreadable_in(spec: Any, path: str) -> Misshapen | None:
+def unreadable_field(spec: Any, path: str) -> ShapeProblem | None:
     """Give the first value that no API server can read; names that it skips do not count."""
-    return next((each for each in misshapen_in(spec, path) if each.wanted), None)
+    return next((each for each in shape_problems(spec, path) if each.wanted), None)
 
 
 def _near(key: str, fields: Mapping[str, str]) -> tuple[str, ...]:

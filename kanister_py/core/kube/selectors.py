@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.errors import Unusable
-from kanister_py.core.kube.names import why_not_a_label_key, why_not_a_label_value
+from kanister_py.core.kube.names import label_key_problem, label_value_problem
 
 
 class InvalidSelector(Unusable, reason="InvalidSelector"):
@@ -24,7 +24,7 @@ class Requirement(NamedTuple):
     operator: str
     values: tuple[str, ...] = ()
 
-    def lets_through(self, labels: Mapping[str, str]) -> bool:
+    def matches(self, labels: Mapping[str, str]) -> bool:
         value = labels.get(self.key)
         if self.operator in {"in", "notin"}:
             return (value in self.values) is (self.operator == "in")
@@ -55,9 +55,9 @@ class LabelSelector(NamedTuple):
 
     requirements: tuple[Requirement, ...] = ()
 
-    def lets_through(self, labels: Mapping[str, str] | None) -> bool:
+    def matches(self, labels: Mapping[str, str] | None) -> bool:
         present = labels or {}
-        return all(requirement.lets_through(present) for requirement in self.requirements)
+        return all(requirement.matches(present) for requirement in self.requirements)
 
     def __str__(self) -> str:
         return ",".join(str(requirement) for requirement in self.requirements)
@@ -154,12 +154,12 @@ class _LabelParser:
         return word
 
     def _key(self) -> str:
-        return self._word("key", why_not_a_label_key)
+        return self._word("key", label_key_problem)
 
     def _value(self, *ends: str) -> str:
         if self._peek() in ends:
             return ""
-        return self._word("values", why_not_a_label_value)
+        return self._word("values", label_value_problem)
 
     def _requirement(self) -> Requirement:
         if self._peek() == "!":
@@ -212,7 +212,7 @@ class FieldSelector(NamedTuple):
 
     terms: tuple[FieldTerm, ...] = ()
 
-    def lets_through(self, obj: Mapping[str, Any]) -> bool:
+    def matches(self, obj: Mapping[str, Any]) -> bool:
         return all(
             (field_text(obj, term.field) == term.value) is term.is_equal for term in self.terms
         )
@@ -302,12 +302,12 @@ def unknown_fields(
 Predicate = Callable[[Mapping[str, Any]], bool]
 
 
-def predicate_of(labels: LabelSelector, fields: FieldSelector) -> Predicate | None:
+def matcher_of(labels: LabelSelector, fields: FieldSelector) -> Predicate | None:
     """Say how to tell whether an object passes both selectors; None if everything does."""
     if not labels.requirements and not fields.terms:
         return None
 
     def passes(obj: Mapping[str, Any]) -> bool:
-        return labels.lets_through(obj["metadata"].get("labels")) and fields.lets_through(obj)
+        return labels.matches(obj["metadata"].get("labels")) and fields.matches(obj)
 
     return passes

@@ -421,7 +421,7 @@ def _why_not_labelled(
     labels: Mapping[str, str], selector: LabelSelector, revision: FunctionRevision
 ) -> str:
     for each in selector.requirements:
-        if not each.lets_through(revision.labels):
+        if not each.matches(revision.labels):
             return f"is not selected by {each}"
     for key in sorted(labels):
         found = revision.labels.get(key)

@@ -9,23 +9,23 @@ from typing import Any, Final, NamedTuple, TypeVar
 from kanister_py.core.kube.parts import spec_of
 from kanister_py.core.kube.selectors import InvalidSelector, label_selector_of
 from kanister_py.core.registry.entries import FunctionRevision
-from kanister_py.core.revisions.policy import RevisionFacts, Wishes, XrdRules
+from kanister_py.core.revisions.policy import CompositionSelection, RevisionFacts, XrdRules
 
 _SHOWN: Final = 3
 
 
-class Kept(NamedTuple):
+class KeptRevision(NamedTuple):
     """A revision that stays, and every reason for it."""
 
     name: str
     why: tuple[str, ...]
 
 
-class Collected(NamedTuple):
+class CollectionPlan(NamedTuple):
     """Revisions that go, the oldest first, and those that stay, the newest first."""
 
     removed: tuple[str, ...]
-    kept: tuple[Kept, ...]
+    kept: tuple[KeptRevision, ...]
 
 
 class Revision(NamedTuple):
@@ -40,13 +40,13 @@ class Revision(NamedTuple):
     uses: tuple[str, ...] = ()
 
 
-def plan_collection(revisions: Sequence[Revision], limit: int) -> Collected:
+def plan_collection(revisions: Sequence[Revision], limit: int) -> CollectionPlan:
     """Keep the newest `limit` revisions, and beyond them every one that something needs.
 
     The newest is never removed. A limit of 0 keeps all.
     """
     ordered = sorted(revisions, key=lambda each: (each.number, each.name), reverse=True)
-    kept: list[Kept] = []
+    kept: list[KeptRevision] = []
     removed: list[str] = []
     for place, revision in enumerate(ordered):
         why: list[str] = []
@@ -58,13 +58,13 @@ def plan_collection(revisions: Sequence[Revision], limit: int) -> Collected:
             why.append(f"is among the newest {limit}")
         why += revision.uses
         if why:
-            kept.append(Kept(revision.name, tuple(why)))
+            kept.append(KeptRevision(revision.name, tuple(why)))
         else:
             removed.append(revision.name)
-    return Collected(tuple(reversed(removed)), tuple(kept))
+    return CollectionPlan(tuple(reversed(removed)), tuple(kept))
 
 
-def words_for_uses(users: Mapping[str, Collection[str]]) -> tuple[str, ...]:
+def describe_uses(users: Mapping[str, Collection[str]]) -> tuple[str, ...]:
     """Name the users of a revision, in a line for each way of using it."""
     lines = []
     for way, names in sorted(users.items()):
@@ -90,7 +90,7 @@ class Holder(NamedTuple):
     """A composite resource, what it says about its composition, and what its definition does."""
 
     who: str
-    wishes: Wishes
+    selection: CompositionSelection
     rules: XrdRules = XrdRules()
 
 
@@ -117,7 +117,7 @@ def _selected(selector: Any, revisions: Iterable[_AnyRevision]) -> _AnyRevision 
         wanted = label_selector_of(selector)
     except InvalidSelector:
         return None
-    fitting = [each for each in revisions if wanted.lets_through(each.labels)]
+    fitting = [each for each in revisions if wanted.matches(each.labels)]
     return max(fitting, key=lambda each: (each.number, each.name), default=None)
 
 
@@ -129,13 +129,13 @@ def users_of_composition(
     of_this = [each for each in revisions if each.composition == composition]
     names = {each.name for each in of_this}
     for holder in holders:
-        wishes = holder.wishes
-        if wishes.revision in names:
-            users[wishes.revision][HELD].add(holder.who)
-        selector = wishes.revision_selector or holder.rules.default_revision_selector or {}
+        selection = holder.selection
+        if selection.revision in names:
+            users[selection.revision][HELD].add(holder.who)
+        selector = selection.revision_selector or holder.rules.default_revision_selector or {}
         # One that asks for nothing holds nothing: the highest is kept anyway.
         asks = any(map(selector.get, ("matchLabels", "matchExpressions")))
-        if asks and wishes.composition in ("", composition):
+        if asks and selection.composition in ("", composition):
             picked = _selected(selector, of_this)
             if picked is not None:
                 users[picked.name][SELECTED].add(holder.who)

@@ -42,7 +42,7 @@ def runtime_of(obj: Mapping[str, Any], default: Runtime = Runtime.DEPLOYMENT) ->
     return Runtime(runtime) if runtime in tuple(Runtime) else default
 
 
-def says_in_process(obj: Mapping[str, Any]) -> bool:
+def is_marked_in_process(obj: Mapping[str, Any]) -> bool:
     """Say whether a function or a revision of it itself says that it runs in this process."""
     return annotations_of(obj).get(RUNTIME) == Runtime.IN_PROCESS
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 
-from kanister_py.core.models import ApiModel, Choice, GivenText, Items, TextMap
+from kanister_py.core.models import ApiModel, Choice, Items, NonEmptyText, TextMap
 from kanister_py.core.registry.entries import DesiredState
 from kanister_py.core.revisions.activation import ActivationPolicy
 
@@ -23,7 +23,7 @@ class PullPolicy(StrEnum):
 class PackageMetadata(ApiModel):
     """Metadata of a Function or FunctionRevision, as far as it is read."""
 
-    name: GivenText
+    name: NonEmptyText
     labels: TextMap = Field(default_factory=dict)
     annotations: TextMap = Field(default_factory=dict)
 
@@ -45,7 +45,7 @@ class RuntimeConfigReference(ApiModel):
     kind: str = Field(
         "", description="Kind of the configuration; DeploymentRuntimeConfig if left out."
     )
-    name: GivenText = Field(description="Name of the configuration.")
+    name: NonEmptyText = Field(description="Name of the configuration.")
 
 
 class PackageSpec(ApiModel):

@@ -21,8 +21,8 @@ class UpdatePolicy(StrEnum):
     MANUAL = "Manual"
 
 
-class Wishes(NamedTuple):
-    """Wishes of a composite resource for its composition. A selector of None selects nothing."""
+class CompositionSelection(NamedTuple):
+    """Selection of a Composition by a composite resource. A selector of None selects nothing."""
 
     composition: str = ""
     selector: Selector | None = None
@@ -32,9 +32,9 @@ class Wishes(NamedTuple):
 
 
 class XrdRules(NamedTuple):
-    """Rules of a definition for composite resources that have no wishes.
+    """Rules of a definition for composite resources that select no Composition.
 
-    What is enforced overrules wishes.
+    Enforced values override the selection of a resource.
     """
 
     default_composition: str = ""
@@ -62,7 +62,7 @@ class RevisionFacts(NamedTuple):
     labels: Labels
 
 
-WISHES: Final = (
+SELECTION_FIELDS: Final = (
     "compositionRef",
     "compositionSelector",
     "compositionRevisionRef",
@@ -72,10 +72,12 @@ WISHES: Final = (
 """Where a composite resource says them."""
 
 
-def wishes_of(machinery: Mapping[str, Any]) -> Wishes:
+def selection_of(machinery: Mapping[str, Any]) -> CompositionSelection:
     """Read what a composite resource says: `spec.crossplane` of it, or `spec` of a legacy one."""
-    composition, selector, revision, revision_selector, policy = map(machinery.get, WISHES)
-    return Wishes(
+    composition, selector, revision, revision_selector, policy = map(
+        machinery.get, SELECTION_FIELDS
+    )
+    return CompositionSelection(
         _name(composition),
         _selector(selector),
         _name(revision),
@@ -93,15 +95,19 @@ def _selector(value: Any) -> Selector | None:
 
 
 def choose_composition(
-    wishes: Wishes, rules: XrdRules, api_version: str, kind: str, known: Sequence[CompositionFacts]
+    selection: CompositionSelection,
+    rules: XrdRules,
+    api_version: str,
+    kind: str,
+    known: Sequence[CompositionFacts],
 ) -> str:
     """Say which Composition a composite resource uses.
 
     What is enforced comes first, then what it names, then the default if it selects
     nothing, then the first by name of those that fit. A name once written stays.
     """
-    chosen = rules.enforced_composition or wishes.composition
-    if not chosen and wishes.selector is None:
+    chosen = rules.enforced_composition or selection.composition
+    if not chosen and selection.selector is None:
         chosen = rules.default_composition
     if chosen:
         found = next((each for each in known if each.name == chosen), None)
@@ -113,8 +119,8 @@ def choose_composition(
             )
         return chosen
     for_this = [each for each in known if (each.api_version, each.kind) == (api_version, kind)]
-    wanted = label_selector_of(wishes.selector)
-    fitting = [each.name for each in for_this if wanted.lets_through(each.labels)]
+    wanted = label_selector_of(selection.selector)
+    fitting = [each.name for each in for_this if wanted.matches(each.labels)]
     if not fitting:
         names = ", ".join(sorted(each.name for each in for_this))
         others = f"; without them there is {names}" if names else ""
@@ -130,7 +136,7 @@ def _selected(wanted: LabelSelector) -> str:
     return f" with the labels {pairs}" if pairs else ""
 
 
-class Held(NamedTuple):
+class SelectedRevision(NamedTuple):
     """The revision that is used, and what is written so that the next look finds the same.
 
     `selector` is a default that the resource takes over.
@@ -141,51 +147,58 @@ class Held(NamedTuple):
     selector: Selector | None = None
 
 
-def policy_of(wishes: Wishes, rules: XrdRules) -> UpdatePolicy:
+def policy_of(selection: CompositionSelection, rules: XrdRules) -> UpdatePolicy:
     """Say whether a composite resource follows: what is enforced counts before its own word."""
-    policy = rules.enforced_policy or wishes.policy or rules.default_policy
+    policy = rules.enforced_policy or selection.policy or rules.default_policy
     return UpdatePolicy.MANUAL if policy == UpdatePolicy.MANUAL else UpdatePolicy.AUTOMATIC
 
 
 def choose_composition_revision(
-    wishes: Wishes, rules: XrdRules, composition: str, revisions: Sequence[RevisionFacts]
-) -> Held:
+    selection: CompositionSelection,
+    rules: XrdRules,
+    composition: str,
+    revisions: Sequence[RevisionFacts],
+) -> SelectedRevision:
     """Say which revision a composite resource holds.
 
     One that follows takes the highest that its selector allows. One that does not keeps
     the revision it has; its selector, if it has one, decides the first pick only.
     """
-    policy = policy_of(wishes, rules)
-    if policy is UpdatePolicy.MANUAL and wishes.revision:
-        return _kept(wishes, composition, revisions)
-    selector = _revision_selector(wishes, rules)
+    policy = policy_of(selection, rules)
+    if policy is UpdatePolicy.MANUAL and selection.revision:
+        return _kept(selection, composition, revisions)
+    selector = _revision_selector(selection, rules)
     of_this = [each for each in revisions if each.composition == composition]
     wanted = label_selector_of(selector)
-    fitting = [each for each in of_this if wanted.lets_through(each.labels)]
+    fitting = [each for each in of_this if wanted.matches(each.labels)]
     if not fitting:
         names = [each.name for each in sorted(of_this, key=lambda each: each.number)]
         raise _not_found(composition, _selected(wanted), names)
     highest = max(fitting, key=lambda each: (each.number, each.name))
-    return Held(highest.name, policy, selector if wishes.revision_selector is None else None)
+    return SelectedRevision(
+        highest.name, policy, selector if selection.revision_selector is None else None
+    )
 
 
-def _revision_selector(wishes: Wishes, rules: XrdRules) -> Selector | None:
-    is_open = wishes.revision_selector is None and not wishes.revision
-    return rules.default_revision_selector if is_open else wishes.revision_selector
+def _revision_selector(selection: CompositionSelection, rules: XrdRules) -> Selector | None:
+    is_open = selection.revision_selector is None and not selection.revision
+    return rules.default_revision_selector if is_open else selection.revision_selector
 
 
-def _kept(wishes: Wishes, composition: str, revisions: Sequence[RevisionFacts]) -> Held:
-    found = next((each for each in revisions if each.name == wishes.revision), None)
+def _kept(
+    selection: CompositionSelection, composition: str, revisions: Sequence[RevisionFacts]
+) -> SelectedRevision:
+    found = next((each for each in revisions if each.name == selection.revision), None)
     if found is None:
         names = sorted(each.name for each in revisions if each.composition == composition)
-        raise _not_found(composition, f" called {wishes.revision}", names)
+        raise _not_found(composition, f" called {selection.revision}", names)
     if found.composition != composition:
         raise UsageError(
             f"compositionRevisionRef names {found.name}, a revision of {found.composition}, but "
             f"the composition is {composition}; name one of its revisions, or remove the reference",
             reason="RevisionOfAnotherComposition",
         )
-    return Held(found.name, UpdatePolicy.MANUAL)
+    return SelectedRevision(found.name, UpdatePolicy.MANUAL)
 
 
 def _not_found(composition: str, asked: str, others: Sequence[str]) -> UsageError:
@@ -197,11 +210,13 @@ def _not_found(composition: str, asked: str, others: Sequence[str]) -> UsageErro
     )
 
 
-def follows(wishes: Wishes, rules: XrdRules, composition: str, revision: RevisionFacts) -> bool:
+def follows(
+    selection: CompositionSelection, rules: XrdRules, composition: str, revision: RevisionFacts
+) -> bool:
     """Say whether a new revision concerns a composite resource that uses a composition."""
-    if revision.composition != composition or policy_of(wishes, rules) is UpdatePolicy.MANUAL:
+    if revision.composition != composition or policy_of(selection, rules) is UpdatePolicy.MANUAL:
         return False
     try:
-        return label_selector_of(_revision_selector(wishes, rules)).lets_through(revision.labels)
+        return label_selector_of(_revision_selector(selection, rules)).matches(revision.labels)
     except InvalidSelector:
         return True  # its next look says so

@@ -186,7 +186,7 @@ def _laid_over(metadata: Mapping[str, Any], template: Any) -> dict[str, Any]:
     return made
 
 
-def why_not_well(deployment: Mapping[str, Any] | None, ready_addresses: int) -> str:
+def unhealthy_reason(deployment: Mapping[str, Any] | None, ready_addresses: int) -> str:
     """Say why a revision cannot take calls yet, or nothing if it can."""
     if deployment is None:
         return "its Deployment is not there yet"

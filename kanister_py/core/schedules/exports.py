@@ -21,7 +21,7 @@ from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.parts import mapping_of, metadata_of, namespace_of, spec_of
 from kanister_py.core.kube.request_paths import ApiVersionText, KindText, NamespaceText, NameText
-from kanister_py.core.models import GIVEN, ApiModel, Items, read_model
+from kanister_py.core.models import NON_EMPTY, ApiModel, Items, read_model
 from kanister_py.core.schedules.runs import TIME_ANNOTATION
 from kanister_py.core.yaml.documents import Document
 
@@ -86,15 +86,15 @@ def export_of(exported: Exported, now: datetime, release: str) -> dict[str, Any]
 
 
 class _ObjectMetadata(ApiModel):
-    name: Annotated[NameText, GIVEN]
-    namespace: Annotated[NamespaceText, GIVEN]
+    name: Annotated[NameText, NON_EMPTY]
+    namespace: Annotated[NamespaceText, NON_EMPTY]
 
 
 class _Object(ApiModel):
     """Address of an object in an export, which becomes part of request paths."""
 
     api_version: ApiVersionText = ""
-    kind: Annotated[KindText, GIVEN]
+    kind: Annotated[KindText, NON_EMPTY]
     metadata: _ObjectMetadata
 
 

@@ -13,14 +13,14 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from kanister_py.core.errors import Problem
 from kanister_py.core.kube.durations import InvalidDuration, parse_seconds
 from kanister_py.core.kube.names import MAX_LABEL
-from kanister_py.core.kube.objects import Found, Metadata
+from kanister_py.core.kube.objects import LocatedObject, Metadata
 from kanister_py.core.kube.resources import GroupVersionResource
 from kanister_py.core.models import (
     ApiModel,
     Choice,
     DurationText,
-    GivenText,
     Items,
+    NonEmptyText,
     TextMap,
     UnknownKey,
     read_model,
@@ -97,10 +97,10 @@ def _timetable(text: str, zone_name: str) -> Timetable:
 class WindowSpec(ApiModel):
     """A time of day at which, for a while, nothing starts."""
 
-    schedule: GivenText = Field(
+    schedule: NonEmptyText = Field(
         max_length=256, description="Start of the window, as five fields of cron."
     )
-    duration: Annotated[GivenText, AfterValidator(_AtMost(31 * 24))] = Field(
+    duration: Annotated[NonEmptyText, AfterValidator(_AtMost(31 * 24))] = Field(
         max_length=32, description="Length of the window, such as 8h."
     )
 
@@ -151,7 +151,7 @@ class ScheduleSpec(ApiModel):
     time_zone: Annotated[str, AfterValidator(_check_zone)] = Field(
         "", max_length=64, description="Time zone of the schedule, such as Europe/Berlin."
     )
-    schedule: GivenText = Field(
+    schedule: NonEmptyText = Field(
         max_length=256,
         description="Five fields of cron, @hourly, @daily, @weekly, @monthly, @yearly, or "
         "@every 6h.",
@@ -276,7 +276,7 @@ def parse_schedule(obj: Mapping[str, Any]) -> Schedule:
     )
 
 
-def check_schema(found: Found) -> tuple[list[UnknownKey], list[Problem]]:
+def check_schema(found: LocatedObject) -> tuple[list[UnknownKey], list[Problem]]:
     """Return the unknown keys and the problems of a Schedule."""
     partial = read_partly(ScheduleObject, found.document, found.path)
     return [*partial.unknown_keys], [*partial.problems.values()]

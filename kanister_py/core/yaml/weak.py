@@ -93,7 +93,7 @@ def problems_of_args(
     decoded, problems = _decode(model, args, note)
     if problems:
         return problems
-    known = known_args(decoded, is_open)
+    known = args_without_templates(decoded, is_open)
     try:
         model.model_validate(known)
     except ValidationError as error:
@@ -104,7 +104,9 @@ def problems_of_args(
     return [each for each in problems if each.path and each.kind != "missing"]
 
 
-def known_args(args: Mapping[str, Any], is_open: Callable[[object], bool]) -> dict[str, Any]:
+def args_without_templates(
+    args: Mapping[str, Any], is_open: Callable[[object], bool]
+) -> dict[str, Any]:
     """Give the args of which every part is known."""
     return {name: each for name, each in args.items() if not _holds(each, is_open)}
 

@@ -201,7 +201,7 @@ def complaints_about_definition(definition: KubeObject) -> list[Cause]:
     name, want = definition["metadata"]["name"], f"{names_of_kind['plural']}.{spec['group']}"
     scope = spec["scope"]
     stored = sum(1 for version in versions if version.get("storage"))
-    not_dns = names.why_not_a_dns_1035_label(names_of_kind["plural"])
+    not_dns = names.dns_1035_label_problem(names_of_kind["plural"])
     wrong = (
         ("metadata.name", f'"{name}": must be spec.names.plural+"."+spec.group', name != want),
         ("spec.scope", f'"{scope}": must be Cluster or Namespaced', scope not in _SCOPES),

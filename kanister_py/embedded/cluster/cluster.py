@@ -24,7 +24,7 @@ from kanister_py.core.kube.resources import (
     GroupVersionResource,
     ResourceKind,
 )
-from kanister_py.core.kube.selectors import parse_label_selector, predicate_of
+from kanister_py.core.kube.selectors import matcher_of, parse_label_selector
 from kanister_py.embedded.cluster import saved_state
 from kanister_py.embedded.cluster.lists import (
     Pages,
@@ -181,7 +181,7 @@ class MemoryCluster:
             self._clock,
             namespace=namespace,
             name=fields.name,
-            passes=predicate_of(parse_label_selector(label_selector), fields),
+            passes=matcher_of(parse_label_selector(label_selector), fields),
             api_version=resource.api_version,
             kind=known.kind.kind,
             timeout_seconds=timeout_seconds,

@@ -12,9 +12,9 @@ from kanister_py.core.errors import BadRequest, Cause, Expired, Invalid
 from kanister_py.core.kube.copies import copy_json
 from kanister_py.core.kube.selectors import (
     FieldSelector,
+    matcher_of,
     parse_field_selector,
     parse_label_selector,
-    predicate_of,
     unknown_fields,
 )
 from kanister_py.embedded.cluster.catalogue import Known
@@ -36,7 +36,7 @@ def select(
 ) -> Sequence[KubeObject]:
     """Give what selectors choose, in order. The caller holds the cluster's lock."""
     fields = field_selector_of(known, field_selector)
-    passes = predicate_of(parse_label_selector(label_selector), fields)
+    passes = matcher_of(parse_label_selector(label_selector), fields)
     rows = store.table(known.key).scan(namespace)
     found = [obj for obj in rows if passes(obj)] if passes is not None else [*rows]
     found.sort(key=place_of)

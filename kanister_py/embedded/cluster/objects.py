@@ -12,7 +12,7 @@ from uuid import uuid4
 from kanister_py.core.errors import AlreadyExists, BadRequest, Cause, Forbidden, Invalid, NotFound
 from kanister_py.core.kube import admission
 from kanister_py.core.kube.copies import copy_json
-from kanister_py.core.kube.crd_schemas import complaints, prune
+from kanister_py.core.kube.crd_schemas import prune, schema_problems
 from kanister_py.core.kube.managed_fields import (
     Manager,
     after_update,
@@ -334,7 +334,7 @@ def _admit_custom(known: Known, new: KubeObject, before: KubeObject | None) -> N
     for key in [key for key in new if key not in shared and key not in fresh]:
         del new[key]
     new.update(fresh)
-    admission.refuse(new, known.kind, complaints(fresh, rest))
+    admission.refuse(new, known.kind, schema_problems(fresh, rest))
     if known.has_rules:
         # Few kinds have rules, and CEL takes time to load.
         from kanister_py.core.kube.crd_rules import broken_rules

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Final
 
 from kanister_py.core.kube.resources import GroupVersionResource
-from kanister_py.core.retries import NO_END, RetryRule
+from kanister_py.core.retries import NO_LIMIT, RetryRule
 from kanister_py.executor.reflector import Pacing
 from kanister_py.executor.watch_cache import ObjectKey, WatchCache
 from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster, KubeObject
 
 _PACING: Final = Pacing(
-    watch_seconds=None, retry=RetryRule(NO_END, 1.0, 1.0, 1.0), refused_seconds=1.0
+    watch_seconds=None, retry=RetryRule(NO_LIMIT, 1.0, 1.0, 1.0), refused_seconds=1.0
 )
 
 

@@ -27,7 +27,7 @@ from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.kube.parts import metadata_of
 from kanister_py.core.registry.choose import Choice
 from kanister_py.core.registry.entries import FunctionEntry
-from kanister_py.core.retries import RetryRule, insist
+from kanister_py.core.retries import RetryRule, call_with_retries
 from kanister_py.core.templates.engines import ENGINE_ANNOTATION, UnknownTemplateEngine
 from kanister_py.core.templates.facts import ActionFacts, InvalidObjectReference, texts_of_secret
 from kanister_py.core.templates.params import Params
@@ -168,7 +168,7 @@ class PreparedAction:
         """
         if self._work is None:
             time = status.start_time or now()
-            self._work = insist(lambda: self._read_work(status, time), _RETRY, rest)
+            self._work = call_with_retries(lambda: self._read_work(status, time), _RETRY, rest)
         return self._work
 
     def _read_work(self, status: ActionStatus, time: datetime) -> ActionWork:

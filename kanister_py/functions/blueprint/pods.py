@@ -23,7 +23,7 @@ from kanister_py.core.kube.durations import InvalidDuration, parse_duration
 from kanister_py.core.kube.merge_rules import pod_spec_rules
 from kanister_py.core.kube.parts import labels_of
 from kanister_py.core.kube.patches import InvalidPatch, strategic_patched
-from kanister_py.core.kube.pod_shapes import misshapen_in, unreadable_in
+from kanister_py.core.kube.pod_shapes import shape_problems, unreadable_field
 from kanister_py.core.kube.privileges import check_privileges, restricted_spec
 from kanister_py.core.kube.resources import PODS
 from kanister_py.core.templates.params import Params
@@ -60,7 +60,7 @@ Timeout = Annotated[str, AfterValidator(_readable_timeout)]
 
 def _laid_over_a_pod(override: dict[str, Any] | None) -> dict[str, Any] | None:
     if wrong := [
-        str(problem) for problem in misshapen_in(override, "podOverride") if problem.wanted
+        str(problem) for problem in shape_problems(override, "podOverride") if problem.wanted
     ]:
         raise ValueError(", ".join(wrong))
     return override
@@ -186,7 +186,7 @@ def _with_pod_security(spec: dict[str, Any]) -> dict[str, Any]:
 
 
 def _overridden(spec: Mapping[str, Any], override: Mapping[str, Any]) -> dict[str, Any]:
-    if wrong := unreadable_in(override, "podOverride"):
+    if wrong := unreadable_field(override, "podOverride"):
         raise InvalidPatch(str(wrong))
     return strategic_patched(spec, override, pod_spec_rules())
 

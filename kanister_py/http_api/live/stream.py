@@ -13,7 +13,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
 from kanister_py.core.errors import KanisterError
-from kanister_py.core.kube.visible import visible
+from kanister_py.core.kube.printable import printable
 from kanister_py.http_api.answers import encoded_headers
 from kanister_py.http_api.live.session import header_of
 from kanister_py.http_api.phase_lines import number_in
@@ -144,5 +144,5 @@ async def _send(send: Send, text: str) -> None:
 
 
 def _line_event(line: Mapping[str, Any]) -> str:
-    data = json.dumps({"phase": visible(line["phase"]), "line": visible(line["line"])})
+    data = json.dumps({"phase": printable(line["phase"]), "line": printable(line["line"])})
     return f"id: {line['number']}\ndata: {data}\n\n"

@@ -29,7 +29,7 @@ from kanister_py.core.kube.parts import (
     spec_of,
     status_of,
 )
-from kanister_py.core.kube.visible import visible
+from kanister_py.core.kube.printable import printable
 from kanister_py.core.schedules.calendar import Day, calendar_of, planned_starts
 from kanister_py.core.schedules.status import trouble_of
 from kanister_py.http_api import page as page_package
@@ -57,7 +57,12 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"shown": visible, "span": exact_seconds, "moment": _moment, "day": _day}
+    environment.filters |= {
+        "shown": printable,
+        "span": exact_seconds,
+        "moment": _moment,
+        "day": _day,
+    }
     environment.filters["twice"] = lambda value: (value, value)
     return environment
 

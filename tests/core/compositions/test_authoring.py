@@ -235,7 +235,7 @@ def test_a_model_gives_what_its_author_set_and_what_it_is(request_: Request) -> 
 
 
 def test_messages_are_written_down_and_read_again_without_loss() -> None:
-    assert FunctionRequest.of_data(DATA).as_data() == DATA
+    assert FunctionRequest.from_data(DATA).as_data() == DATA
     data = {
         "meta": {"tag": "t", "ttl": "1.500s"},
         "desired": {"resources": {}},
@@ -245,7 +245,7 @@ def test_messages_are_written_down_and_read_again_without_loss() -> None:
         "conditions": [{"type": "T"}],
         "output": {"o": 1},
     }
-    assert FunctionResponse.of_data(data).as_data() == data
+    assert FunctionResponse.from_data(data).as_data() == data
 
 
 @pytest.mark.parametrize(

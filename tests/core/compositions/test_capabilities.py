@@ -9,7 +9,7 @@ import pytest
 from kanister_py.core.compositions.capabilities import (
     FunctionCapabilityMissing,
     check_capability,
-    foresee_pipeline,
+    check_pipeline,
 )
 from kanister_py.core.compositions.model import Step
 from kanister_py.core.registry.choose import RevisionRequest
@@ -140,11 +140,11 @@ UNWELL: dict[str, Any] = {"is_healthy": False, "endpoint": ""}
 def test_a_pipeline_is_judged_by_the_revision_that_is_meant_to_serve_each_step(
     revisions: tuple[FunctionRevision, ...], request_: RevisionRequest, want: str
 ) -> None:
-    found = foresee_pipeline([Step("one", "f", request_)], registry(*revisions)).errors
+    found = check_pipeline([Step("one", "f", request_)], registry(*revisions)).errors
     assert [getattr(error, "revision", "") for error in found.values()] == ([want] if want else [])
 
 
 def test_every_step_that_lacks_something_is_named() -> None:
     functions = registry(revision(1, OPERATES), revision(1, COMPOSES, "g"), revision(2, (), "h"))
     steps = [Step("first", "f"), Step("second", "g"), Step("third", "h"), Step("again", "f")]
-    assert list(foresee_pipeline(steps, functions).errors) == ["first", "again"]
+    assert list(check_pipeline(steps, functions).errors) == ["first", "again"]

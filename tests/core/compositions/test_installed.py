@@ -7,7 +7,7 @@ import pytest
 from kanister_py.core.compositions.installed import (
     built_in,
     installed,
-    stand_ins_used,
+    substitutes_used,
 )
 from kanister_py.core.errors import FunctionVersionRemoved, InvalidDocument, UsageError
 from kanister_py.core.registry.choose import RevisionRequest, choose_revision, choose_version
@@ -18,7 +18,7 @@ from kanister_py.core.registry.entries import (
     Source,
     default_of,
 )
-from kanister_py.core.revisions.stand_ins import repository_of
+from kanister_py.core.revisions.substitutes import repository_of
 from kanister_py.core.versions.deprecation import Listing
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.core.yaml.documents import Document, parse_documents
@@ -115,7 +115,7 @@ def test_a_removed_version_that_is_built_in_says_where_another_would_be_named() 
 
 def test_a_stand_in_is_told_once_and_a_function_of_ours_is_none() -> None:
     names = ["function-a", "crossplane-contrib-function-a", "crossplane-contrib-function-a"]
-    assert [each.function for each in stand_ins_used(names)] == ["function-a"]
+    assert [each.function for each in substitutes_used(names)] == ["function-a"]
 
 
 @pytest.mark.parametrize(("size", "want"), [("32Mi", 32 << 20), ("1000", 1000), ("", 0)])

@@ -5,35 +5,35 @@ from __future__ import annotations
 import hashlib
 
 from kanister_py.core.kube.names import (
+    dns_label_problem,
+    dns_subdomain_problem,
     generate_name,
+    label_key_problem,
+    label_value_problem,
     run_key,
     short_hash,
-    why_not_a_dns_label,
-    why_not_a_dns_subdomain,
-    why_not_a_label_key,
-    why_not_a_label_value,
 )
 
 
 def test_names_are_told_from_what_are_none() -> None:
     for good in ("a", "a-b", "0", "a" * 63):
-        assert why_not_a_dns_label(good) == ""
+        assert dns_label_problem(good) == ""
     for bad in ("", "A", "a.b", "-a", "a-", "a" * 64, "a\n"):
-        assert why_not_a_dns_label(bad)
-    assert why_not_a_dns_subdomain("a.b-c.d") == ""
+        assert dns_label_problem(bad)
+    assert dns_subdomain_problem("a.b-c.d") == ""
     for bad in ("", "a..b", ".a", "a" * 254):
-        assert why_not_a_dns_subdomain(bad)
+        assert dns_subdomain_problem(bad)
 
 
 def test_label_keys_and_values_are_told_from_what_are_none() -> None:
     for good in ("app", "example.org/app", "A_b.c-d"):
-        assert why_not_a_label_key(good) == ""
+        assert label_key_problem(good) == ""
     for bad in ("", "/a", "a/", "a/b/c", "-a", "Example.org/a", "a" * 64):
-        assert why_not_a_label_key(bad)
+        assert label_key_problem(bad)
     for good in ("", "a", "A_1.x"):
-        assert why_not_a_label_value(good) == ""
+        assert label_value_problem(good) == ""
     for bad in ("a b", "-", "a" * 64):
-        assert why_not_a_label_value(bad)
+        assert label_value_problem(bad)
 
 
 def test_a_generated_name_fits_a_label_however_long_its_beginning() -> None:

@@ -38,7 +38,7 @@ def quantity(row: dict[str, Any]) -> Any:
 
 
 def selector(row: dict[str, Any]) -> Any:
-    return parse_label_selector(row["text"]).lets_through(row["labels"])
+    return parse_label_selector(row["text"]).matches(row["labels"])
 
 
 def jsonpath(row: dict[str, Any]) -> Any:

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kanister_py.core.revisions.collection import (
-    Collected,
-    Kept,
+    CollectionPlan,
+    KeptRevision,
     Revision,
+    describe_uses,
     plan_collection,
-    words_for_uses,
 )
 
 FIVE = [Revision(f"r{number}", number) for number in range(1, 6)]
@@ -19,14 +19,17 @@ FIVE = [Revision(f"r{number}", number) for number in range(1, 6)]
 def test_the_newest_are_kept_and_the_oldest_go_first() -> None:
     plan = plan_collection(FIVE, 2)
     assert plan.removed == ("r1", "r2", "r3")
-    assert plan.kept == (Kept("r5", ("is the newest",)), Kept("r4", ("is among the newest 2",)))
+    assert plan.kept == (
+        KeptRevision("r5", ("is the newest",)),
+        KeptRevision("r4", ("is among the newest 2",)),
+    )
 
 
 def test_what_is_in_use_stays_and_says_why() -> None:
     used = [FIVE[0]._replace(uses=("held by XBucket/a",)), *FIVE[1:]]
     plan = plan_collection(used, 1)
     assert plan.removed == ("r2", "r3", "r4")
-    assert plan.kept[-1] == Kept("r1", ("held by XBucket/a",))
+    assert plan.kept[-1] == KeptRevision("r1", ("held by XBucket/a",))
 
 
 def test_without_a_limit_all_stay() -> None:
@@ -34,7 +37,7 @@ def test_without_a_limit_all_stay() -> None:
 
 
 def test_nothing_is_collected_from_nothing() -> None:
-    assert plan_collection([], 1) == Collected((), ())
+    assert plan_collection([], 1) == CollectionPlan((), ())
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=20), st.integers(0, 20))
@@ -50,4 +53,4 @@ def test_the_newest_and_the_used_are_never_removed(used: list[bool], limit: int)
 
 def test_many_users_are_counted_not_listed() -> None:
     users = {"is held by": [f"XBucket/{index}" for index in range(6)]}
-    assert words_for_uses(users) == ("is held by XBucket/0, XBucket/1, XBucket/2 and 3 more",)
+    assert describe_uses(users) == ("is held by XBucket/0, XBucket/1, XBucket/2 and 3 more",)

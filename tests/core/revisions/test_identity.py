@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.core.kube.names import why_not_a_dns_label, why_not_a_dns_subdomain
+from kanister_py.core.kube.names import dns_label_problem, dns_subdomain_problem
 from kanister_py.core.revisions.identity import (
     Change,
     Numbered,
@@ -79,9 +79,9 @@ def test_a_name_that_belongs_to_another_identity_is_not_taken() -> None:
 @given(st.from_regex(r"[a-z]([-a-z0-9.]{0,250}[a-z0-9])?", fullmatch=True))
 def test_every_owner_gets_names_that_a_cluster_takes(owner: str) -> None:
     identity = composition_identity(SPEC, LABELS)
-    if not why_not_a_dns_subdomain(owner):
-        assert not why_not_a_dns_subdomain(revision_name(owner, identity))
-        assert not why_not_a_dns_label(function_revision_name(owner, identity))
+    if not dns_subdomain_problem(owner):
+        assert not dns_subdomain_problem(revision_name(owner, identity))
+        assert not dns_label_problem(function_revision_name(owner, identity))
 
 
 A, B, C = (Numbered(name, number, name) for number, name in enumerate("abc", start=1))

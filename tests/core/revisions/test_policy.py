@@ -9,15 +9,15 @@ import pytest
 from kanister_py.core.errors import UsageError
 from kanister_py.core.revisions.policy import (
     CompositionFacts,
-    Held,
+    CompositionSelection,
     RevisionFacts,
+    SelectedRevision,
     UpdatePolicy,
-    Wishes,
     XrdRules,
     choose_composition,
     choose_composition_revision,
     follows,
-    wishes_of,
+    selection_of,
 )
 
 NO_RULES = XrdRules()
@@ -43,43 +43,50 @@ AUTOMATIC, MANUAL = UpdatePolicy.AUTOMATIC, UpdatePolicy.MANUAL
 
 
 @pytest.mark.parametrize(
-    ("wishes", "rules", "want"),
+    ("selection", "rules", "want"),
     [
-        pytest.param(Wishes("blue"), NO_RULES, "blue", id="it names one"),
+        pytest.param(CompositionSelection("blue"), NO_RULES, "blue", id="it names one"),
         pytest.param(
-            Wishes("blue"), XrdRules(enforced_composition="amber"), "amber", id="one is enforced"
+            CompositionSelection("blue"),
+            XrdRules(enforced_composition="amber"),
+            "amber",
+            id="one is enforced",
         ),
         pytest.param(
-            Wishes(),
+            CompositionSelection(),
             XrdRules(default_composition="blue"),
             "blue",
             id="it says nothing: the default",
         ),
         pytest.param(
-            Wishes(selector={"matchLabels": {"colour": "amber"}}),
+            CompositionSelection(selector={"matchLabels": {"colour": "amber"}}),
             XrdRules(default_composition="blue"),
             "amber",
             id="it selects: the default is not asked",
         ),
-        pytest.param(Wishes(), NO_RULES, "amber", id="the first by name of those that fit"),
+        pytest.param(
+            CompositionSelection(), NO_RULES, "amber", id="the first by name of those that fit"
+        ),
     ],
 )
 def test_a_composite_resource_finds_its_composition(
-    wishes: Wishes, rules: XrdRules, want: str
+    selection: CompositionSelection, rules: XrdRules, want: str
 ) -> None:
-    assert choose_composition(wishes, rules, "example.org/v1", "XBucket", COMPOSITIONS) == want
+    assert choose_composition(selection, rules, "example.org/v1", "XBucket", COMPOSITIONS) == want
 
 
 def test_a_composition_for_another_kind_is_refused() -> None:
     with pytest.raises(UsageError) as refused:
-        choose_composition(Wishes("other"), NO_RULES, "example.org/v1", "XBucket", COMPOSITIONS)
+        choose_composition(
+            CompositionSelection("other"), NO_RULES, "example.org/v1", "XBucket", COMPOSITIONS
+        )
     assert refused.value.reason == "CompositionNotCompatible"
 
 
 def test_a_selector_that_fits_none_says_which_there_are() -> None:
     with pytest.raises(UsageError) as caught:
         choose_composition(
-            Wishes(selector={"matchLabels": {"colour": "red"}}),
+            CompositionSelection(selector={"matchLabels": {"colour": "red"}}),
             NO_RULES,
             "example.org/v1",
             "XBucket",
@@ -90,111 +97,133 @@ def test_a_selector_that_fits_none_says_which_there_are() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wishes", "rules", "want"),
+    ("selection", "rules", "want"),
     [
-        pytest.param(Wishes(), NO_RULES, Held("blue-2", AUTOMATIC), id="the newest by default"),
         pytest.param(
-            Wishes(revision="blue-1"), NO_RULES, Held("blue-2", AUTOMATIC), id="it follows"
+            CompositionSelection(),
+            NO_RULES,
+            SelectedRevision("blue-2", AUTOMATIC),
+            id="the newest by default",
         ),
         pytest.param(
-            Wishes(revision="blue-1", policy="Manual"),
+            CompositionSelection(revision="blue-1"),
             NO_RULES,
-            Held("blue-1", MANUAL),
+            SelectedRevision("blue-2", AUTOMATIC),
+            id="it follows",
+        ),
+        pytest.param(
+            CompositionSelection(revision="blue-1", policy="Manual"),
+            NO_RULES,
+            SelectedRevision("blue-1", MANUAL),
             id="it is pinned",
         ),
         pytest.param(
-            Wishes(revision_selector=STABLE), NO_RULES, Held("blue-1", AUTOMATIC), id="by labels"
+            CompositionSelection(revision_selector=STABLE),
+            NO_RULES,
+            SelectedRevision("blue-1", AUTOMATIC),
+            id="by labels",
         ),
         pytest.param(
-            Wishes(revision_selector=STABLE, policy="Manual"),
+            CompositionSelection(revision_selector=STABLE, policy="Manual"),
             NO_RULES,
-            Held("blue-1", MANUAL),
+            SelectedRevision("blue-1", MANUAL),
             id="under Manual the selector decides the first pick",
         ),
         pytest.param(
-            Wishes(revision_selector=expressed("NotIn", "alpha", "beta")),
+            CompositionSelection(revision_selector=expressed("NotIn", "alpha", "beta")),
             NO_RULES,
-            Held("blue-1", AUTOMATIC),
+            SelectedRevision("blue-1", AUTOMATIC),
             id="by expressions over labels",
         ),
         pytest.param(
-            Wishes(revision="blue-2", revision_selector=STABLE, policy="Manual"),
+            CompositionSelection(revision="blue-2", revision_selector=STABLE, policy="Manual"),
             NO_RULES,
-            Held("blue-2", MANUAL),
+            SelectedRevision("blue-2", MANUAL),
             id="after that it is pinned",
         ),
         pytest.param(
-            Wishes(),
+            CompositionSelection(),
             XrdRules(default_revision_selector=STABLE),
-            Held("blue-1", AUTOMATIC, STABLE),
+            SelectedRevision("blue-1", AUTOMATIC, STABLE),
             id="a default selector is taken over",
         ),
         pytest.param(
-            Wishes(revision="blue-1"),
+            CompositionSelection(revision="blue-1"),
             XrdRules(default_policy="Manual"),
-            Held("blue-1", MANUAL),
+            SelectedRevision("blue-1", MANUAL),
             id="the default policy",
         ),
         pytest.param(
-            Wishes(revision="blue-1", policy="Manual"),
+            CompositionSelection(revision="blue-1", policy="Manual"),
             XrdRules(enforced_policy="Automatic"),
-            Held("blue-2", AUTOMATIC),
+            SelectedRevision("blue-2", AUTOMATIC),
             id="an enforced policy overrules",
         ),
     ],
 )
-def test_a_composite_resource_holds_or_follows(wishes: Wishes, rules: XrdRules, want: Held) -> None:
-    assert choose_composition_revision(wishes, rules, "blue", REVISIONS) == want
+def test_a_composite_resource_holds_or_follows(
+    selection: CompositionSelection, rules: XrdRules, want: SelectedRevision
+) -> None:
+    assert choose_composition_revision(selection, rules, "blue", REVISIONS) == want
 
 
 def test_a_revision_of_another_composition_is_refused() -> None:
     with pytest.raises(UsageError) as refused:
         choose_composition_revision(
-            Wishes(revision="amber-1", policy="Manual"), NO_RULES, "blue", REVISIONS
+            CompositionSelection(revision="amber-1", policy="Manual"), NO_RULES, "blue", REVISIONS
         )
     assert refused.value.reason == "RevisionOfAnotherComposition"
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "selection",
     [
-        pytest.param(Wishes(revision="gone", policy="Manual"), id="a pinned one that is gone"),
         pytest.param(
-            Wishes(revision_selector={"matchLabels": {"channel": "none"}}),
+            CompositionSelection(revision="gone", policy="Manual"), id="a pinned one that is gone"
+        ),
+        pytest.param(
+            CompositionSelection(revision_selector={"matchLabels": {"channel": "none"}}),
             id="labels that none has",
         ),
     ],
 )
-def test_what_is_not_there_says_what_is(wishes: Wishes) -> None:
+def test_what_is_not_there_says_what_is(selection: CompositionSelection) -> None:
     with pytest.raises(UsageError) as caught:
-        choose_composition_revision(wishes, NO_RULES, "blue", REVISIONS)
+        choose_composition_revision(selection, NO_RULES, "blue", REVISIONS)
     assert caught.value.reason == "CompositionRevisionNotFound"
     assert caught.value.message.endswith(": there is blue-1, blue-2")
 
 
 def test_a_composition_that_may_not_be_there_is_not_spoken_of_as_if_it_were() -> None:
     with pytest.raises(UsageError, match="there is no such Composition, or"):
-        choose_composition_revision(Wishes(), NO_RULES, "absent", REVISIONS)
+        choose_composition_revision(CompositionSelection(), NO_RULES, "absent", REVISIONS)
 
 
 @pytest.mark.parametrize(
-    ("wishes", "rules", "want"),
+    ("selection", "rules", "want"),
     [
-        pytest.param(Wishes(), NO_RULES, True, id="it follows"),
-        pytest.param(Wishes(policy="Manual"), NO_RULES, False, id="it is pinned"),
-        pytest.param(Wishes(revision_selector=STABLE), NO_RULES, False, id="it selects others"),
-        pytest.param(Wishes(revision_selector=ALPHA), NO_RULES, True, id="it selects this"),
+        pytest.param(CompositionSelection(), NO_RULES, True, id="it follows"),
+        pytest.param(CompositionSelection(policy="Manual"), NO_RULES, False, id="it is pinned"),
         pytest.param(
-            Wishes(revision_selector=expressed("In", "alpha", "beta")),
+            CompositionSelection(revision_selector=STABLE), NO_RULES, False, id="it selects others"
+        ),
+        pytest.param(
+            CompositionSelection(revision_selector=ALPHA), NO_RULES, True, id="it selects this"
+        ),
+        pytest.param(
+            CompositionSelection(revision_selector=expressed("In", "alpha", "beta")),
             NO_RULES,
             True,
             id="it selects this with others",
         ),
         pytest.param(
-            Wishes(revision_selector=expressed("DoesNotExist")), NO_RULES, False, id="no label"
+            CompositionSelection(revision_selector=expressed("DoesNotExist")),
+            NO_RULES,
+            False,
+            id="no label",
         ),
         pytest.param(
-            Wishes(revision_selector=expressed("In")),
+            CompositionSelection(revision_selector=expressed("In")),
             NO_RULES,
             True,
             id="it will say what is wrong",
@@ -202,10 +231,10 @@ def test_a_composition_that_may_not_be_there_is_not_spoken_of_as_if_it_were() ->
     ],
 )
 def test_a_new_revision_reaches_only_those_that_follow_it(
-    wishes: Wishes, rules: XrdRules, want: bool
+    selection: CompositionSelection, rules: XrdRules, want: bool
 ) -> None:
-    assert follows(wishes, rules, "blue", REVISIONS[1]) is want
-    assert not follows(wishes, rules, "amber", REVISIONS[1])
+    assert follows(selection, rules, "blue", REVISIONS[1]) is want
+    assert not follows(selection, rules, "amber", REVISIONS[1])
 
 
 def test_both_layouts_say_the_same() -> None:
@@ -216,7 +245,7 @@ def test_both_layouts_say_the_same() -> None:
         "compositionRevisionSelector": STABLE,
         "compositionUpdatePolicy": "Manual",
     }
-    assert wishes_of(spec) == Wishes(
+    assert selection_of(spec) == CompositionSelection(
         "blue", {"matchLabels": {"colour": "blue"}}, "blue-1", STABLE, "Manual"
     )
-    assert wishes_of({}) == Wishes()
+    assert selection_of({}) == CompositionSelection()

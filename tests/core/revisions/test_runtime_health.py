@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.revisions.runtime import why_not_well
+from kanister_py.core.revisions.runtime import unhealthy_reason
 
 
 def deployment(available: str, replicas: int = 0, *, observed: int = 1) -> dict[str, Any]:
@@ -31,5 +31,5 @@ def deployment(available: str, replicas: int = 0, *, observed: int = 1) -> dict[
 def test_a_revision_takes_calls_while_any_of_its_pods_answers(
     found: Any, addresses: int, why: str
 ) -> None:
-    reason = why_not_well(found, addresses)
+    reason = unhealthy_reason(found, addresses)
     assert (why in reason) if why else reason == ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.kube.names import why_not_a_dns_label
+from kanister_py.core.kube.names import dns_label_problem
 from kanister_py.core.schedules.runs import name_of_run, read_run
 from tests.core.schedules.schedules import at
 
@@ -15,7 +15,7 @@ from tests.core.schedules.schedules import at
 def test_the_name_of_a_time_is_a_label_whatever_the_schedule_is_called() -> None:
     for name in ("a", "n" * 63, "a.b-c"):
         made = name_of_run(name.replace(".", "-"), "uid", at("2026-11-19T02:00"))
-        assert why_not_a_dns_label(made) == ""
+        assert dns_label_problem(made) == ""
     one, other = (name_of_run("a", uid, at("2026-11-19T02:00")) for uid in ("uid", "other"))
     assert one != other
     assert one == name_of_run("a", "uid", at("2026-11-19T02:00"))

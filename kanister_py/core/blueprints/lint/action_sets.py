@@ -17,8 +17,8 @@ from kanister_py.core.blueprints.lint.structure import schema_findings
 from kanister_py.core.blueprints.lint.versions import FALLBACK, INVALID, REMOVED, check_version
 from kanister_py.core.blueprints.model import Action, Blueprint, actions_of, why_no_actions
 from kanister_py.core.errors import FunctionVersionRemoved, InvalidVersion, KanisterError
-from kanister_py.core.kube.objects import Found
-from kanister_py.core.kube.pod_shapes import misshapen_in
+from kanister_py.core.kube.objects import LocatedObject
+from kanister_py.core.kube.pod_shapes import shape_problems
 from kanister_py.core.registry.choose import RequestedVersion, choose_version, requested_version
 from kanister_py.core.templates.facts import InvalidObjectReference, needs_of
 from kanister_py.core.versions.semver import Version, parse_request
@@ -104,7 +104,7 @@ _SCHEDULE = "Schedule"
 
 
 def check_action_set(
-    found: Found, blueprints: Mapping[str, Blueprint], context: Context
+    found: LocatedObject, blueprints: Mapping[str, Blueprint], context: Context
 ) -> Iterator[Finding]:
     """Check an ActionSet against its schema and the given Blueprints."""
     form = schema_findings(found, "ActionSet", NOT_AN_ACTION_SET, context)
@@ -135,7 +135,7 @@ def check_action_set(
             yield from check_preference(preference, context)
 
 
-def _unknown_objects(found: Found) -> Iterator[Finding]:
+def _unknown_objects(found: LocatedObject) -> Iterator[Finding]:
     """Find objects of unknown kinds whose references name no resource."""
     for index, entry in actions_of(found):
         reference = entry.get("object")
@@ -149,7 +149,7 @@ def _unknown_objects(found: Found) -> Iterator[Finding]:
 
 
 def _missing_inputs(
-    found: Found, index: int, entry: Mapping[str, Any], action: Action
+    found: LocatedObject, index: int, entry: Mapping[str, Any], action: Action
 ) -> Iterator[Finding]:
     """Find declared Secrets and ConfigMaps that the ActionSet lacks."""
     name = str(entry.get("name"))
@@ -164,11 +164,13 @@ def _missing_inputs(
             yield where.finding(INPUT_NOT_GIVEN, f"{message} in {field}")
 
 
-def _wrong_override(found: Found, index: int, entry: Mapping[str, Any]) -> Iterator[Finding]:
+def _wrong_override(
+    found: LocatedObject, index: int, entry: Mapping[str, Any]
+) -> Iterator[Finding]:
     """Find fields in the `podOverride` of an ActionSet that a pod cannot have."""
     spot = Spot(found, ("spec", "actions", index, "podOverride"), str(entry.get("name") or ""))
     override = entry.get("podOverride")
-    for wrong in misshapen_in(override, "podOverride") if isinstance(override, Mapping) else ():
+    for wrong in shape_problems(override, "podOverride") if isinstance(override, Mapping) else ():
         yield spot.finding(NOT_AN_ACTION_SET if wrong.wanted else POD_FIELD, str(wrong))
 
 
@@ -184,7 +186,9 @@ class Preference(NamedTuple):
     action: Action | None
 
 
-def preferences_of(found: Found, blueprints: Mapping[str, Blueprint]) -> Iterator[Preference]:
+def preferences_of(
+    found: LocatedObject, blueprints: Mapping[str, Blueprint]
+) -> Iterator[Preference]:
     """Yield every preferredVersion of an ActionSet."""
     for index, entry in actions_of(found):
         name, version = str(entry.get("name") or ""), entry.get("preferredVersion")
@@ -250,21 +254,21 @@ def _with_key(finding: Finding) -> Finding:
 # Schedules
 
 
-def is_schedule(found: Found) -> bool:
+def is_schedule(found: LocatedObject) -> bool:
     return found.kind == _SCHEDULE and found.group == SCHEDULES
 
 
-def template_of(found: Found) -> Found | None:
+def template_of(found: LocatedObject) -> LocatedObject | None:
     """Return the template of a Schedule in the place of an ActionSet, or None."""
     path = (*found.path, "spec", "template")
     node = found.document.node_at(path)
     if node is None or not isinstance(node.value, dict):
         return None
-    return Found(found.document, path, "ActionSet", node.value)
+    return LocatedObject(found.document, path, "ActionSet", node.value)
 
 
 def check_schedule(
-    found: Found, blueprints: Mapping[str, Blueprint], context: Context
+    found: LocatedObject, blueprints: Mapping[str, Blueprint], context: Context
 ) -> Iterator[Finding]:
     """Check a Schedule against its schema, and its template against the given Blueprints."""
     yield from schema_findings(found, _SCHEDULE, NOT_A_SCHEDULE, context)
@@ -285,7 +289,7 @@ def check_schedule(
 
 
 def _outlived(
-    template: Found, blueprints: Mapping[str, Blueprint], context: Context
+    template: LocatedObject, blueprints: Mapping[str, Blueprint], context: Context
 ) -> Iterator[Finding]:
     for index, entry in actions_of(template):
         blueprint = blueprints.get(str(entry.get("blueprint") or ""))

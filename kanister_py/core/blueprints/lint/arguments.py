@@ -10,7 +10,7 @@ from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.blueprints.lint.findings import Finding, Hints, Rule, Severity, Spot
 from kanister_py.core.blueprints.model import Phase
 from kanister_py.core.errors import did_you_mean
-from kanister_py.core.kube.pod_shapes import misshapen_in
+from kanister_py.core.kube.pod_shapes import shape_problems
 from kanister_py.core.registry.entries import FunctionEntry
 from kanister_py.core.retries import REASONS
 
@@ -127,7 +127,7 @@ def _unquoted(spot: Spot, phase: Phase, entry: FunctionEntry, model: Any) -> Ite
 
 
 def _unknown_pod_fields(spot: Spot, override: object) -> Iterator[Finding]:
-    for field in misshapen_in(override, "podOverride"):
+    for field in shape_problems(override, "podOverride"):
         # The model of the function reports fields of the wrong type.
         if not field.wanted:
             yield spot.at("args", "podOverride").finding(POD_FIELD, str(field))

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from kanister_py.core.blueprints.lint.findings import Hints
 from kanister_py.core.errors import KanisterError, Problem
-from kanister_py.core.kube.objects import Found
+from kanister_py.core.kube.objects import LocatedObject
 from kanister_py.core.models import UnknownKey
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.versions.semver import Version
 
-SchemaCheck = Callable[[Found], tuple[list[UnknownKey], list[Problem]]]
+SchemaCheck = Callable[[LocatedObject], tuple[list[UnknownKey], list[Problem]]]
 
 
 class Context(NamedTuple):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pydantic.alias_generators import to_camel
 
 from kanister_py.core.errors import Problem, did_you_mean
-from kanister_py.core.kube.objects import Found
+from kanister_py.core.kube.objects import LocatedObject
 from kanister_py.core.yaml.documents import nearest, text_of_path
 
 
@@ -65,7 +65,7 @@ class Finding(NamedTuple):
 class Spot(NamedTuple):
     """Place of a finding: an object in a file, and the phase that it belongs to."""
 
-    found: Found
+    found: LocatedObject
     path: tuple[str | int, ...] = ()
     action: str = ""
     phase: str = ""

@@ -15,20 +15,20 @@ from kanister_py.core.blueprints.lint.structure import schema_findings
 from kanister_py.core.blueprints.lint.versions import check_version
 from kanister_py.core.errors import InvalidVersion, did_you_mean
 from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
-from kanister_py.core.kube.objects import Found
+from kanister_py.core.kube.objects import LocatedObject
 from kanister_py.core.kube.parts import annotations_of, mapping_of, metadata_of, spec_of
 from kanister_py.core.registry.choose import Choice, RequestedVersion
 from kanister_py.core.registry.entries import FunctionEntry, FunctionKind, Registry
 from kanister_py.core.revisions.functions import PACKAGE_TAG, RENDER_RUNTIME, RUNTIME, Runtime
-from kanister_py.core.revisions.stand_ins import (
+from kanister_py.core.revisions.substitutes import (
     NO_TAGS,
     OWNER,
-    StandIn,
+    Substitute,
+    built_in_named,
     composition_families,
-    named_here,
-    own_function,
+    own_package_function,
     repository_of,
-    stand_in_for,
+    substitute_for,
     tag_of,
 )
 from kanister_py.core.versions.semver import parse_version
@@ -100,17 +100,17 @@ class VersionRequest(NamedTuple):
     input: Mapping[str, Any] = {}
 
 
-def is_pipeline(found: Found) -> bool:
+def is_pipeline(found: LocatedObject) -> bool:
     return found.kind in _KINDS["apiextensions.crossplane.io"]
 
 
-def is_of_pipelines(found: Found) -> bool:
+def is_of_pipelines(found: LocatedObject) -> bool:
     """Return whether an object is a Composition, a Function, or a revision of one."""
     return found.kind in _KINDS.get(found.group, ())
 
 
 def packages_of(
-    objects: Iterable[Found], registry: Registry[FunctionEntry]
+    objects: Iterable[LocatedObject], registry: Registry[FunctionEntry]
 ) -> Mapping[str, Package]:
     """Map the names of Functions and FunctionRevisions to their packages."""
     return {
@@ -120,39 +120,39 @@ def packages_of(
     }
 
 
-def _package_of(found: Found, registry: Registry[FunctionEntry]) -> Package:
+def _package_of(found: LocatedObject, registry: Registry[FunctionEntry]) -> Package:
     package, tag = _image_of(found)
     is_ours = annotations_of(found.value).get(RUNTIME) == Runtime.IN_PROCESS
     name = str(metadata_of(found.value).get("name") or "")
-    function = own_function(registry, name, repository_of(package), is_ours=is_ours)
+    function = own_package_function(registry, name, repository_of(package), is_ours=is_ours)
     stand_in = None if function else _stand_in_of(found, registry)
     is_usable = stand_in is not None and not stand_in.doubt(tag)
     return Package(function, tag, stand_in.entry if stand_in and is_usable else None)
 
 
-def _image_of(found: Found) -> tuple[str, str]:
+def _image_of(found: LocatedObject) -> tuple[str, str]:
     """Return the image of a package, and its tag."""
     package = str(spec_of(found.value).get(_key_of(found)) or "")
     return package, str(annotations_of(found.value).get(PACKAGE_TAG) or tag_of(package))
 
 
-def _key_of(found: Found) -> str:
+def _key_of(found: LocatedObject) -> str:
     return "package" if found.kind == "Function" else "image"
 
 
-def _stand_in_of(found: Found, registry: Registry[FunctionEntry]) -> StandIn | None:
+def _stand_in_of(found: LocatedObject, registry: Registry[FunctionEntry]) -> Substitute | None:
     """Find the function that `render` uses for another vendor's package, if it runs in process."""
     runtime = annotations_of(found.value).get(RENDER_RUNTIME, Runtime.IN_PROCESS)
     if runtime != Runtime.IN_PROCESS:
         return None
     package, tag = _image_of(found)
-    return stand_in_for(registry, repository_of(package), tag)
+    return substitute_for(registry, repository_of(package), tag)
 
 
 class _Step(NamedTuple):
     """Step of a pipeline."""
 
-    found: Found
+    found: LocatedObject
     at: int
     data: Mapping[str, Any]
 
@@ -167,7 +167,7 @@ class _Step(NamedTuple):
         )
 
 
-def _steps_of(found: Found) -> Iterator[_Step]:
+def _steps_of(found: LocatedObject) -> Iterator[_Step]:
     pipeline = spec_of(found.value).get("pipeline")
     for index, step in enumerate(pipeline if isinstance(pipeline, list) else ()):
         if isinstance(step, dict):
@@ -175,7 +175,7 @@ def _steps_of(found: Found) -> Iterator[_Step]:
 
 
 def version_requests_of(
-    found: Found, packages: Mapping[str, Package], registry: Registry[FunctionEntry]
+    found: LocatedObject, packages: Mapping[str, Package], registry: Registry[FunctionEntry]
 ) -> Iterator[VersionRequest]:
     """Yield the places of an object that request versions."""
     if is_pipeline(found):
@@ -202,7 +202,7 @@ def _version_request_of(
     revision = mapping_of(step.data.get("functionRevisionRef")).get("name")
     package = packages.get(str(name))
     if package is None:
-        package = Package(named_here(registry, str(name).removeprefix(f"{OWNER}-")), "")
+        package = Package(built_in_named(registry, str(name).removeprefix(f"{OWNER}-")), "")
     if not package.function:
         return None
     spot = step.spot(package.function)
@@ -235,7 +235,7 @@ def _built_in_version(revision: str, function: str) -> str:
 
 
 def check_pipeline(
-    found: Found, packages: Mapping[str, Package], context: Context
+    found: LocatedObject, packages: Mapping[str, Package], context: Context
 ) -> Iterator[Finding]:
     """Check an object against its schema, and the function versions that it requests."""
     version_findings = list(_check_versions(found, packages, context))
@@ -304,7 +304,7 @@ def path_in_input(index: int, path: str) -> Path:
 
 
 def _check_versions(
-    found: Found, packages: Mapping[str, Package], context: Context
+    found: LocatedObject, packages: Mapping[str, Package], context: Context
 ) -> Iterator[Finding]:
     for request in version_requests_of(found, packages, context.registry):
         is_reference = request.spot.path[-2:] == ("functionRevisionRef", "name")
@@ -312,7 +312,7 @@ def _check_versions(
             yield from _choice_for(request, context)[1]
 
 
-def _not_stood_for(found: Found, context: Context) -> Iterator[Finding]:
+def _not_stood_for(found: LocatedObject, context: Context) -> Iterator[Finding]:
     if annotations_of(found.value).get(RUNTIME) == Runtime.IN_PROCESS:
         return  # its tag is a version of ours
     package, tag = _image_of(found)
@@ -323,7 +323,7 @@ def _not_stood_for(found: Found, context: Context) -> Iterator[Finding]:
 
 
 def _misspelt_functions(
-    found: Found, packages: Mapping[str, Package], context: Context
+    found: LocatedObject, packages: Mapping[str, Package], context: Context
 ) -> Iterator[Finding]:
     # Compare names without the common prefix, which makes all names similar.
     names = {

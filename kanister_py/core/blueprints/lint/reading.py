@@ -17,7 +17,7 @@ from kanister_py.core.blueprints.model import (
     read_partial_blueprint,
 )
 from kanister_py.core.errors import InvalidDocument, Problem, did_you_mean
-from kanister_py.core.kube.objects import Found, maps_at, objects_at
+from kanister_py.core.kube.objects import LocatedObject, maps_at, objects_at
 from kanister_py.core.yaml.documents import Document, kind_of, nearest, parse_documents
 
 UNREADABLE = Rule(
@@ -63,17 +63,17 @@ class Contents:
 
     def __init__(self) -> None:
         self.blueprints: list[LocatedBlueprint] = []
-        self.action_sets: list[Found] = []
-        self.profiles: list[Found] = []
-        self.schedules: list[Found] = []
-        self.pipelines: list[Found] = []
+        self.action_sets: list[LocatedObject] = []
+        self.profiles: list[LocatedObject] = []
+        self.schedules: list[LocatedObject] = []
+        self.pipelines: list[LocatedObject] = []
         """Compositions, Functions and their revisions."""
         self.findings: list[Finding] = []
         self.ignored: Mapping[int, frozenset[str]] = {}
         self.documents: list[Document] = []
         self.text = ""
 
-    def add(self, found: Found) -> None:
+    def add(self, found: LocatedObject) -> None:
         """Add an object if lint checks its kind."""
         if is_schedule(found):
             self.schedules.append(found)
@@ -91,7 +91,7 @@ class Contents:
             self.findings += [finding_of(problem, NOT_A_BLUEPRINT) for problem in problems]
 
     @property
-    def templates(self) -> list[Found]:
+    def templates(self) -> list[LocatedObject]:
         """Templates of the Schedules, in the place of ActionSets."""
         templates = map(template_of, self.schedules)
         return [template for template in templates if template is not None]

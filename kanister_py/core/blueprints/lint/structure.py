@@ -15,7 +15,7 @@ from kanister_py.core.blueprints.lint.findings import (
     finding_of,
 )
 from kanister_py.core.blueprints.model import GROUP_VERSION, Action, LocatedBlueprint
-from kanister_py.core.kube.objects import Found
+from kanister_py.core.kube.objects import LocatedObject
 from kanister_py.core.models import UnknownKey
 
 UNKNOWN_KEY = Rule(
@@ -122,7 +122,9 @@ def check_structure(located: LocatedBlueprint, hints: Hints) -> Iterator[Finding
     yield from _duplicates_across(located)
 
 
-def unknown_keys(found: Found, unknown: Iterable[UnknownKey], hints: Hints) -> Iterator[Finding]:
+def unknown_keys(
+    found: LocatedObject, unknown: Iterable[UnknownKey], hints: Hints
+) -> Iterator[Finding]:
     """Report keys that are ignored."""
     for path, keys in unknown:
         key = str(path[-1])
@@ -131,7 +133,7 @@ def unknown_keys(found: Found, unknown: Iterable[UnknownKey], hints: Hints) -> I
         yield Spot(found, path).finding(UNKNOWN_KEY, message)
 
 
-def schema_findings(found: Found, kind: str, rule: Rule, context: Context) -> list[Finding]:
+def schema_findings(found: LocatedObject, kind: str, rule: Rule, context: Context) -> list[Finding]:
     """Check an object against the schema of its kind, if that is known."""
     check = context.schema_checks.get(kind)
     if check is None:

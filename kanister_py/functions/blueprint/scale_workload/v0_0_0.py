@@ -10,7 +10,7 @@ from pydantic import Field, field_validator
 
 from kanister_py.core.errors import KanisterError, NotFound
 from kanister_py.core.kube.access import Access
-from kanister_py.core.retries import despite_conflicts
+from kanister_py.core.retries import retry_on_conflict
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.workloads import (
     KIND_PATTERN,
@@ -112,7 +112,7 @@ class ScaleWorkload(Func):
 
     def exec(self, ctx: PhaseContext, params: Params, args: ScaleWorkloadArgs) -> Mapping[str, Any]:
         target = target_of(args, params.facts)
-        original = despite_conflicts(lambda: self._scale(ctx, target, int(args.replicas)))
+        original = retry_on_conflict(lambda: self._scale(ctx, target, int(args.replicas)))
         if args.wait_for_ready:
             ctx.wait(lambda: self._is_at_rest(ctx, target), what=f"the pods of {target}")
         return {"originalReplicaCount": original}

@@ -10,7 +10,7 @@ from pydantic import Field
 from kanister_py.core.errors import UsageError, WaitTimedOut
 from kanister_py.core.kube.access import Access
 from kanister_py.core.kube.durations import parse_seconds
-from kanister_py.core.retries import despite_conflicts
+from kanister_py.core.retries import retry_on_conflict
 from kanister_py.core.templates.params import Params
 from kanister_py.functions.blueprint.pods import Timeout
 from kanister_py.functions.blueprint.scale_workload.v0_0_0 import ScaleWorkload, ScaleWorkloadArgs
@@ -57,7 +57,7 @@ class ScaleWorkloadV010(Func, parent=ScaleWorkload):
         self, ctx: PhaseContext, params: Params, args: ScaleWorkloadArgsV010
     ) -> Mapping[str, Any]:
         target = target_of(args, params.facts)
-        original = despite_conflicts(lambda: self._remember(ctx, target))
+        original = retry_on_conflict(lambda: self._remember(ctx, target))
         ctx.cluster.scale(
             target.resource, target.name, int(args.replicas), namespace=target.namespace
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from kanister_py.core.kube.copies import laid_over
+from kanister_py.core.kube.copies import merged_maps
 from kanister_py.core.kube.field_paths import FieldPathError, parse_field_path
 from kanister_py.core.kube.parts import name_of, spec_of
 from kanister_py.functions.composition.answering import (
@@ -95,7 +95,7 @@ class EnvironmentConfigs(AnsweringFunction):
 
 
 def _set_environment(answer: Data, environment: Data, chosen: Data, defaults: Data) -> None:
-    data = laid_over(defaults, laid_over(environment, chosen))
+    data = merged_maps(defaults, merged_maps(environment, chosen))
     if not (_has_text(data, "apiVersion") or _has_text(data, "kind")):
         data = {**data, "apiVersion": "internal.crossplane.io/v1alpha1", "kind": "Environment"}
     set_context(answer, ENVIRONMENT_KEY, data)
@@ -174,7 +174,7 @@ def _merged_data(chosen: Mapping[str, list[Data]]) -> Data:
     merged: Data = {}
     for path, configs in chosen.items():
         for config in configs:
-            merged = laid_over(merged, _data_of(config, path))
+            merged = merged_maps(merged, _data_of(config, path))
     return merged
 
 

@@ -11,7 +11,7 @@ from binascii import Error as NoBase64
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from kanister_py.core.kube.copies import copy_json, laid_over
+from kanister_py.core.kube.copies import copy_json, merged_maps
 from kanister_py.functions.composition.answering import (
     DEFAULT_TTL,
     EXTRA_RESOURCES_KEY,
@@ -184,7 +184,7 @@ def _take_status(composite: Data, manifest: Data, annotations: Data, words: Voca
         if value is not None and not isinstance(value, dict):
             raise Refused(f"cannot get {what} composite status: status: not an object")
     if status is not None:
-        resource["status"] = laid_over(existing or {}, status)
+        resource["status"] = merged_maps(existing or {}, status)
     ready = _ready_of(annotations, words)
     if words.ready in annotations:
         composite.pop("ready", None)
@@ -278,7 +278,7 @@ def _take_conditions(answer: Data, conditions: Any) -> None:
 def _take_context(request: Mapping[str, Any], answer: Data, manifest: Data) -> None:
     data = map_at(manifest, "data", "cannot get Contexts from input: ")
     # Like the original, merged over the incoming value, not over that of an earlier manifest.
-    for key, value in laid_over(request.get("context") or {}, data).items():
+    for key, value in merged_maps(request.get("context") or {}, data).items():
         set_context(answer, key, value)
 
 

@@ -84,13 +84,13 @@ def test_over_the_wire_it_answers_as_in_memory(request_: dict[str, Any]) -> None
     def answered(request: FunctionRequest) -> dict[str, Any]:
         return read_response(write_response(answer_to(request))).as_data()
 
-    in_memory = FunctionRequest.of_data(request_)
+    in_memory = FunctionRequest.from_data(request_)
     served = answered(read_request(write_request(in_memory)))
-    assert served == answered(FunctionRequest.of_data(request_))
+    assert served == answered(FunctionRequest.from_data(request_))
 
 
 def test_an_input_is_planned_once_in_whatever_order_its_keys_are_sent() -> None:
-    wire_bytes = write_request(FunctionRequest.of_data(request_with(MADE)))
+    wire_bytes = write_request(FunctionRequest.from_data(request_with(MADE)))
     decoded = read_request(wire_bytes).input
     message = message_class(REQUEST).FromString(wire_bytes)
     shuffles = {shuffled(message, random.Random(seed)) for seed in range(20)}
@@ -102,13 +102,13 @@ def test_an_input_is_planned_once_in_whatever_order_its_keys_are_sent() -> None:
 
 
 def test_who_calls_it_from_a_function_of_their_own_gets_what_they_may_change() -> None:
-    request = FunctionRequest.of_data(request_with(MADE, before={"resource": OBJECT}))
+    request = FunctionRequest.from_data(request_with(MADE, before={"resource": OBJECT}))
     answer = PatchAndTransform().run(Request(read_request(write_request(request))))
     assert type(answer["desired"]["resources"]["before"]) is dict
 
 
 def test_resources_of_other_steps_are_not_read() -> None:
-    given = FunctionRequest.of_data(request_with(MADE, before={"resource": OBJECT}))
+    given = FunctionRequest.from_data(request_with(MADE, before={"resource": OBJECT}))
     request = read_request(write_request(given))
     answer = answer_to(request)
     before = request.desired.lazy["resources"]["before"]

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kanister_py.core.errors import FunctionVersionNotFound
-from kanister_py.core.revisions.stand_ins import choose_for_package, own_function, stand_in_for
+from kanister_py.core.revisions.substitutes import (
+    choose_for_package,
+    own_package_function,
+    substitute_for,
+)
 from kanister_py.wiring import read_functions
 
 ENTRIES = read_functions().registry
@@ -36,13 +40,13 @@ def test_a_number_of_others_is_none_of_ours() -> None:
 
 
 def test_the_record_says_for_which_releases_a_version_stands() -> None:
-    stated = stand_in_for(ENTRIES, "crossplane-contrib/function-auto-ready", "v0.7.9")
+    stated = substitute_for(ENTRIES, "crossplane-contrib/function-auto-ready", "v0.7.9")
     assert stated is not None
     assert (str(stated.entry.version), stated.is_stated) == ("v0.1.0", True)
-    other = stand_in_for(ENTRIES, "crossplane-contrib/function-auto-ready", "v0.2.0")
+    other = substitute_for(ENTRIES, "crossplane-contrib/function-auto-ready", "v0.2.0")
     assert other is not None
     assert (other.is_stated, other.ranges) == (False, ("~0.7",))
-    assert stand_in_for(ENTRIES, "painters/function-paint", "v1.0.0") is None
+    assert substitute_for(ENTRIES, "painters/function-paint", "v1.0.0") is None
 
 
 @pytest.mark.parametrize(
@@ -60,5 +64,5 @@ def test_the_record_says_for_which_releases_a_version_stands() -> None:
 def test_a_package_is_ours_by_its_repository_or_by_word(
     repository: str, is_ours: bool, want: str
 ) -> None:
-    found = own_function(ENTRIES, "function-auto-ready", repository, is_ours=is_ours)
+    found = own_package_function(ENTRIES, "function-auto-ready", repository, is_ours=is_ours)
     assert found == want

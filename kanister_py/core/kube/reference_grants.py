@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.parts import namespace_of, spec_of
 from kanister_py.core.kube.resources import GroupVersionResource
-from kanister_py.core.models import ClosedModel, GivenText, Items
+from kanister_py.core.models import ClosedModel, Items, NonEmptyText
 
 KIND: Final = "ReferenceGrant"
 REFERENCE_GRANTS: Final = GroupVersionResource("kanister-py.io", "v1alpha1", "referencegrants")
@@ -54,14 +54,14 @@ class ReferenceNotGranted(UsageError, reason="ReferenceNotGranted"):
 class GrantedFrom(ClosedModel):
     """Namespace whose ActionSets may use a grant."""
 
-    namespace: GivenText = Field(description="Name of the namespace.")
+    namespace: NonEmptyText = Field(description="Name of the namespace.")
 
 
 class GrantedTo(ClosedModel):
     """Objects that a grant opens: all of a kind, or the one with a name."""
 
     group: str = Field(description="API group; empty for core kinds such as Secret.")
-    kind: GivenText = Field(description="Kind of the objects, such as Secret or Deployment.")
+    kind: NonEmptyText = Field(description="Kind of the objects, such as Secret or Deployment.")
     name: str = Field("", description="Name of the one object that is opened; without it, all.")
 
 

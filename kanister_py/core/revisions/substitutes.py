@@ -42,13 +42,13 @@ def composition_families(entries: Registry[FunctionEntry]) -> Iterator[Family[Fu
     return (family for family in entries if family.candidates[0].kind is FunctionKind.COMPOSITION)
 
 
-def named_here(entries: Registry[FunctionEntry], repository: str) -> str:
+def built_in_named(entries: Registry[FunctionEntry], repository: str) -> str:
     """Say which function here a repository is called after; empty if none."""
     name = repository.rpartition("/")[2]
     return name if name in {each.function for each in composition_families(entries)} else ""
 
 
-def own_function(
+def own_package_function(
     entries: Registry[FunctionEntry], function: str, repository: str, *, is_ours: bool
 ) -> str:
     """Name the function here that a package with our version numbers is; empty if it is none.
@@ -56,11 +56,11 @@ def own_function(
     `is_ours`: it is to run in this process. Without a repository, the Function's name tells.
     """
     if is_ours or not repository:
-        return named_here(entries, repository or function)
-    if stand_in_for(entries, repository, "") is not None:
+        return built_in_named(entries, repository or function)
+    if substitute_for(entries, repository, "") is not None:
         return ""
     bare = repository.removeprefix(f"{OURS}/").removeprefix(f"{OWNER}/")
-    return "" if "/" in bare else named_here(entries, bare)
+    return "" if "/" in bare else built_in_named(entries, bare)
 
 
 def choose_built_in(
@@ -82,7 +82,7 @@ def choose_built_in(
         ) from None
 
 
-class StandIn(NamedTuple):
+class Substitute(NamedTuple):
     """A version here that is taken for the package of others.
 
     `is_stated`: the record says that it stands for that very release. `ranges` are the
@@ -109,7 +109,7 @@ def choose_for_package(
     that no version is known to stand for.
     """
     repository = repository_of(package)
-    other = None if is_ours else stand_in_for(entries, repository, tag)
+    other = None if is_ours else substitute_for(entries, repository, tag)
     if other is None:
         return choose_built_in(entries, repository.rpartition("/")[2], tag)
     entry, doubt = other.entry, other.doubt(tag)
@@ -121,7 +121,9 @@ def choose_for_package(
     return Choice(entry, f"stands in for {repository}", (notice,) if doubt else ())
 
 
-def stand_in_for(entries: Registry[FunctionEntry], repository: str, tag: str) -> StandIn | None:
+def substitute_for(
+    entries: Registry[FunctionEntry], repository: str, tag: str
+) -> Substitute | None:
     """Find what stands for a package of others: what the record says, else what is called so."""
     for family in composition_families(entries):
         patterns = [
@@ -135,8 +137,8 @@ def stand_in_for(entries: Registry[FunctionEntry], repository: str, tag: str) ->
         ranges = tuple(dict.fromkeys(wanted for _, wanted in patterns))
         for entry, wanted in patterns:
             if _is_inside(tag, wanted):
-                return StandIn(entry, True, ranges)
-        return StandIn(family.default or family.candidates[0], False, ranges)
+                return Substitute(entry, True, ranges)
+        return Substitute(family.default or family.candidates[0], False, ranges)
     return None
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kanister_py.core.compositions.old_mode import (
+from kanister_py.core.compositions.resources_mode import (
     environment_configs_input,
     patch_and_transform_input,
 )

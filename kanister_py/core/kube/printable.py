@@ -9,7 +9,7 @@ _NOT_SHOWN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 """Controls, signs that turn the direction of a text, halves of signs, other ends of lines."""
 
 
-def visible(text: str, keeps: str = "") -> str:
+def printable(text: str, keeps: str = "") -> str:
     """Write out what would steer a terminal or turn the direction of its text."""
     if text.isprintable():
         return text
