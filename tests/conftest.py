@@ -66,7 +66,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with what takes long: at the end, one process would wait for the other."""
-    items.sort(key=lambda item: not any(each in item.nodeid for each in _FIRST))
+    items.sort(key=lambda item: not any(entry in item.nodeid for entry in _FIRST))
 
 
 def pytest_collection_finish() -> None:
@@ -95,11 +95,11 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if reporter is not None else []
     if reporter is not None and skipped:
-        reporter.write_line(skipped_for_lack_of_what([each.longrepr[2] for each in skipped]))
+        reporter.write_line(skipped_for_lack_of_what([entry.longrepr[2] for entry in skipped]))
 
 
 def skipped_for_lack_of_what(reasons: Sequence[str]) -> str:
-    counts = Counter(each.removeprefix("Skipped: ").partition("\n")[0] for each in reasons)
+    counts = Counter(reason.removeprefix("Skipped: ").partition("\n")[0] for reason in reasons)
     causes = "; ".join(f"{count}: {why}" for why, count in sorted(counts.items()))
     return f"Skipped {len(reasons)} tests, {causes}"
 
@@ -109,9 +109,9 @@ def _log_of_a_command() -> Iterator[None]:
     """Leave no log of a command that ran in this process to the tests behind."""
     yield
     root, ours = logging.getLogger(), logging.getLogger("kanister_py")
-    for each in [*root.handlers]:
-        if type(each).__module__.startswith("kanister_py"):
-            root.removeHandler(each)
+    for handler in [*root.handlers]:
+        if type(handler).__module__.startswith("kanister_py"):
+            root.removeHandler(handler)
             ours.setLevel(logging.NOTSET)
 
 
@@ -155,7 +155,7 @@ def with_plugin(plugin_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
     read_functions.cache_clear()
     yield plugin_folder
     read_functions.cache_clear()
-    for name in [each for each in sys.modules if each.startswith("acme_functions")]:
+    for name in [module for module in sys.modules if module.startswith("acme_functions")]:
         del sys.modules[name]
 
 

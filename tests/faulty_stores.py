@@ -103,8 +103,8 @@ def faulty(location: Location, faults: Faults) -> Iterator[Location]:
                 )
             data = found.data
             headers = {
-                key: each
-                for key, each in found.headers.items()
+                key: value
+                for key, value in found.headers.items()
                 if key.lower() not in {"content-length", "transfer-encoding", "connection"}
             }
             length = found.headers.get("content-length", str(len(data)))
@@ -123,8 +123,8 @@ def faulty(location: Location, faults: Faults) -> Iterator[Location]:
             self, status: int, headers: Mapping[str, str], body: bytes, length: str = ""
         ) -> None:
             self.send_response(status)
-            for key, each in headers.items():
-                self.send_header(key, each)
+            for key, value in headers.items():
+                self.send_header(key, value)
             self.send_header("content-length", length or str(len(body)))
             self.end_headers()
             if self.command != "HEAD":

@@ -62,9 +62,9 @@ class ForkedCommands:
             with TemporaryFile() as given:
                 given.write(stdin)
                 asked.write(json.dumps(start).encode())
-                for each in (given, asked):
-                    each.seek(0)
-                files = [each.fileno() for each in (asked, given, out, err)]
+                for entry in (given, asked):
+                    entry.seek(0)
+                files = [entry.fileno() for entry in (asked, given, out, err)]
                 socket.send_fds(self._channel, [b"."], files)
             pid = _read_number(self._channel)
             self._channel.settimeout(timeout_seconds)
@@ -94,8 +94,8 @@ def serve(channel_fd: int) -> None:
             channel.close()
             _become_command(*files)
             return
-        for each in files:
-            os.close(each)
+        for file in files:
+            os.close(file)
         channel.send(_NUMBER.pack(pid))
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
         channel.send(_NUMBER.pack(code))
@@ -112,9 +112,9 @@ def _become_command(asked_fd: int, *streams: int) -> None:
 
     with os.fdopen(asked_fd, "rb") as file:
         asked = json.load(file)
-    for at, each in enumerate(streams):
-        os.dup2(each, at)
-        os.close(each)
+    for at, value in enumerate(streams):
+        os.dup2(value, at)
+        os.close(value)
     os.environ.clear()
     os.environ.update(asked["environment"])
     os.chdir(asked["cwd"])

@@ -85,7 +85,7 @@ def _read(connection: socket.socket) -> Asked:
     head, _, body = data.partition(b"\r\n\r\n")
     text = head.decode("latin-1")
     method, path, _ = text.split(" ", 2)
-    fields = [each.partition(":") for each in text.lower().split("\r\n")]
+    fields = [part.partition(":") for part in text.lower().split("\r\n")]
     length = next((int(value) for name, _, value in fields if name == "content-length"), 0)
     pieces, left = [body], length - len(body)
     while left > 0:

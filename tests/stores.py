@@ -148,7 +148,7 @@ def running_azure_for_tokens(folder: Path, certificate: tuple[Path, Path]) -> It
     }
     parts = ({"alg": "none", "typ": "JWT"}, claims)
     token = ".".join(
-        base64.urlsafe_b64encode(json.dumps(each).encode()).rstrip(b"=").decode() for each in parts
+        base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts
     )
     with _served(command, port, folder):
         headers = {"authorization": f"Bearer {token}.c2ln", "x-ms-version": "2021-08-06"}
@@ -167,7 +167,7 @@ def _served(
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "server.log").open("w") as log:
         process = subprocess.Popen(
-            [str(each) for each in command],
+            [str(entry) for entry in command],
             stdout=log,
             stderr=log,
             env={**os.environ, **(env or {})},

@@ -10,7 +10,7 @@ import kanister_py.embedded
 
 
 def test_every_public_name_is_there() -> None:
-    assert [each for each in kanister_py.__all__ if not hasattr(kanister_py, each)] == []
+    assert [entry for entry in kanister_py.__all__ if not hasattr(kanister_py, entry)] == []
     assert kanister_py.__all__ == sorted(kanister_py.__all__)
 
 

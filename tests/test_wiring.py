@@ -52,14 +52,14 @@ def plugin(name: str, value: str) -> EntryPoint:
 def test_an_installed_plugin_brings_its_functions_with_their_whole_life() -> None:
     functions = read_functions()
     assert functions.broken == ()
-    states = {str(each.version): status_of(each) for each in functions.registry.family("Notify")}
+    states = {str(entry.version): status_of(entry) for entry in functions.registry.family("Notify")}
     assert states == {
         "v0.3.0-rc.1": "served",
         "v0.2.0": "stable",
         "v0.1.0": "deprecated",
         "v0.0.1": "removed",
     }
-    assert [str(each.version) for each in functions.registry.family("Greet")] == ["v0.0.0"]
+    assert [str(entry.version) for entry in functions.registry.family("Greet")] == ["v0.0.0"]
     check_everything(functions)
 
 

@@ -80,7 +80,7 @@ def assert_serves_until_stopped(command: str, folder: Path, env: dict[str, str])
         assert any(line.startswith("Serving ") for line in lines), command
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(each.relative_to(REPOSITORY)) for each in PAGES])
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(REPOSITORY)) for page in PAGES])
 def test_what_a_page_says_can_be_typed(page: Path, tmp_path: Path) -> None:
     shutil.copytree(REPOSITORY / "blueprints", tmp_path / "blueprints")
     shutil.copytree(REPOSITORY / "tests" / "docs" / "files", tmp_path, dirs_exist_ok=True)
@@ -121,7 +121,9 @@ def test_what_a_page_says_can_be_typed(page: Path, tmp_path: Path) -> None:
             assert prints is None or done.stdout.strip() == prints.group(1), command
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(each.relative_to(REPOSITORY)) for each in PAGES])
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(REPOSITORY)) for page in PAGES])
 def test_every_link_to_a_file_leads_somewhere(page: Path) -> None:
-    targets = [each for each in _LINK.findall(page.read_text(encoding="utf-8")) if ":" not in each]
-    assert [each for each in targets if not (page.parent / each).exists()] == []
+    targets = [
+        entry for entry in _LINK.findall(page.read_text(encoding="utf-8")) if ":" not in entry
+    ]
+    assert [target for target in targets if not (page.parent / target).exists()] == []

@@ -83,7 +83,7 @@ def test_a_version_that_falls_back_is_a_warning(context: Context) -> None:
     phase = {"func": "KubeTask", "funcVersion": "v9.0.0"}
     verdict = judge_blueprint(blueprint(**phase, args={"image": "i", "command": ["c"]}), context)
     assert verdict.is_allowed
-    assert any("v9.0.0" in each for each in verdict.warnings)
+    assert any("v9.0.0" in warning for warning in verdict.warnings)
 
 
 def test_many_mistakes_are_counted_and_long_warnings_are_cut(context: Context) -> None:
@@ -96,8 +96,8 @@ def test_many_mistakes_are_counted_and_long_warnings_are_cut(context: Context) -
         for index in range(40)
     ]
     verdict = judge_blueprint({**GOOD, "actions": {"act": {"phases": many}}}, context)
-    assert sum(len(each.encode()) for each in verdict.warnings) < 4096
-    assert all(len(each) <= 256 for each in verdict.warnings)
+    assert sum(len(warning.encode()) for warning in verdict.warnings) < 4096
+    assert all(len(warning) <= 256 for warning in verdict.warnings)
     assert "kanister-py lint" in verdict.warnings[-1]
 
 
@@ -112,7 +112,7 @@ def test_an_object_that_cannot_be_found_is_stored_as_by_the_original_with_a_warn
 ) -> None:
     verdict = judge_actionset(actionset(object={"kind": "Foo", "name": "x"}), {"b": GOOD}, context)
     assert verdict.is_allowed
-    assert any("object-kind-unknown" in each for each in verdict.warnings)
+    assert any("object-kind-unknown" in warning for warning in verdict.warnings)
 
 
 def test_what_an_actionset_cannot_help_is_a_warning(context: Context) -> None:
@@ -161,7 +161,10 @@ def test_the_number_of_a_revision_may_change_and_nothing_else() -> None:
     assert judge_revision(None, revision(1)).is_allowed
     assert judge_revision(revision(1), revision(2)).is_allowed
     verdict = judge_revision(revision(1), revision(2, pipeline=["b"], mode="Pipeline"))
-    assert [each.partition(":")[0] for each in verdict.problems] == ["spec.mode", "spec.pipeline"]
+    assert [problem.partition(":")[0] for problem in verdict.problems] == [
+        "spec.mode",
+        "spec.pipeline",
+    ]
 
 
 @pytest.mark.parametrize(

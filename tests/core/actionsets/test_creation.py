@@ -46,7 +46,7 @@ def test_each_object_gets_an_action_of_its_own() -> None:
     order = Order("backup", namespace="shop", blueprint="mysql", objects=(DB, CACHE))
     made = new_actionset(order, None, first)
     assert made["metadata"] == {"name": "backup-bbbbb", "namespace": "shop"}
-    assert [each["object"]["name"] for each in made["spec"]["actions"]] == ["db", "cache"]
+    assert [action["object"]["name"] for action in made["spec"]["actions"]] == ["db", "cache"]
     assert made["spec"]["actions"][0] == {
         "name": "backup",
         "blueprint": "mysql",
@@ -90,9 +90,9 @@ def test_a_child_inherits_version_pod_override_and_labels_of_pods() -> None:
 def test_what_is_asked_for_wins_over_the_parent_and_maps_are_merged() -> None:
     order = Order("restore", objects=(DB, CACHE), options={"b": "3"}, preferred_version="v0.0.0")
     actions = new_actionset(order, parent(), first)["spec"]["actions"]
-    assert [each["object"]["name"] for each in actions] == ["db", "cache"]
-    assert [each["options"] for each in actions] == [{"a": "1", "b": "3"}] * 2
-    assert {each["preferredVersion"] for each in actions} == {"v0.0.0"}
+    assert [action["object"]["name"] for action in actions] == ["db", "cache"]
+    assert [action["options"] for action in actions] == [{"a": "1", "b": "3"}] * 2
+    assert {action["preferredVersion"] for action in actions} == {"v0.0.0"}
 
 
 @pytest.mark.parametrize("state", ["pending", "running", "failed"])

@@ -47,7 +47,7 @@ def test_a_secret_that_begins_with_another_leaves_no_end_behind() -> None:
 
 
 @given(
-    st.text(min_size=6).filter(lambda each: len(each.strip()) >= 6),
+    st.text(min_size=6).filter(lambda entry: len(entry.strip()) >= 6),
     st.binary(max_size=9),
     st.binary(max_size=9),
 )
@@ -60,7 +60,7 @@ def test_base64_of_a_secret_among_others_shows_but_its_rims(
     assert len(shown) <= len(b64encode(before)) + len(b64encode(after)) + 4 + len("***")
 
 
-@given(st.text(min_size=6).filter(lambda each: len(each.strip()) >= 6), st.text(), st.text())
+@given(st.text(min_size=6).filter(lambda entry: len(entry.strip()) >= 6), st.text(), st.text())
 def test_no_text_around_a_secret_lets_it_through(secret: str, before: str, after: str) -> None:
     core = secret.strip()
     masked = Masker([secret]).mask(f"{before}\0{core}\0{after}")

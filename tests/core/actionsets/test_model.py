@@ -61,7 +61,7 @@ def test_what_is_wrong_is_told_with_its_line_and_path() -> None:
     text = FULL.replace('"9"', "9").replace("Sequential", "Sometimes")
     with pytest.raises(InvalidDocument) as caught:
         parse_actionset(parse_document(text, "set.yaml"))
-    places = [(each.file, each.line, each.path) for each in caught.value.problems]
+    places = [(problem.file, problem.line, problem.path) for problem in caught.value.problems]
     assert places == [
         ("set.yaml", 5, "spec.executionMode"),
         ("set.yaml", 16, "spec.actions[0].options.level"),

@@ -90,7 +90,7 @@ ROWS = [
     ],
 )
 def test_rows_are_chosen_by_all_that_is_asked_for(query: RunQuery, names: list[str]) -> None:
-    assert [each.name for each in choose_rows(ROWS, query, BEGAN).rows] == names
+    assert [row.name for row in choose_rows(ROWS, query, BEGAN).rows] == names
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_pages_hold_all_rows(page: int, first: int, count: int) -> None:
     rows = [RunRow("a", str(n), "complete", BEGAN) for n in range(2 * PAGE_ROWS + 5)]
     chosen = choose_rows(rows, RunQuery(page=page), BEGAN)
     assert (chosen.found, chosen.pages) == (len(rows), 3)
-    assert [each.name for each in chosen.rows] == [str(n) for n in range(first, first + count)]
+    assert [row.name for row in chosen.rows] == [str(n) for n in range(first, first + count)]
 
 
 def test_phases_lie_on_the_time_of_their_run() -> None:
@@ -121,13 +121,13 @@ def test_phases_lie_on_the_time_of_their_run() -> None:
     )
     bars = found.actions[0].bars
     assert found.seconds == 100
-    assert [(each.name, each.start, each.length) for each in bars] == [
+    assert [(bar.name, bar.start, bar.length) for bar in bars] == [
         ("stop", 0.0, 0.25),
         ("dump", 0.5, 0.5),
         ("start", 0.0, 0.0),
         ("tidy", 0.0, 0.0),
     ]
-    assert [each.is_deferred for each in bars] == [False, False, False, True]
+    assert [bar.is_deferred for bar in bars] == [False, False, False, True]
 
 
 def test_a_run_that_is_over_ends_with_its_last_phase_if_nothing_else_says_when() -> None:

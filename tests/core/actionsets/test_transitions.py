@@ -88,11 +88,11 @@ def rules_of(
 def fresh(rules: Rules) -> Status:
     return new_status(
         ActionStatus(
-            each.name,
-            phases=tuple(PhaseStatus(phase.name) for phase in each.phases),
-            deferred=PhaseStatus(each.deferred.name) if each.deferred else None,
+            action.name,
+            phases=tuple(PhaseStatus(phase.name) for phase in action.phases),
+            deferred=PhaseStatus(action.deferred.name) if action.deferred else None,
         )
-        for each in rules.actions
+        for action in rules.actions
     )
 
 
@@ -123,9 +123,9 @@ def check(rules: Rules, status: Status) -> None:
     """Hold a status against what nobody may ever see broken."""
     for action in status.actions:
         states = [phase.state for phase in action.phases]
-        first = next((at for at, each in enumerate(states) if each is not State.COMPLETE), None)
+        first = next((at for at, value in enumerate(states) if value is not State.COMPLETE), None)
         if first is not None:
-            assert all(each is State.PENDING for each in states[first + 1 :])
+            assert all(state is State.PENDING for state in states[first + 1 :])
         if status.state is State.COMPLETE:
             assert first is None
             assert action.deferred is None or action.deferred.state is State.COMPLETE
@@ -417,7 +417,7 @@ def test_what_is_at_work_when_everybody_leaves_has_failed_and_nothing_is_tidied_
     assert status.error is not None
     assert (status.error.phase, status.error.reason) == ("p0", "Broken")
     (action,) = status.actions
-    assert [each.state for each in action.phases] == [State.FAILED, State.PENDING]
+    assert [phase.state for phase in action.phases] == [State.FAILED, State.PENDING]
     assert action.deferred is not None
     assert action.deferred.state is State.PENDING
 
@@ -464,7 +464,7 @@ def test_artifacts_beyond_what_a_status_can_hold_fail_the_last_action_that_bring
     status = play(rules, ArtifactsRendered(NOW, 0, big), ArtifactsRendered(NOW, 1, big))
     assert status.error is not None
     assert (status.state, status.error.reason) == (State.FAILED, "ArtifactsTooLarge")
-    assert [bool(each.artifacts) for each in status.actions] == [True, False]
+    assert [bool(action.artifacts) for action in status.actions] == [True, False]
     assert record(rules, status, ArtifactsRendered(NOW, 1, big)) == status
 
 

@@ -33,12 +33,12 @@ def actionset(state: str, start: str, version: str = "v0.0.0") -> dict[str, Any]
 
 def test_every_phase_is_a_use_of_the_version_it_would_get() -> None:
     found = list(uses_of(blueprint(funcVersion="v0.1.0"), REGISTRY))
-    assert [(each.phase, each.function, each.version) for each in found] == [
+    assert [(entry.phase, entry.function, entry.version) for entry in found] == [
         ("one", "KubeTask", str(REGISTRY.family("KubeTask").default.version)),  # type: ignore[union-attr]  # it has one
         ("two", "KubeOps", "v0.1.0"),
         ("last", "KubeTask", str(REGISTRY.family("KubeTask").default.version)),  # type: ignore[union-attr]  # it has one
     ]
-    assert {each.since for each in found} == {"2026-01-01T00:00:00Z"}
+    assert {entry.since for entry in found} == {"2026-01-01T00:00:00Z"}
 
 
 def test_what_nobody_has_stands_as_it_was_asked_for() -> None:
@@ -74,7 +74,7 @@ def test_blueprints_and_live_actionsets_are_counted_and_the_last_run_is_known() 
     counts = tally.counts()
     assert counts["KubeTask", version] == Count(2, 1, "2026-01-04")
     assert counts["KubeOps", uses[1].version] == Count(2, 0, "")
-    assert [tally.last_run(each) for each in uses] == ["2026-01-04", "", ""]
+    assert [tally.last_run(use) for use in uses] == ["2026-01-04", "", ""]
 
 
 def test_a_run_of_another_version_is_none_of_the_one_a_phase_has_now() -> None:
@@ -118,7 +118,7 @@ def test_the_steps_of_compositions_count_with_the_version_they_would_get() -> No
         (composition(version="v9.9.9"), function("painters", ":v9.9.9")),
     ):
         tally.add_composition(versions_in_composition(given, [installed], registry))
-    counts = {key: each.compositions for key, each in tally.counts().items()}
+    counts = {key: value.compositions for key, value in tally.counts().items()}
     assert counts == {
         ("function-jinja-templating", "v0.2.0"): 1,
         ("function-jinja-templating", "v0.1.0"): 2,

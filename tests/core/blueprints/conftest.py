@@ -1,4 +1,4 @@
-"""A registry with functions in every stage of their lives, as of release 0.3.0 of their package."""
+"""Registry with functions in all stages of deprecation, as of release 0.3.0 of their package."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RELEASES = ("0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0")
 PACKAGE = Source(
     "acme",
     parse_version("0.3.0"),
-    tuple(Release(parse_version(each)) for each in RELEASES),
+    tuple(Release(parse_version(release)) for release in RELEASES),
 )
 
 

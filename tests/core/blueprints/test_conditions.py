@@ -1,4 +1,4 @@
-"""Conditions on objects are templates of their own, whatever the Blueprint's language is."""
+"""Conditions on objects are Go templates in Blueprints of every engine."""
 
 from __future__ import annotations
 
@@ -41,37 +41,37 @@ def located(condition: str) -> LocatedBlueprint:
     return blueprints_in(parse_documents(TEXT % condition))[0]
 
 
-def test_a_condition_says_nothing_about_the_language_of_a_blueprint() -> None:
+def test_condition_does_not_decide_the_template_engine() -> None:
     blueprint = located("{{ eq .status.phase 1 }}").blueprint
     assert list(templates_of(blueprint)) == ["{{ Options['name'] }}"]
     assert choose_engine({}, templates_of(blueprint)).engine is Engine.JINJA2
-    [condition] = [each for each in texts_of(blueprint.actions["go"]) if each.role == "condition"]
+    [condition] = [text for text in texts_of(blueprint.actions["go"]) if text.role == "condition"]
     assert condition.text == "{{ eq .status.phase 1 }}"
 
 
-def of_templates(text: str, context: Context) -> list[Finding]:
-    found = check_actions(located(text), context)
-    return [each for each in found if each.rule.startswith("template")]
+def template_findings(text: str, context: Context) -> list[Finding]:
+    findings = check_actions(located(text), context)
+    return [finding for finding in findings if finding.rule.startswith("template")]
 
 
-def test_a_condition_reads_an_object_and_not_the_parameters(context: Context) -> None:
+def test_condition_reads_the_object_instead_of_the_parameters(context: Context) -> None:
     text = '{{ if and (exists . "status") (eq .status.phase "Up") }}true{{ end }}'
-    assert [each.rule for each in of_templates(text, context)] == ["template-engine"]
+    assert [finding.rule for finding in template_findings(text, context)] == ["template-engine"]
 
 
-def test_a_condition_that_cannot_be_parsed_is_found(context: Context) -> None:
-    found = [each for each in of_templates("{{ if }}", context) if each.line > 5]
-    assert [each.rule for each in found] == ["template-invalid"]
+def test_condition_with_a_syntax_error_is_reported(context: Context) -> None:
+    errors = [finding for finding in template_findings("{{ if }}", context) if finding.line > 5]
+    assert [finding.rule for finding in errors] == ["template-invalid"]
 
 
 @pytest.mark.parametrize(
     "text", ["true", '{{ exists . "a" }}', "{{ base64decode .data.a | upper }}"]
 )
-def test_a_condition_may_call_what_kubectl_knows(text: str) -> None:
+def test_condition_may_call_functions_of_kubectl(text: str) -> None:
     check_condition(text, None)
 
 
-def test_a_condition_may_call_nothing_else() -> None:
+def test_condition_may_not_call_unknown_functions() -> None:
     with pytest.raises(TemplateParseError, match='function "nothing" not defined'):
         check_condition("{{ nothing }}", None)
 
@@ -87,23 +87,23 @@ def test_a_condition_may_call_nothing_else() -> None:
         pytest.param("Wait", "v0.0.0", '{{ exists . "a" }}', False, id="kubectl's in Wait"),
     ],
 )
-def test_a_condition_is_held_against_the_version_that_will_read_it(
+def test_condition_is_checked_against_the_function_version(
     func: str, version: str, condition: str, is_fine: bool
 ) -> None:
     text = (TEXT % condition).replace("func: WaitV2", f"func: {func}\n      funcVersion: {version}")
     context = Context(read_functions().registry, load=load_function)
     report = lint_sources([Source("b.yaml", text)], context)
-    assert ("template-invalid" not in {each.rule for each in report.findings}) is is_fine
+    assert ("template-invalid" not in {finding.rule for finding in report.findings}) is is_fine
 
 
-def test_a_condition_is_read_also_where_nothing_else_is_a_template() -> None:
+def test_condition_is_checked_in_a_blueprint_without_templates() -> None:
     text = TEXT.replace("{{ Options['name'] }}", "x") % "{{ nofunc }}"
-    registry = registry_of(type("WaitV2", (Wanted,), {}))
+    registry = registry_of(type("WaitV2", (WaitForAnything,), {}))
     report = lint_sources([Source("b.yaml", text)], Context(registry))
-    assert "template-invalid" in {each.rule for each in report.findings}
+    assert "template-invalid" in {finding.rule for finding in report.findings}
 
 
-class Wanted(Func):
+class WaitForAnything(Func):
     name = "WaitV2"
 
     def exec(self, ctx: PhaseContext, params: Any, args: Any) -> None:

@@ -61,11 +61,11 @@ flowchart TD
 """
 
 
-def test_a_blueprint_is_drawn_with_its_order_its_data_and_its_artifacts() -> None:
+def test_mermaid_graph_has_phase_order_data_flow_and_artifacts() -> None:
     assert "\n".join(mermaid_of(graph_of_blueprint(blueprint()))) + "\n" == MERMAID
 
 
-def test_the_same_is_drawn_for_graphviz() -> None:
+def test_graphviz_graph_has_the_same_nodes_and_edges() -> None:
     lines = list(dot_of(graph_of_blueprint(blueprint())))
     assert lines[0] == 'digraph "dump" {'
     assert '    a0p0 [label="lo\\"ck\\nKubeExec"];' in lines
@@ -74,16 +74,16 @@ def test_the_same_is_drawn_for_graphviz() -> None:
     assert lines[-1] == "}"
 
 
-def test_an_action_set_is_drawn_with_the_objects_that_it_acts_on() -> None:
+def test_graph_of_an_action_set_names_the_objects() -> None:
     text = (
         "kind: ActionSet\nmetadata: {name: now}\nspec:\n  actions:\n"
         "  - {name: restore, blueprint: dump, object: {kind: Deployment, name: db}}\n"
     )
-    (found,) = objects_in(parse_documents(text))
-    graph = graph_of_action_set(found, {"dump": blueprint()})
+    (action_set,) = objects_in(parse_documents(text))
+    graph = graph_of_action_set(action_set, {"dump": blueprint()})
     assert graph is not None
-    assert (graph.title, [each.title for each in graph.actions]) == (
+    assert (graph.title, [action.title for action in graph.actions]) == (
         "now",
         ["restore of Deployment db"],
     )
-    assert graph_of_action_set(found, {}) is None
+    assert graph_of_action_set(action_set, {}) is None

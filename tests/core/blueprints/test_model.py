@@ -6,7 +6,7 @@ from kanister_py.core.blueprints.model import blueprints_in, objects_in, only_bl
 from kanister_py.core.errors import InvalidDocument
 from kanister_py.core.yaml.documents import parse_documents
 
-WHOLE = """\
+COMPLETE = """\
 apiVersion: cr.kanister.io/v1alpha1
 kind: Blueprint
 metadata:
@@ -39,7 +39,7 @@ actions:
 
 class TestABlueprint:
     def test_is_read_with_all_its_fields(self) -> None:
-        (located,) = blueprints_in(parse_documents(WHOLE))
+        (located,) = blueprints_in(parse_documents(COMPLETE))
         action = located.blueprint.actions["backup"]
         ((path, phase), (last_path, last)) = action.every_phase()
         assert located.blueprint.name == "whole"
@@ -57,12 +57,12 @@ class TestABlueprint:
         assert (last_path, last.func, last.name) == (("deferPhase",), "ScaleWorkload", "")
 
     @pytest.mark.parametrize(("written", "read"), [("false", "false"), ("0", "0"), ("yes", "true")])
-    def test_may_have_a_condition_that_is_no_text(self, written: str, read: str) -> None:
-        text = WHOLE.replace("'{{ .Options.really }}'", written)
+    def test_may_have_a_condition_of_another_type(self, written: str, read: str) -> None:
+        text = COMPLETE.replace("'{{ .Options.really }}'", written)
         (located,) = blueprints_in(parse_documents(text))
         assert located.blueprint.actions["backup"].phases[0].if_ == read
 
-    def test_reads_null_as_left_out(self) -> None:
+    def test_treats_null_as_omitted(self) -> None:
         text = (
             "kind: Blueprint\nmetadata:\nactions:\n  a:\n    kind:\n    phases:\n"
             "    - func: F\n      name:\n      args:\n"
@@ -70,11 +70,11 @@ class TestABlueprint:
         (located,) = blueprints_in(parse_documents(text))
         assert located.blueprint.actions["a"].phases[0].args == {}
 
-    def test_keeps_keys_that_nobody_knows(self) -> None:
+    def test_records_unknown_keys(self) -> None:
         (located,) = blueprints_in(parse_documents("kind: Blueprint\nspec: {a: 1}\n"))
-        assert [each.path for each in located.unknown_keys] == [("spec",)]
+        assert [key.path for key in located.unknown_keys] == [("spec",)]
 
-    def test_is_refused_with_all_that_is_wrong_in_it(self) -> None:
+    def test_is_refused_with_all_its_problems(self) -> None:
         text = (
             "kind: Blueprint\n"
             "actions:\n"
@@ -92,8 +92,8 @@ class TestABlueprint:
         )
         with pytest.raises(InvalidDocument) as refused:
             blueprints_in(parse_documents(text, "bad.yaml"))
-        found = [(each.line, each.path) for each in refused.value.problems]
-        assert found == [
+        problems = [(problem.line, problem.path) for problem in refused.value.problems]
+        assert problems == [
             (3, "actions.one"),
             (6, "actions.two.phases[0].func"),
             (7, "actions.two.phases[0].args"),
@@ -114,16 +114,16 @@ class TestBlueprintsAreFound:
             "- {apiVersion: v1, kind: List, items: [{kind: Blueprint, metadata: {name: deep}}]}\n"
             "---\n[1, 2]\n---\nkind: Blueprint\nmetadata: {name: last}\n"
         )
-        found = blueprints_in(parse_documents(text))
-        assert [each.blueprint.name for each in found] == ["inner", "deep", "last"]
-        assert found[1].found.path == ("items", 2, "items", 0)
-        assert found[0].found.place_of(["metadata"]).line == 6
+        blueprints = blueprints_in(parse_documents(text))
+        assert [located.blueprint.name for located in blueprints] == ["inner", "deep", "last"]
+        assert blueprints[1].found.path == ("items", 2, "items", 0)
+        assert blueprints[0].found.place_of(["metadata"]).line == 6
 
     def test_but_not_those_of_other_groups(self) -> None:
         text = "apiVersion: example.org/v1\nkind: Blueprint\n---\napiVersion: 5\nkind: Blueprint\n"
         assert list(objects_in(parse_documents(text))) == []
 
-    def test_by_name_where_a_file_has_several(self) -> None:
+    def test_by_name_if_a_file_has_several(self) -> None:
         documents = parse_documents(
             "kind: Blueprint\nmetadata: {name: a}\n---\n"
             "kind: Blueprint\nmetadata: {name: b}\nactions: {x: {}}\n"
@@ -134,14 +134,14 @@ class TestBlueprintsAreFound:
         with pytest.raises(InvalidDocument, match="no Blueprint called c; found a, b"):
             only_blueprint(documents, "f", "c")
 
-    def test_or_the_kinds_that_are_there_are_told(self) -> None:
+    def test_or_the_error_lists_the_kinds_in_the_file(self) -> None:
         with pytest.raises(InvalidDocument, match="has no Blueprint; found Secret"):
             only_blueprint(parse_documents("kind: Secret\n"), "f")
 
 
-def test_a_blueprint_of_a_misspelt_version_is_refused_with_the_right_one() -> None:
+def test_misspelt_api_version_is_reported_with_the_correct_one() -> None:
     with pytest.raises(InvalidDocument) as refused:
-        blueprints_in(parse_documents(WHOLE.replace("v1alpha1", "v1aplha1")))
+        blueprints_in(parse_documents(COMPLETE.replace("v1alpha1", "v1aplha1")))
     (problem,) = refused.value.problems
     assert (problem.path, problem.line) == ("apiVersion", 1)
     assert problem.message.startswith("Must be cr.kanister.io/v1alpha1")
@@ -162,9 +162,9 @@ def test_a_blueprint_of_a_misspelt_version_is_refused_with_the_right_one() -> No
         ("maxBackoff: 1m", "maxBackoff: 1.5", "write 1.5s"),
     ],
 )
-def test_a_slip_is_named_with_what_would_work(before: str, after: str, message: str) -> None:
+def test_mistake_is_reported_with_its_fix(before: str, after: str, message: str) -> None:
     with pytest.raises(InvalidDocument) as refused:
-        only_blueprint(parse_documents(WHOLE.replace(before, after), "b.yaml"), "b.yaml")
+        only_blueprint(parse_documents(COMPLETE.replace(before, after), "b.yaml"), "b.yaml")
     (problem,) = refused.value.problems
     assert message in problem.message
     assert problem.file == "b.yaml"

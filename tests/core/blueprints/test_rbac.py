@@ -44,8 +44,8 @@ actions:
 """
 
 
-class TestTheRolesOfABlueprint:
-    def test_allow_what_its_functions_do_and_what_its_templates_see(self) -> None:
+class TestRolesOfABlueprint:
+    def test_allow_the_accesses_of_functions_and_templates(self) -> None:
         needs = needs_of_blueprint(parsed(TEXT), access_of)
         assert needs.silent_functions == ("Mystery",)
         own, other, cluster = roles_of(needs, "runner", "shop")
@@ -69,19 +69,19 @@ class TestTheRolesOfABlueprint:
             {"apiGroups": ["apps"], "resources": ["replicasets"], "verbs": ["list"]},
         ]
         assert other["metadata"] == {"name": "runner", "namespace": "other"}
-        # Creating names nothing: a rule with a name would allow nothing.
+        # Requests for creation contain no name, so a rule with a name would refuse them.
         assert other["rules"] == [
             {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}
         ]
         assert (cluster["kind"], cluster["rules"][0]["verbs"]) == ("ClusterRole", ["delete"])
         assert "namespace" not in cluster["metadata"]
 
-    def test_may_be_those_of_one_action_alone(self) -> None:
+    def test_can_be_limited_to_one_action(self) -> None:
         needs = needs_of_blueprint(parsed(TEXT), access_of, ["delete"])
-        assert [each.resource for each in needs.accesses] == ["contents"]
+        assert [access.resource for access in needs.accesses] == ["contents"]
 
     @pytest.mark.parametrize(
-        ("reference", "want"),
+        ("reference", "expected"),
         [
             pytest.param(
                 {"kind": "StatefulSet"},
@@ -95,7 +95,7 @@ class TestTheRolesOfABlueprint:
                     "get deployments.apps db in shop",
                     "list replicasets.apps in shop",
                 ],
-                id="a Deployment, with what stands before its pods",
+                id="a Deployment, with its ReplicaSets and pods",
             ),
             pytest.param(
                 {"kind": "DeploymentConfig"},
@@ -115,43 +115,43 @@ class TestTheRolesOfABlueprint:
             ),
         ],
     )
-    def test_allow_to_read_the_object_with_what_templates_see_of_it(
-        self, reference: Mapping[str, str], want: list[str]
+    def test_allow_reading_the_object_and_its_details(
+        self, reference: Mapping[str, str], expected: list[str]
     ) -> None:
         empty = parsed("kind: Blueprint\nmetadata: {name: b}\nactions: {a: {phases: []}}\n")
         target = Target(
             {**reference, "name": "db", "namespace": "shop"}, reference.get("kind") != "Namespace"
         )
         needs = needs_of_blueprint(empty, access_of, target=target)
-        assert [str(each) for each in needs.accesses] == want
+        assert [str(access) for access in needs.accesses] == expected
 
-    def test_are_for_the_namespace_of_the_object_once_that_is_known(self) -> None:
+    def test_are_for_the_namespace_of_the_target(self) -> None:
         target = Target({"kind": "Deployment", "name": "web", "namespace": "shop"})
         needs = needs_of_blueprint(parsed(TEXT), access_of, ["backup"], target)
         own, other = roles_of(needs, "runner", "default")
         assert own["metadata"]["namespace"] == "other"
         assert other["metadata"]["namespace"] == "shop"
-        assert {"create"} in [set(each["verbs"]) for each in other["rules"]]
-        # Only the one Deployment is ever read.
+        assert {"create"} in [set(rule["verbs"]) for rule in other["rules"]]
+        # No rule allows reading other objects.
         assert not [
-            each
-            for each in other["rules"]
-            if "get" in each["verbs"] and "resourceNames" not in each
+            rule
+            for rule in other["rules"]
+            if "get" in rule["verbs"] and "resourceNames" not in rule
         ]
 
-    def test_leave_out_an_object_that_nobody_describes_and_say_of_which_action(self) -> None:
+    def test_name_the_actions_that_read_an_object_of_an_unknown_kind(self) -> None:
         text = TEXT.replace("name: d}", "name: d, args: {a: '{{ .Object.spec.a }}'}}")
         assert needs_of_blueprint(parsed(text), access_of).objectless_actions == ("delete",)
         target = Target({"kind": "PVC", "name": "a", "namespace": "b"})
         assert not needs_of_blueprint(parsed(text), access_of, target=target).objectless_actions
 
-    def test_count_what_the_kind_of_an_action_says_of_its_object(self) -> None:
+    def test_use_the_kind_of_an_action(self) -> None:
         text = TEXT.replace("kind: Deployment", "kind: PVC")
         needs = needs_of_blueprint(parsed(text), access_of, ["backup"])
-        assert "persistentvolumeclaims" in [each.resource for each in needs.accesses]
+        assert "persistentvolumeclaims" in [access.resource for access in needs.accesses]
 
 
-def test_accesses_to_the_same_objects_are_brought_together() -> None:
+def test_accesses_to_the_same_objects_are_merged() -> None:
     assert merged(
         [
             Access("", "pods", ("get",), name="a"),

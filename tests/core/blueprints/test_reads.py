@@ -43,24 +43,24 @@ from kanister_py.core.templates.errors import TemplateError
         pytest.param(
             "{{ if and .Options .Time }}{{ .PVC.Name }}{{ end }}",
             [".Options", ".Time?", ".PVC.Name?"],
-            id="what is not always looked at",
+            id="an operand that is not always evaluated",
         ),
         pytest.param('{{ define "d" }}{{ .Time }}{{ end }}', [], id="a definition"),
         pytest.param("{{ (index .Object.spec 0).y }}", [".Object.spec"], id="an element"),
         pytest.param("{{ add 1 2 }}{{ genCA .Time 3 }}", [".Time"], id="an uncommon function"),
     ],
 )
-def test_what_a_go_template_reads_is_known_without_rendering_it(text: str, read: list[str]) -> None:
-    found = [
-        f"{each}{f'[{each.indexed}]' if each.indexed else ''}{'' if each.is_certain else '?'}"
-        for each in reads_of(text, Engine.GO)
+def test_reads_of_a_go_template(text: str, read: list[str]) -> None:
+    reads = [
+        f"{read}{f'[{read.indexed}]' if read.indexed else ''}{'' if read.is_certain else '?'}"
+        for read in reads_of(text, Engine.GO)
     ]
-    assert found == read
+    assert reads == read
 
 
-def test_what_a_jinja_template_reads_is_known_too() -> None:
+def test_reads_of_a_jinja_template() -> None:
     text = "{{ Phases.a.Output['x'] }}\n{% for p in StatefulSet.Pods %}{{ p.z }}{% endfor %}"
-    assert [(str(each), each.line) for each in reads_of(text, Engine.JINJA2)] == [
+    assert [(str(read), read.line) for read in reads_of(text, Engine.JINJA2)] == [
         (".Phases.a.Output.x", 1),
         (".StatefulSet.Pods", 2),
     ]
@@ -81,20 +81,18 @@ def test_what_a_jinja_template_reads_is_known_too() -> None:
         pytest.param("{% set Options = {} %}{{ Options.x }}", False, id="of a variable"),
     ],
 )
-def test_what_jinja_reads_in_any_case_is_told_from_what_it_may_read(
-    text: str, is_certain: bool
-) -> None:
-    found = [each for each in reads_of(text, Engine.JINJA2) if each.names == ("Options", "x")]
-    assert [each.is_certain for each in found] == [is_certain]
+def test_read_is_certain_if_jinja_always_evaluates_it(text: str, is_certain: bool) -> None:
+    reads = [read for read in reads_of(text, Engine.JINJA2) if read.names == ("Options", "x")]
+    assert [read.is_certain for read in reads] == [is_certain]
 
 
 @pytest.mark.parametrize("engine", Engine)
-def test_a_text_that_is_no_template_is_refused(engine: Engine) -> None:
+def test_template_with_a_syntax_error_is_refused(engine: Engine) -> None:
     with pytest.raises(TemplateError):
         reads_of("{{ a b", engine)
 
 
-def test_the_line_is_that_of_the_text() -> None:
+def test_read_has_its_line_in_the_text() -> None:
     (read,) = reads_of("one\ntwo {{ .Time }}\n", Engine.GO)
     assert read.line == 2
 

@@ -19,7 +19,7 @@ def change(text: str, *edits: Edit) -> str | None:
 VALUE = NewValue(("a", "v"), "v0.1.0", "v0.2.0")
 
 
-class TestOnlyWhatIsMeantChanges:
+class TestEdit:
     @pytest.mark.parametrize(
         "text",
         [
@@ -36,16 +36,16 @@ class TestOnlyWhatIsMeantChanges:
             pytest.param('{"a": {"v": "v0.1.0"}}', id="in JSON"),
         ],
     )
-    def test_and_every_other_byte_stays(self, text: str) -> None:
+    def test_changes_no_other_byte(self, text: str) -> None:
         assert change(text, VALUE) == text.replace("v0.1.0", "v0.2.0", 1)
 
-    def test_also_where_a_name_changes(self) -> None:
+    def test_renames_a_key(self) -> None:
         text = "a:\n  'to' : x # to\n  other: to\n"
-        want = "a:\n  'recipient' : x # to\n  other: to\n"
-        assert change(text, NewName(("a", "to"), "recipient")) == want
+        expected = "a:\n  'recipient' : x # to\n  other: to\n"
+        assert change(text, NewName(("a", "to"), "recipient")) == expected
 
     @pytest.mark.parametrize(
-        ("text", "want"),
+        ("text", "expected"),
         [
             pytest.param(
                 "a:\n- func: F # c\n  x: 1\n", "a:\n- v: v1\n  func: F # c\n  x: 1\n", id="block"
@@ -57,33 +57,33 @@ class TestOnlyWhatIsMeantChanges:
             pytest.param("a:\n- x: 1\n  func: F", "a:\n- x: 1\n  v: v1\n  func: F", id="not first"),
         ],
     )
-    def test_also_where_a_key_is_added(self, text: str, want: str) -> None:
-        assert change(text, NewKey(("a", 0, "func"), "v", "v1")) == want
+    def test_adds_a_key(self, text: str, expected: str) -> None:
+        assert change(text, NewKey(("a", 0, "func"), "v", "v1")) == expected
 
 
-class TestNothingChanges:
+class TestNothingIsChanged:
     @pytest.mark.parametrize(
         "text",
         [
-            pytest.param("b: &x v0.1.0\na: {v: *x}\n", id="where an alias stands"),
-            pytest.param("a: {v: &x v0.1.0}\nb: *x\n", id="where an alias would follow"),
-            pytest.param("b: &x {v: v0.1.0}\na: *x\n", id="where a map is shared"),
-            pytest.param("b: &x {v: v0.1.0}\na:\n  <<: *x\n", id="where a map is merged in"),
-            pytest.param('a: {v: "v0\\x2e1.0"}\n', id="where the text is escaped"),
-            pytest.param("a: {w: v0.1.0}\n", id="where there is nothing"),
+            pytest.param("b: &x v0.1.0\na: {v: *x}\n", id="an alias"),
+            pytest.param("a: {v: &x v0.1.0}\nb: *x\n", id="an anchor with an alias"),
+            pytest.param("b: &x {v: v0.1.0}\na: *x\n", id="a shared map"),
+            pytest.param("b: &x {v: v0.1.0}\na:\n  <<: *x\n", id="a merged map"),
+            pytest.param('a: {v: "v0\\x2e1.0"}\n', id="an escaped text"),
+            pytest.param("a: {w: v0.1.0}\n", id="a missing key"),
         ],
     )
-    def test_rather_than_something_else(self, text: str) -> None:
+    def test_if_the_value_cannot_be_changed_alone(self, text: str) -> None:
         assert change(text, VALUE) is None
 
-    def test_where_the_new_name_would_be_no_text(self) -> None:
+    def test_if_the_new_name_would_not_be_text(self) -> None:
         assert change("a: {to: 1}\n", NewName(("a", "to"), "on")) is None
 
-    def test_where_the_new_name_is_taken(self) -> None:
+    def test_if_the_new_name_exists(self) -> None:
         assert change("a: {to: 1, at: 2}\n", NewName(("a", "to"), "at")) is None
 
 
-def test_aliases_follow_where_they_should() -> None:
+def test_aliases_change_with_their_anchor() -> None:
     text = "a: {v: &x v0.1.0}\nb: *x\n"
     both = (VALUE, NewValue(("b",), "v0.1.0", "v0.2.0"))
     assert change(text, *both) == "a: {v: &x v0.2.0}\nb: *x\n"
@@ -101,9 +101,7 @@ def test_aliases_follow_where_they_should() -> None:
     st.sampled_from([None, True, False]),
     st.data(),
 )
-def test_any_text_that_is_there_once_in_its_place_can_be_changed(
-    tree: Any, style: bool | None, data: st.DataObject
-) -> None:
+def test_any_unique_text_can_be_changed(tree: Any, style: bool | None, data: st.DataObject) -> None:
     text = yaml.safe_dump({"root": tree}, allow_unicode=True, default_flow_style=style)
     (document,) = parse_documents(text)
     paths = [path for path, value in leaves(document.value) if value == "v0.1.0"]
@@ -120,7 +118,7 @@ def test_any_text_that_is_there_once_in_its_place_can_be_changed(
 
 def leaves(value: Any, path: tuple[str | int, ...] = ()) -> list[tuple[Any, Any]]:
     if isinstance(value, dict):
-        return [found for key, each in value.items() for found in leaves(each, (*path, key))]
+        return [leaf for key, child in value.items() for leaf in leaves(child, (*path, key))]
     if isinstance(value, list):
-        return [found for key, each in enumerate(value) for found in leaves(each, (*path, key))]
+        return [leaf for key, child in enumerate(value) for leaf in leaves(child, (*path, key))]
     return [(path, value)]

@@ -84,13 +84,11 @@ UPGRADED = (
 
 
 class TestAnUpgrade:
-    def test_changes_versions_and_names_of_arguments_and_nothing_else(
-        self, context: Context
-    ) -> None:
+    def test_changes_only_versions_and_argument_names(self, context: Context) -> None:
         (result,) = upgrade(context, BLOCK)
         assert result.after == UPGRADED
         assert result.left == ()
-        assert [(each.line, each.before, each.after) for each in result.changes] == [
+        assert [(change.line, change.before, change.after) for change in result.changes] == [
             (9, "v0.1.0", "v0.3.0"),
             (14, "0.2.0", "0.3.0"),
             (15, "", "v0.1.0"),
@@ -99,24 +97,24 @@ class TestAnUpgrade:
         ]
         assert dict(result.changes[0].renamed_args) == {"whom": "recipient"}
 
-    def test_leaves_nothing_for_lint_to_find(self, context: Context) -> None:
+    def test_fixes_all_findings_of_lint(self, context: Context) -> None:
         (result,) = upgrade(context, BLOCK)
         report = lint_sources([Source("b.yaml", result.after)], context)
-        assert [each for each in report.findings if each.rule.startswith("version")] == []
+        assert [finding for finding in report.findings if finding.rule.startswith("version")] == []
 
-    def test_done_twice_changes_nothing_more(self, context: Context) -> None:
+    def test_is_idempotent(self, context: Context) -> None:
         (first,) = upgrade(context, BLOCK)
         (second,) = upgrade(context, first.after)
         assert second.after == first.after
         assert (second.changes, second.left) == ((), ())
 
-    def test_keeps_the_line_ends_of_windows_and_knows_the_mark_at_the_start(
+    def test_keeps_windows_line_ends_and_ignores_the_byte_order_mark(
         self, context: Context
     ) -> None:
         (result,) = upgrade(context, "\ufeff" + BLOCK.replace("\n", "\r\n"))
         assert result.after == UPGRADED.replace("\n", "\r\n")
 
-    def test_follows_an_anchor_where_all_its_aliases_mean_the_same(self, context: Context) -> None:
+    def test_changes_an_anchor_if_all_its_aliases_change(self, context: Context) -> None:
         text = (
             f"{HEAD}  go:\n    phases:\n"
             "    - {func: Notify, name: p, funcVersion: &v v0.2.0}\n"
@@ -126,18 +124,18 @@ class TestAnUpgrade:
         assert result.after == text.replace("&v v0.2.0", "&v v0.3.0")
         assert (len(result.changes), result.left) == (2, ())
 
-    def test_of_a_map_that_phases_share_by_merging_changes_it_once(self, context: Context) -> None:
+    def test_does_not_change_a_merged_map(self, context: Context) -> None:
         text = (
             "x: &notify {func: Notify, funcVersion: v0.1.0}\n"
             f"{HEAD}  go:\n    phases:\n"
             "    - {<<: *notify, name: p}\n    - {<<: *notify, name: q}\n"
         )
         (result,) = upgrade(context, text)
-        assert result.after == text  # x itself is no phase, and would change too
+        assert result.after == text  # x is not a phase, but would change as well
         assert len(result.left) == 2
 
 
-class TestLeftToTheAuthor:
+class TestUnsafeChange:
     @pytest.mark.parametrize(
         ("phase", "message"),
         [
@@ -145,8 +143,8 @@ class TestLeftToTheAuthor:
                 "func: Bury, funcVersion: v0.1.0", "no version replaces it", id="no replacement"
             ),
             pytest.param("func: Notify, funcVersion: ^0.2", "deprecated", id="a range"),
-            pytest.param("func: Greet, funcVersion: v7.0.0", "has no v7.0.0", id="never heard of"),
-            pytest.param("func: Notify, funcVersion: new", "not a version", id="no version"),
+            pytest.param("func: Greet, funcVersion: v7.0.0", "has no v7.0.0", id="unknown version"),
+            pytest.param("func: Notify, funcVersion: new", "not a version", id="invalid version"),
             pytest.param("func: Nothing", "has not been registered", id="no function"),
             pytest.param(
                 "func: Notify, funcVersion: v0.2.0, args: {to: a, recipient: b}",
@@ -158,9 +156,7 @@ class TestLeftToTheAuthor:
             ),
         ],
     )
-    def test_is_what_cannot_be_done_safely(
-        self, context: Context, phase: str, message: str
-    ) -> None:
+    def test_is_reported_and_not_made(self, context: Context, phase: str, message: str) -> None:
         text = f"{HEAD}  go:\n    phases:\n    - {{{phase}, name: p}}\n"
         (result,) = upgrade(context, text)
         assert (result.after, result.changes) == (text, ())
@@ -168,7 +164,7 @@ class TestLeftToTheAuthor:
         assert message in left.message
         assert left.line == 7
 
-    def test_does_not_keep_the_rest_from_being_done(self, context: Context) -> None:
+    def test_does_not_prevent_other_changes(self, context: Context) -> None:
         text = (
             f"{HEAD}  go:\n    phases:\n"
             '    - {func: Notify, name: p, funcVersion: "v0\\x2e2.0"}\n'
@@ -176,38 +172,38 @@ class TestLeftToTheAuthor:
         )
         (result,) = upgrade(context, text)
         assert result.after == text.replace("funcVersion: v0.2.0", "funcVersion: v0.3.0")
-        assert [each.phase for each in result.left] == ["p"]
+        assert [finding.phase for finding in result.left] == ["p"]
 
-    def test_is_a_file_that_cannot_be_read(self, context: Context) -> None:
+    def test_in_an_unreadable_file_is_reported(self, context: Context) -> None:
         broken, fine = upgrade(context, "a: [", BLOCK)
-        assert [each.rule for each in broken.left] == ["file-unreadable"]
+        assert [finding.rule for finding in broken.left] == ["file-unreadable"]
         assert broken.after == broken.before
         assert fine.after == UPGRADED
 
-    def test_is_what_the_new_version_breaks_in_other_phases(self, context: Context) -> None:
+    def test_that_breaks_other_phases_is_reported(self, context: Context) -> None:
         def load(entry: FunctionEntry) -> type[Any]:
             if (entry.function, str(entry.version)) == ("Notify", "v0.3.0"):
                 return Notify
-            raise PluginBroken("acme", "it is not here")
+            raise PluginBroken("acme", "not installed")
 
-        knowing = context._replace(load=load)
+        with_code = context._replace(load=load)
         text = (
             f"{HEAD}  go:\n    phases:\n    - {{func: Notify, name: p, funcVersion: v0.1.0}}\n"
             "    - {func: Greet, name: q, args: {x: '{{ .Phases.p.Output.receipt }}'}}\n"
             "    - {func: Greet, name: r, args: {x: '{{ .Phases.nobody.Output.receipt }}'}}\n"
         )
-        (result,) = upgrade(knowing, text)
+        (result,) = upgrade(with_code, text)
         assert result.after == text.replace("v0.1.0", "v0.3.0")
-        assert [each.phase for each in result.left] == ["q"]
+        assert [finding.phase for finding in result.left] == ["q"]
 
 
-def test_a_file_without_anything_of_ours_stays_as_it_is(context: Context) -> None:
+def test_file_without_our_objects_is_unchanged(context: Context) -> None:
     (result,) = upgrade_sources([Source("v.yaml", b"kind: Pod\n")], context)
     assert (result.before, result.after, result.left) == ("kind: Pod\n", "kind: Pod\n", ())
 
 
-class TestAPreferredVersion:
-    def test_moves_where_all_phases_that_it_reaches_move_alike(self, context: Context) -> None:
+class TestPreferredVersion:
+    def test_moves_if_all_its_phases_move_to_the_same_version(self, context: Context) -> None:
         blueprint = (
             f"{HEAD}  go:\n    phases:\n    - {{func: Notify, name: p}}\n"
             "    - {func: Shout, name: q}\n    - {func: Greet, name: r}\n"
@@ -216,8 +212,8 @@ class TestAPreferredVersion:
         before = ACTION_SET.format(version="'v0.2.0'")
         actions, phases = upgrade(context, before, blueprint)
         assert actions.after == ACTION_SET.format(version="'v0.3.0'")
-        made, _ = upgrade(context, SCHEDULE.format(version="v0.2.0"), blueprint)
-        assert made.after == SCHEDULE.format(version="v0.3.0")
+        schedules, _ = upgrade(context, SCHEDULE.format(version="v0.2.0"), blueprint)
+        assert schedules.after == SCHEDULE.format(version="v0.3.0")
         assert phases.after == blueprint
         assert actions.changes[0].function == "Notify, Shout"
         assert actions.left == ()
@@ -235,7 +231,7 @@ class TestAPreferredVersion:
                 "v0.0.0",
                 "{func: Linger, name: p}, {func: Greet, name: q}",
                 "Greet v0.0.0 would change too",
-                id="another function is fine with it",
+                id="another function supports it",
             ),
             pytest.param(
                 "v0.2.0",
@@ -251,7 +247,7 @@ class TestAPreferredVersion:
             ),
         ],
     )
-    def test_is_left_where_it_means_different_things(
+    def test_stays_if_its_phases_need_different_versions(
         self, context: Context, version: str, phases: str, message: str
     ) -> None:
         before = ACTION_SET.format(version=version)
@@ -260,7 +256,7 @@ class TestAPreferredVersion:
         assert actions.after == before
         assert message in actions.left[0].message
 
-    def test_is_left_alone_where_the_blueprint_is_not_at_hand(self, context: Context) -> None:
+    def test_stays_without_its_blueprint(self, context: Context) -> None:
         before = ACTION_SET.format(version="v0.1.0")
         (result,) = upgrade(context, before)
         assert (result.after, result.changes, result.left) == (before, (), ())

@@ -111,7 +111,7 @@ def test_every_row_of_the_table_that_answers(
 ) -> None:
     choice = choose_version(FULL, "KubeTask", asked)
     assert str(choice.chosen.version) == want
-    assert [each.reason for each in choice.notices] == reasons
+    assert [notice.reason for notice in choice.notices] == reasons
 
 
 @pytest.mark.parametrize(
@@ -164,16 +164,16 @@ def test_no_step_back_where_v0_0_0_is_removed_or_never_was() -> None:
     gone = Listing(deprecated_in=parse("0.1.0"), removed_in=parse("0.3.0"))
     without = registry(entries({"v0.1.0": Listing()}, "v0.1.0"))
     removed = registry(entries({"v0.0.0": gone, "v0.1.0": Listing()}, "v0.1.0"))
-    for each in (without, removed):
+    for entry in (without, removed):
         with pytest.raises(FunctionVersionNotFound):
-            choose_version(each, "KubeTask", "v9.9.9")
+            choose_version(entry, "KubeTask", "v9.9.9")
 
 
 def test_the_step_back_to_a_deprecated_v0_0_0_says_both_things() -> None:
     old = Listing(deprecated_in=parse("0.3.0"), removed_in=parse("0.5.0"))
     known = registry(entries({"v0.0.0": old, "v0.1.0": Listing()}, "v0.1.0"))
     choice = choose_version(known, "KubeTask", "v9.9.9")
-    assert [each.reason for each in choice.notices] == [
+    assert [notice.reason for notice in choice.notices] == [
         "FunctionVersionFallback",
         "FunctionVersionDeprecated",
     ]
@@ -255,7 +255,7 @@ def answer(known: Sequence[FunctionEntry], asked: str) -> tuple[str, str, tuple[
         choice = choose_version(registry(known), "KubeTask", asked)
     except KanisterError as error:
         return error.reason, error.message, ()
-    return "", str(choice.chosen.version), tuple(each.reason for each in choice.notices)
+    return "", str(choice.chosen.version), tuple(notice.reason for notice in choice.notices)
 
 
 class TestChoosing:
@@ -268,7 +268,7 @@ class TestChoosing:
         known, asked = drawn
         reason, version, _ = answer(known, asked)
         if not reason:
-            chosen = next(each for each in known if str(each.version) == version)
+            chosen = next(entry for entry in known if str(entry.version) == version)
             assert chosen.support_at() is not Support.REMOVED
 
     @given(families())
@@ -299,7 +299,7 @@ class TestChoosing:
         known, asked = drawn
         reason, version, notices = answer(known, asked)
         if not reason:
-            chosen = next(each for each in known if str(each.version) == version)
+            chosen = next(entry for entry in known if str(entry.version) == version)
             is_deprecated = chosen.support_at() is Support.DEPRECATED
             assert ("FunctionVersionDeprecated" in notices) is is_deprecated
 
@@ -399,7 +399,7 @@ def test_when_no_revision_does_the_error_says_why_of_each(
 
 def test_a_choice_accounts_for_every_revision_that_was_passed_over() -> None:
     choice = choose_revision(SOME, "function-go-templating")
-    assert [str(each) for each in choice.passed_over] == [
+    assert [str(entry) for entry in choice.passed_over] == [
         "function-go-templating-0000005 (revision 5) has no endpoint yet",
         "function-go-templating-0000004 (revision 4) is not healthy",
         "function-go-templating-0000003 (revision 3) is inactive",
@@ -414,7 +414,7 @@ def test_a_choice_accounts_for_every_revision_that_was_passed_over() -> None:
 def test_the_highest_routable_revision_wins_in_whatever_order_they_come(
     numbers: list[int], healthy: set[int]
 ) -> None:
-    known = revisions(*[revision(each, is_healthy=each in healthy) for each in numbers])
+    known = revisions(*[revision(number, is_healthy=number in healthy) for number in numbers])
     if healthy:
         assert choose_revision(known, "function-go-templating").chosen.number == max(healthy)
     else:

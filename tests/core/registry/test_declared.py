@@ -65,12 +65,12 @@ def test_a_class_that_runs_requests_is_a_function_of_compositions() -> None:
 
 
 def test_functions_of_compositions_have_versions_like_any_other() -> None:
-    entries = sorted(entries_of(VersionedPaint, ACME), key=lambda each: each.version)
-    assert [(str(each.version), each.target, each.is_stable) for each in entries] == [
+    entries = sorted(entries_of(VersionedPaint, ACME), key=lambda entry: entry.version)
+    assert [(str(entry.version), entry.target, entry.is_stable) for entry in entries] == [
         ("v0.1.0", Paint, False),
         ("v0.2.0", PaintTwice, True),
     ]
-    assert {each.kind for each in entries} == {FunctionKind.COMPOSITION}
+    assert {entry.kind for entry in entries} == {FunctionKind.COMPOSITION}
 
 
 def test_versions_of_one_function_cannot_be_of_two_kinds() -> None:
@@ -97,7 +97,7 @@ def test_a_step_cannot_call_a_function_of_blueprints() -> None:
 def test_the_input_is_described_down_to_its_last_field_and_once() -> None:
     (entry,) = entries_of(Paint, ACME)
     reference = version_reference(entry, Paint)
-    assert [(each["name"], each["type"]) for each in reference["arguments"]] == [
+    assert [(argument["name"], argument["type"]) for argument in reference["arguments"]] == [
         ("kind", "text"),
         ("tints", "list"),
         ("tints[].colour", "text"),

@@ -66,13 +66,13 @@ def builder_with_echo() -> RegistryBuilder[FunctionEntry]:
 
 def test_a_function_that_knows_nothing_of_versions_is_v0_0_0() -> None:
     family = registry_of(Echo).family("Echo")
-    assert [str(each.version) for each in family] == ["v0.0.0"]
+    assert [str(entry.version) for entry in family] == ["v0.0.0"]
     assert load_function(family.candidates[0]) is Echo
 
 
 def test_a_versioned_function_is_its_own_v0_0_0_and_has_a_stable_version() -> None:
     family = registry_of(VersionedEcho).family("Echo")
-    assert [str(each.version) for each in family] == ["v0.1.0", "v0.0.0"]
+    assert [str(entry.version) for entry in family] == ["v0.1.0", "v0.0.0"]
     assert family.default is not None
     assert family.default.version == parse_version("v0.1.0")
     assert load_function(family.by_identity[Version(0, 0, 0)]) is VersionedEcho
@@ -84,7 +84,7 @@ def test_a_versioned_function_without_an_exec_of_its_own_has_no_v0_0_0() -> None
         stable_version = "v0.1.0"
         versions: ClassVar = {"v0.1.0": EchoLouder}
 
-    assert [str(each.version) for each in entries_of(Later, ACME)] == ["v0.1.0"]
+    assert [str(entry.version) for entry in entries_of(Later, ACME)] == ["v0.1.0"]
 
 
 def test_a_new_version_takes_name_and_arguments_of_its_parent_in_one_line() -> None:
@@ -175,7 +175,7 @@ def test_a_function_cannot_be_registered_twice_in_whatever_version() -> None:
     builder = builder_with_echo()
     with pytest.raises(RegistrationRefused, match="registered already"):
         builder.add(entries_of(VersionedEcho, ACME))
-    assert [str(each.version) for each in builder.build().family("Echo")] == ["v0.0.0"]
+    assert [str(entry.version) for entry in builder.build().family("Echo")] == ["v0.0.0"]
 
 
 def test_versions_of_two_functions_are_never_one_registration() -> None:
@@ -204,7 +204,7 @@ def test_many_threads_read_one_registry() -> None:
     registry: Registry[FunctionEntry] = registry_of(VersionedEcho)
     with ThreadPoolExecutor(8) as pool:
         families = list(pool.map(registry.family, ["Echo"] * 1000))
-    assert {id(each) for each in families} == {id(registry.family("Echo"))}
+    assert {id(family) for family in families} == {id(registry.family("Echo"))}
 
 
 def test_a_removed_version_has_no_code_to_load() -> None:
@@ -223,7 +223,7 @@ def test_a_removed_version_has_no_code_to_load() -> None:
         }
     )
     entries = entries_of(old, Source("acme", Version(1, 2, 0)))
-    gone = next(each for each in entries if each.target is None)
+    gone = next(entry for entry in entries if entry.target is None)
     with pytest.raises(FunctionVersionRemoved) as refused:
         load_function(gone)
     assert refused.value.replacement == "v0.1.0"

@@ -63,8 +63,8 @@ def test_a_changed_default_is_told_whatever_the_argument_is_called(
     old: dict[str, Any], new: dict[str, Any], renamed: dict[str, str], want: list[str]
 ) -> None:
     changes = differences(reference("v1.0.0", **old), reference("v2.0.0", **new), renamed)
-    assert [each["what"] for each in changes] == want
-    assert all(each["breaking"] for each in changes)
+    assert [change["what"] for change in changes] == want
+    assert all(change["breaking"] for change in changes)
 
 
 @pytest.mark.parametrize(

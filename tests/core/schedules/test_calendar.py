@@ -27,7 +27,7 @@ def test_weeks_begin_on_mondays_and_today_is_in_the_middle() -> None:
 
 def test_what_is_to_come_stands_on_the_days_of_its_own_zone() -> None:
     days = {
-        day.day: [each.strftime("%H:%M") for each in day.times]
+        day.day: [time.strftime("%H:%M") for time in day.times]
         for week in calendar_of(schedule("30 2 * * *"), (), NOW)
         for day in week
     }
@@ -45,7 +45,7 @@ def test_what_ran_stands_on_its_day_in_order() -> None:
         RunRow("shop", "first", "complete", late),
     ]
     weeks = calendar_of(schedule("0 2 * * *"), rows, NOW)
-    found = {day.day: [each.name for each in day.runs] for week in weeks for day in week}
+    found = {day.day: [run.name for run in day.runs] for week in weeks for day in week}
     assert found[date(2026, 3, 24)] == ["first", "second"]
     assert found[date(2026, 3, 23)] == []
 

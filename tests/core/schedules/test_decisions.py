@@ -229,7 +229,7 @@ MOMENTS = st.integers(0, 6 * 24 * 60).map(lambda minutes: CREATED + timedelta(mi
 SPECS = st.fixed_dictionaries(
     {
         "schedule": st.sampled_from(["0 2 * * *", "*/20 * * * *", "@every 7h", "30 23 * * 4"]),
-        "concurrencyPolicy": st.sampled_from([str(each) for each in ConcurrencyPolicy]),
+        "concurrencyPolicy": st.sampled_from([str(entry) for entry in ConcurrencyPolicy]),
         "suspend": st.booleans(),
         "jitter": st.sampled_from(["0s", "15m"]),
     },
@@ -311,7 +311,7 @@ def test_whatever_somebody_writes_is_decided_on_or_refused(spec: dict[str, Any])
         return
     rests = Situation(read, "uid", CREATED, Memory(CREATED), False, at("2026-12-01T00:00"))
     _check(rests, decide(rests))
-    assert all(each >= rests.now for each in next_starts(rests))
+    assert all(start >= rests.now for start in next_starts(rests))
 
 
 def test_the_next_times_have_jitter_and_windows_in() -> None:

@@ -23,7 +23,7 @@ def backups(*times: datetime, group: str = "") -> list[Backup]:
 
 def stays(made: list[Backup], keep: Keep, zone: str = "UTC") -> list[str]:
     found = judge_backups(made, keep, ZoneInfo(zone))
-    return [f"{each.backup.time:%m-%d %H:%M}" for each in found if each.stays]
+    return [f"{entry.backup.time:%m-%d %H:%M}" for entry in found if entry.stays]
 
 
 NIGHTS = backups(*(at("2026-10-01T02:00") + timedelta(days=day) for day in range(40)))
@@ -31,7 +31,7 @@ NIGHTS = backups(*(at("2026-10-01T02:00") + timedelta(days=day) for day in range
 
 def test_a_week_of_days_and_a_month_of_weeks_stay_with_their_reasons() -> None:
     found = judge_backups(NIGHTS, Keep(daily=3, weekly=2))
-    kept = {f"{each.backup.time:%m-%d}": each.reasons for each in found if each.stays}
+    kept = {f"{entry.backup.time:%m-%d}": entry.reasons for entry in found if entry.stays}
     assert kept == {
         "11-09": ("daily", "weekly"),
         "11-08": ("daily", "weekly"),
@@ -102,21 +102,21 @@ KEEPS = st.builds(
 @given(TIMES, KEEPS)
 def test_what_goes_always_has_a_newer_one_that_stays(times: list[datetime], keep: Keep) -> None:
     found = judge_backups(backups(*times), keep)
-    assert sorted(each.backup.time for each in found) == sorted(times)
+    assert sorted(entry.backup.time for entry in found) == sorted(times)
     if times:
         assert found[0].stays
     if keep.last:
-        assert all(each.stays for each in found[: keep.last])
+        assert all(entry.stays for entry in found[: keep.last])
     room = keep.last + keep.hourly + keep.daily + keep.weekly + keep.monthly + keep.yearly
-    counted = [each for each in found if set(each.reasons) - {"within", "no rule"}]
+    counted = [entry for entry in found if set(entry.reasons) - {"within", "no rule"}]
     assert len(counted) <= room
 
 
 @settings(derandomize=True)
 @given(TIMES, KEEPS)
 def test_once_what_may_go_has_gone_nothing_else_goes(times: list[datetime], keep: Keep) -> None:
-    kept = [each.backup for each in judge_backups(backups(*times), keep) if each.stays]
-    assert [each.backup for each in judge_backups(kept, keep) if each.stays] == kept
+    kept = [verdict.backup for verdict in judge_backups(backups(*times), keep) if verdict.stays]
+    assert [verdict.backup for verdict in judge_backups(kept, keep) if verdict.stays] == kept
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], lis
     kept = folder / "kept"
     kept.write_text("x")
     hours = [0, 1, 23, 24, 47, 80, 200, 720, 2000, 9000, 17000]
-    times = [datetime(2026, 11, 9, 12, 30, tzinfo=UTC) - timedelta(hours=each) for each in hours]
+    times = [datetime(2026, 11, 9, 12, 30, tzinfo=UTC) - timedelta(hours=hour) for hour in hours]
     for time in times:
         words = ["backup", str(kept), "--host", "h", "--time", f"{time:%Y-%m-%d %H:%M:%S}"]
         subprocess.run([*restic, *words], capture_output=True, check=True, env=_utc())
@@ -173,6 +173,6 @@ def test_the_same_stays_as_with_restic(
         env=_utc(),
     )
     (group,) = json.loads(done.stdout)
-    want = {datetime.fromisoformat(each["time"]) for each in group["keep"]}
+    want = {datetime.fromisoformat(entry["time"]) for entry in group["keep"]}
     found = judge_backups(backups(*times), keep)
-    assert {each.backup.time for each in found if each.stays} == want
+    assert {entry.backup.time for entry in found if entry.stays} == want

@@ -155,7 +155,7 @@ def as_debians_cron(fields: Fields, zone: str, begin: datetime, minutes: int) ->
         if ahead == 1:
             virtual, runs = wall, fields.fits(wall)
         elif ahead > 1:
-            skipped = [virtual + each * _MINUTE for each in range(1, ahead + 1)]
+            skipped = [virtual + number * _MINUTE for number in range(1, ahead + 1)]
             runs = any(map(fields.fits, [wall] if fields.is_wild else skipped))
             virtual = wall
         else:
@@ -297,7 +297,7 @@ def test_windows_that_leave_no_time_are_refused() -> None:
 
 def test_jitter_is_the_same_for_ever_and_spreads() -> None:
     spread = {jitter_of(f"uid-{number}", 600) for number in range(200)}
-    assert all(timedelta() <= each <= timedelta(seconds=600) for each in spread)
+    assert all(timedelta() <= entry <= timedelta(seconds=600) for entry in spread)
     assert len(spread) > 100
     assert jitter_of("uid-1", 600) == jitter_of("uid-1", 600)
     assert jitter_of("uid-1", 0) == timedelta()

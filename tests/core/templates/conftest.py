@@ -20,7 +20,7 @@ def secret(name: str, **data: str) -> dict[str, Any]:
         "kind": "Secret",
         "metadata": {"name": name, "namespace": "app", "labels": {"tier": "db"}},
         "type": "Opaque",
-        "data": {key: b64encode(each.encode()).decode() for key, each in data.items()},
+        "data": {key: b64encode(value.encode()).decode() for key, value in data.items()},
     }
 
 

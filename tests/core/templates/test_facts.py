@@ -199,7 +199,7 @@ def _secret(kind: str = "Opaque", **data: str) -> dict[str, Any]:
     return {
         "metadata": {"name": "s", "namespace": "app"},
         "type": kind,
-        "data": {key: b64encode(each.encode()).decode() for key, each in data.items()},
+        "data": {key: b64encode(value.encode()).decode() for key, value in data.items()},
     }
 
 

@@ -80,6 +80,7 @@ spec:
       table: users
 """
 
+# Name, replaced text, new text, part of the message about the problem, part about the fix.
 MISTAKES = [
     # Keys
     ("a key of an action", "    deferPhase:", "    defferPhase:", "defferPhase", "deferPhase?"),
@@ -341,26 +342,28 @@ def context() -> Context:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "found", "remedy"),
+    ("before", "after", "problem", "fix"),
     [pytest.param(*row[1:], id=f"{at} {row[0]}") for at, row in enumerate(MISTAKES, 1)],
 )
-def test_a_mistake_is_told_with_place_what_was_found_and_what_to_do(
-    before: str, after: str, found: str, remedy: str
+def test_mistake_is_reported_with_place_problem_and_fix(
+    before: str, after: str, problem: str, fix: str
 ) -> None:
     at = BLUEPRINT.index(before)
     text = BLUEPRINT.replace(before, after, 1)
-    fitting = [
-        each
-        for each in lint_sources([Source("db.yaml", text)], context()).findings
-        if each.rule != "template-engine" and found in each.message and remedy in each.message
+    matching = [
+        finding
+        for finding in lint_sources([Source("db.yaml", text)], context()).findings
+        if finding.rule != "template-engine"
+        and problem in finding.message
+        and fix in finding.message
     ]
-    assert fitting
+    assert matching
     first = BLUEPRINT.count("\n", 0, at) + 1
-    assert fitting[0].file == "db.yaml"
-    assert first <= fitting[0].line <= first + max(before.count("\n"), after.count("\n"))
+    assert matching[0].file == "db.yaml"
+    assert first <= matching[0].line <= first + max(before.count("\n"), after.count("\n"))
 
 
-def test_the_blueprint_that_they_are_made_in_has_none() -> None:
+def test_the_correct_blueprint_has_no_findings() -> None:
     report = lint_sources([Source("db.yaml", BLUEPRINT)], context())
-    assert {each.rule for each in report.findings} == {"template-engine"}
+    assert {finding.rule for finding in report.findings} == {"template-engine"}
     assert len(MISTAKES) >= 50

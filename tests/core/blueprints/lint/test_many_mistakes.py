@@ -1,4 +1,4 @@
-"""A file with very many mistakes is looked through in work that grows with its size."""
+"""The time for a file with very many mistakes is proportional to its size."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ actions:
     [
         pytest.param("{}", id="empty"),
         pytest.param("x", id="a text"),
-        pytest.param("{func: Greet%d}", id="a function that nobody brings"),
-        pytest.param("{func: Greet, nam%d: x}", id="a key that nothing reads"),
-        pytest.param("{func: Greet, args: 5}", id="args that are none"),
+        pytest.param("{func: Greet%d}", id="an unknown function"),
+        pytest.param("{func: Greet, nam%d: x}", id="an unknown key"),
+        pytest.param("{func: Greet, args: 5}", id="args of a wrong type"),
         pytest.param(
-            "{name: n%d, func: Greet, if: '{{ .Phases.m%d.Output.x }}'}", id="a phase unheard of"
+            "{name: n%d, func: Greet, if: '{{ .Phases.m%d.Output.x }}'}", id="an unknown phase"
         ),
     ],
 )
-def test_four_times_the_mistakes_take_about_four_times_the_calls(
+def test_number_of_calls_is_proportional_to_the_number_of_mistakes(
     context: Context, phase: str
 ) -> None:
     def calls_for(count: int) -> int:
         lines = (f"    - {phase.replace('%d', str(index))}\n" for index in range(count))
         source = Source("many.yaml", HEAD + "".join(lines))
         with Profile() as profile:
-            found = lint_sources([source], context).findings
-        assert len(found) >= count
-        return sum(each.callcount for each in profile.getstats())
+            findings = lint_sources([source], context).findings
+        assert len(findings) >= count
+        return sum(stat.callcount for stat in profile.getstats())
 
-    # What does not grow with the file, such as looking for names that are near, is spent.
+    # The constant part, such as the search for similar names, is the same for both.
     assert calls_for(2_000) < 5 * calls_for(500)

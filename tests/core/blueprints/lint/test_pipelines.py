@@ -1,4 +1,4 @@
-"""Compositions and packages of functions: their form, and the versions that they ask for."""
+"""Lint and upgrade of Compositions and packages of functions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ LIVES = {
 @pytest.fixture
 def context() -> Context:
     ours = Package("kanister-py", parse_version("0.3.0"))
-    made = [
+    entries = [
         FunctionEntry(
             "function-paint",
             parse_version(text),
@@ -60,7 +60,7 @@ def context() -> Context:
         for text, listing in LIVES.items()
     ]
     builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
-    builder.add(made, default_of(made))
+    builder.add(entries, default_of(entries))
     return Context(builder.build())
 
 
@@ -104,8 +104,8 @@ def upgrade(context: Context, *objects: dict[str, Any]) -> Upgraded:
 @pytest.mark.parametrize(
     ("objects", "rule", "path", "code"),
     [
-        pytest.param([composition(step())], "", "", 0, id="no version, so the stable one"),
-        pytest.param([composition(step("v0.3.0"))], "", "", 0, id="served"),
+        pytest.param([composition(step())], "", "", 0, id="no version"),
+        pytest.param([composition(step("v0.3.0"))], "", "", 0, id="supported"),
         pytest.param(
             [composition(step("v0.2.0"))],
             "version-deprecated",
@@ -125,37 +125,45 @@ def upgrade(context: Context, *objects: dict[str, Any]) -> Upgraded:
             "version-not-found",
             "spec.pipeline[0].functionRef.version",
             1,
-            id="unknown: nothing falls back",
+            id="unknown, without a fallback",
         ),
         pytest.param(
             [composition(step("latest"))],
             "",
             "",
             0,
-            id="the word for no version",
+            id="latest",
         ),
         pytest.param(
-            [function(f"{OURS}:v0.1.0")], "version-removed", "spec.package", 3, id="a tag of ours"
+            [function(f"{OURS}:v0.1.0")],
+            "version-removed",
+            "spec.package",
+            3,
+            id="tag of our package",
         ),
         pytest.param(
-            [function(f"{THEIRS}:v0.1.0")], "", "", 0, id="a tag of others is their number"
+            [function(f"{THEIRS}:v0.1.0")], "", "", 0, id="tag of another vendor's package"
         ),
         pytest.param(
             [function(f"{THEIRS}:v0.1.0", **{"kanister-py.io/runtime": "InProcess"})],
             "version-removed",
             "spec.package",
             3,
-            id="a tag of what runs in this process",
+            id="tag of a package that runs in process",
         ),
         pytest.param(
             [composition(step("v0.1.0")), function(f"{THEIRS}:v0.1.0")],
             "",
             "",
             0,
-            id="a step that names a package of others",
+            id="step with another vendor's package",
         ),
         pytest.param(
-            [composition(step("v0.1.0", "function-other"))], "", "", 0, id="a function of others"
+            [composition(step("v0.1.0", "function-other"))],
+            "",
+            "",
+            0,
+            id="another vendor's function",
         ),
         pytest.param(
             [
@@ -165,19 +173,21 @@ def upgrade(context: Context, *objects: dict[str, Any]) -> Upgraded:
             "",
             "",
             0,
-            id="a reference to a revision that is served",
+            id="reference to a supported revision",
         ),
     ],
 )
-def test_what_a_composition_asks_for_is_judged_as_what_a_phase_does(
+def test_versions_of_composition_functions_are_checked(
     context: Context, objects: list[dict[str, Any]], rule: str, path: str, code: int
 ) -> None:
     findings = lint(context, *objects)
-    assert [(each.rule, each.path) for each in findings] == ([(rule, path)] if rule else [])
+    assert [(finding.rule, finding.path) for finding in findings] == (
+        [(rule, path)] if rule else []
+    )
     assert exit_code_of(findings) == code
 
 
-def test_a_reference_to_a_revision_of_a_removed_version_is_told_at_the_step(
+def test_reference_to_a_revision_of_a_removed_version_is_reported_at_the_step(
     context: Context,
 ) -> None:
     reference = composition(step(functionRevisionRef={"name": "function-paint"}))
@@ -185,23 +195,25 @@ def test_a_reference_to_a_revision_of_a_removed_version_is_told_at_the_step(
         f"{OURS}@sha256:1", "FunctionRevision", **{"kanister-py.io/package-tag": "v0.1.0"}
     )
     findings = lint(context, reference, revision)
-    assert [each.path for each in findings] == [
+    assert [finding.path for finding in findings] == [
         "spec.pipeline[0].functionRevisionRef.name",
         "spec.image",
     ]
-    assert {each.rule for each in findings} == {"version-removed"}
+    assert {finding.rule for finding in findings} == {"version-removed"}
 
 
-def test_a_reference_to_a_built_in_revision_is_judged_by_the_version_in_its_name(
+def test_version_in_the_name_of_a_built_in_revision_is_checked(
     context: Context,
 ) -> None:
-    asking = step(functionRevisionRef={"name": "function-paint-v0.2.0"}, input={"colour": "red"})
-    (finding,) = lint(context, composition(asking))
+    pinned_step = step(
+        functionRevisionRef={"name": "function-paint-v0.2.0"}, input={"colour": "red"}
+    )
+    (finding,) = lint(context, composition(pinned_step))
     assert (finding.rule, finding.path) == (
         "version-deprecated",
         "spec.pipeline[0].functionRevisionRef.name",
     )
-    upgraded = upgrade(context, composition(asking))
+    upgraded = upgrade(context, composition(pinned_step))
     assert "name: function-paint-v0.3.0" in upgraded.after
     assert "color: red" in upgraded.after
     of_a_cluster = step(functionRevisionRef={"name": "function-paint-1a2b3c4"})
@@ -212,37 +224,37 @@ def test_a_reference_to_a_built_in_revision_is_judged_by_the_version_in_its_name
     ("tag", "annotations", "is_strict", "is_found"),
     [
         pytest.param("v0.8.2", {}, True, True, id="another release"),
-        pytest.param("v0.8.2", {}, False, False, id="it is not asked"),
-        pytest.param("v1.4.0", {}, True, False, id="a release that it was held to"),
+        pytest.param("v0.8.2", {}, False, False, id="not strict"),
+        pytest.param("v1.4.0", {}, True, False, id="a tested release"),
         pytest.param(
             "v0.8.2",
             {"render.crossplane.io/runtime": "Development"},
             True,
             False,
-            id="something else runs it",
+            id="another runtime",
         ),
         pytest.param(
-            "v0.3.0", {"kanister-py.io/runtime": "InProcess"}, True, False, id="our number"
+            "v0.3.0", {"kanister-py.io/runtime": "InProcess"}, True, False, id="in process"
         ),
     ],
 )
-def test_a_release_that_no_version_stands_for_is_found_if_asked(
+def test_release_without_a_stand_in_is_an_error_in_strict_mode(
     context: Context, tag: str, annotations: dict[str, str], is_strict: bool, is_found: bool
 ) -> None:
     (family,) = context.registry
     held = Listing(stands_for={"crossplane-contrib/function-paint": "~1.4"})
-    entries = [each._replace(listing=held) for each in family if str(each.version) == "v0.3.0"]
+    entries = [entry._replace(listing=held) for entry in family if str(entry.version) == "v0.3.0"]
     builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
     builder.add(entries, default_of(entries))
     strict = context._replace(registry=builder.build(), is_strict=is_strict)
     package = f"xpkg.example.org/crossplane-contrib/function-paint:{tag}"
     findings = lint(strict, function(package, **annotations))
-    assert [(each.rule, each.path) for each in findings] == (
+    assert [(finding.rule, finding.path) for finding in findings] == (
         [("package-not-stood-for", "spec.package")] if is_found else []
     )
 
 
-def test_a_finding_says_step_function_window_and_what_to_write(context: Context) -> None:
+def test_finding_has_step_function_releases_and_fix(context: Context) -> None:
     (finding,) = lint(context, composition(step("v0.1.0")))
     assert (finding.phase, finding.function, finding.version) == (
         "paint",
@@ -255,29 +267,33 @@ def test_a_finding_says_step_function_window_and_what_to_write(context: Context)
     )
 
 
-def test_another_release_can_be_asked(context: Context) -> None:
+def test_findings_depend_on_the_given_release(context: Context) -> None:
     later = context._replace(at={"kanister-py": parse_version("0.5.0")})
-    assert [each.rule for each in lint(later, composition(step("v0.2.0")))] == ["version-removed"]
+    assert [finding.rule for finding in lint(later, composition(step("v0.2.0")))] == [
+        "version-removed"
+    ]
 
 
-def test_an_upgrade_writes_versions_tags_and_renamed_fields_of_inputs(context: Context) -> None:
-    given = {"colour": "red", "size": 1}
-    asked = composition(step("v0.2.0", input=given))
-    result = upgrade(context, asked, function(f"{OURS}:v0.2.0"))
-    made, package = yaml.safe_load_all(result.after)
-    (found,) = made["spec"]["pipeline"]
-    assert found["functionRef"]["version"] == "v0.3.0"
-    assert found["input"] == {"color": "red", "size": 1}
+def test_upgrade_changes_versions_tags_and_input_fields(context: Context) -> None:
+    step_input = {"colour": "red", "size": 1}
+    before = composition(step("v0.2.0", input=step_input))
+    result = upgrade(context, before, function(f"{OURS}:v0.2.0"))
+    after, package = yaml.safe_load_all(result.after)
+    (new_step,) = after["spec"]["pipeline"]
+    assert new_step["functionRef"]["version"] == "v0.3.0"
+    assert new_step["input"] == {"color": "red", "size": 1}
     assert package["spec"]["package"] == f"{OURS}:v0.3.0"
     assert result.left == ()
-    assert [(each.before, each.after) for each in result.changes] == [("v0.2.0", "v0.3.0")] * 2
+    assert [(change.before, change.after) for change in result.changes] == [
+        ("v0.2.0", "v0.3.0")
+    ] * 2
 
 
-def test_the_input_of_a_step_follows_the_tag_of_its_package(context: Context) -> None:
-    asked = composition(step(input={"colour": "red"}))
-    result = upgrade(context, asked, function(f"{OURS}:v0.2.0"))
-    made, package = yaml.safe_load_all(result.after)
-    assert made["spec"]["pipeline"][0] == {
+def test_upgrade_changes_the_input_of_a_step_with_the_tag_of_its_package(context: Context) -> None:
+    before = composition(step(input={"colour": "red"}))
+    result = upgrade(context, before, function(f"{OURS}:v0.2.0"))
+    after, package = yaml.safe_load_all(result.after)
+    assert after["spec"]["pipeline"][0] == {
         "step": "paint",
         "functionRef": {"name": "function-paint"},
         "input": {"color": "red"},
@@ -285,9 +301,9 @@ def test_the_input_of_a_step_follows_the_tag_of_its_package(context: Context) ->
     assert package["spec"]["package"].endswith(":v0.3.0")
 
 
-def test_a_field_that_is_there_under_both_names_is_left_to_its_author(context: Context) -> None:
-    asked = composition(step("v0.2.0", input={"colour": "red", "color": "blue"}))
-    result = upgrade(context, asked)
+def test_upgrade_does_not_overwrite_a_field_with_the_new_name(context: Context) -> None:
+    before = composition(step("v0.2.0", input={"colour": "red", "color": "blue"}))
+    result = upgrade(context, before)
     assert result.after == result.before
     assert "color is already given under its new name" in result.left[0].message
 
@@ -320,7 +336,7 @@ def lint_text(context: Context, text: str) -> list[Finding]:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "found"),
+    ("before", "after", "expected"),
     [
         pytest.param("", "", [], id="fine"),
         pytest.param(
@@ -348,7 +364,7 @@ def lint_text(context: Context, text: str) -> list[Finding]:
             "timeout: 5s",
             'when: "observed.foo ="',
             [(10, "composition-invalid", f"{AT}.when", "`=` means nothing")],
-            id="a condition that is none",
+            id="a condition with a syntax error",
         ),
         pytest.param(
             "timeout: 5s",
@@ -366,7 +382,7 @@ def lint_text(context: Context, text: str) -> list[Finding]:
             "timeout: 5s",
             "timeout: 5x",
             [(10, "composition-invalid", f"{AT}.timeout", 'unknown unit "x"')],
-            id="a timeout that is no duration",
+            id="an invalid timeout",
         ),
         pytest.param(
             "timeout: 5s",
@@ -385,7 +401,7 @@ def lint_text(context: Context, text: str) -> list[Finding]:
                     "did you mean kind?",
                 ),
             ],
-            id="a misspelt key of what a step may ask for",
+            id="a misspelt key of allowedExtraResources",
         ),
         pytest.param(
             "  compositeTypeRef: {apiVersion: example.org/v1, kind: App}\n",
@@ -399,29 +415,31 @@ def lint_text(context: Context, text: str) -> list[Finding]:
             "{name: function-paint}\n    timeout",
             "{name: function-pant}\n    timeout",
             [(9, "step-function-unknown", f"{AT}.functionRef.name", "did you mean function-paint")],
-            id="nearly the name of a function that is built in",
+            id="similar to a built-in function",
         ),
         pytest.param(
             "{name: function-paint}\n    timeout",
             "{name: function-kcl}\n    timeout",
             [],
-            id="a function of others",
+            id="another vendor's function",
         ),
         pytest.param(
             "{name: function-paint}\n    timeout",
             "{name: function-paint, version: two}\n    timeout",
             [(9, "version-invalid", f"{AT}.functionRef.version", "'two' is not a version")],
-            id="a version that is none, reported once",
+            id="an invalid version, reported once",
         ),
     ],
 )
-def test_what_render_refuses_of_a_composition_lint_finds(
-    reading: Context, before: str, after: str, found: list[tuple[int, str, str, str]]
+def test_lint_reports_compositions_that_render_refuses(
+    reading: Context, before: str, after: str, expected: list[tuple[int, str, str, str]]
 ) -> None:
     text = FORM.replace(before, after) if before else FORM
     findings = lint_text(reading, text)
-    assert [(each.line, each.rule, each.path) for each in findings] == [each[:3] for each in found]
-    for finding, (*_, message) in zip(findings, found, strict=True):
+    assert [(finding.line, finding.rule, finding.path) for finding in findings] == [
+        row[:3] for row in expected
+    ]
+    for finding, (*_, message) in zip(findings, expected, strict=True):
         assert message in finding.message
     if exit_code_of(findings):
         with pytest.raises(InvalidDocument):
@@ -430,14 +448,14 @@ def test_what_render_refuses_of_a_composition_lint_finds(
         parse_composition(parse_document(text))
 
 
-def test_a_composition_in_a_list_is_found_where_it_stands(reading: Context) -> None:
+def test_finding_in_a_list_has_the_path_in_the_list(reading: Context) -> None:
     broken = yaml.safe_load(FORM.replace("Pipeline", "Pipelne"))
     (finding,) = lint(reading, {"apiVersion": "v1", "kind": "List", "items": [broken]})
     assert finding.path == "items[0].spec.mode"
 
 
-def test_a_name_that_a_function_of_the_files_has_is_not_misspelt(reading: Context) -> None:
+def test_name_of_a_function_in_the_files_is_not_misspelt(reading: Context) -> None:
     theirs = function("xpkg.example.org/painters/function-pant:v1.0.0")
     theirs["metadata"]["name"] = "function-pant"
-    made = yaml.safe_load(FORM.replace("function-paint", "function-pant"))
-    assert lint(reading, made, theirs) == []
+    misspelt = yaml.safe_load(FORM.replace("function-paint", "function-pant"))
+    assert lint(reading, misspelt, theirs) == []

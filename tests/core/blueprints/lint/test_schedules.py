@@ -1,4 +1,4 @@
-"""Findings of lint in Schedules, which are those of the webhook, too."""
+"""Findings of lint about Schedules, which the admission webhook reports as well."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def blueprint(function: str = "Greet", version: str = "") -> dict[str, Any]:
 
 
 def lint(context: Context, *objects: dict[str, Any]) -> list[Finding]:
-    sources = [Source(f"{each['kind']}.yaml", yaml.safe_dump(each)) for each in objects]
+    sources = [Source(f"{obj['kind']}.yaml", yaml.safe_dump(obj)) for obj in objects]
     schema_checks = {**context.schema_checks, "Schedule": check_schema}
-    found = lint_sources(sources, context._replace(schema_checks=schema_checks)).findings
-    return [each for each in found if each.file == "Schedule.yaml"]
+    findings = lint_sources(sources, context._replace(schema_checks=schema_checks)).findings
+    return [finding for finding in findings if finding.file == "Schedule.yaml"]
 
 
-def of_template(**action: Any) -> dict[str, Any]:
+def template_with(**action: Any) -> dict[str, Any]:
     return {"spec": {"actions": [{"name": "act", "blueprint": "made-up", **action}]}}
 
 
@@ -77,50 +77,52 @@ def of_template(**action: Any) -> dict[str, Any]:
         ({"windows": [{"schedule": "0 0 * * *"}]}, "spec.windows[0].duration", "Must be given"),
     ],
 )
-def test_what_no_schedule_can_say_is_an_error_with_its_place(
+def test_invalid_schedule_is_an_error_with_its_place(
     context: Context, spec: dict[str, Any], path: str, message: str
 ) -> None:
-    made = schedule(**spec)
-    (found,) = [
-        each for each in lint(context, made, blueprint()) if each.rule != "schedule-without-delete"
+    obj = schedule(**spec)
+    (error,) = [
+        finding
+        for finding in lint(context, obj, blueprint())
+        if finding.rule != "schedule-without-delete"
     ]
-    assert (found.rule, found.severity, found.path) == ("schedule-invalid", Severity.ERROR, path)
-    assert message in found.message
-    assert found.line > 0
-    verdict = judge_schedule(made, {"made-up": blueprint()}, context)
+    assert (error.rule, error.severity, error.path) == ("schedule-invalid", Severity.ERROR, path)
+    assert message in error.message
+    assert error.line > 0
+    verdict = judge_schedule(obj, {"made-up": blueprint()}, context)
     assert not verdict.is_allowed
     assert message in verdict.message
 
 
-def test_a_key_that_nothing_reads_is_told_with_the_one_that_is_meant(context: Context) -> None:
-    (found,) = lint(context, schedule(timezone="Europe/Berlin"), blueprint())
-    assert "timeZone" in found.message
+def test_unknown_key_is_reported_with_a_similar_one(context: Context) -> None:
+    (finding,) = lint(context, schedule(timezone="Europe/Berlin"), blueprint())
+    assert "timeZone" in finding.message
 
 
-def test_an_action_that_the_blueprint_lacks_is_told(context: Context) -> None:
-    made = schedule(template=of_template(name="bakcup"))
-    (found,) = lint(context, made, blueprint())
-    assert (found.rule, found.path) == ("action-unknown", "spec.template.spec.actions[0].name")
-    verdict = judge_schedule(made, {"made-up": blueprint()}, context)
+def test_missing_action_is_reported(context: Context) -> None:
+    obj = schedule(template=template_with(name="bakcup"))
+    (finding,) = lint(context, obj, blueprint())
+    assert (finding.rule, finding.path) == ("action-unknown", "spec.template.spec.actions[0].name")
+    verdict = judge_schedule(obj, {"made-up": blueprint()}, context)
     assert verdict.is_allowed
     assert "has no action bakcup" in verdict.warnings[0]
 
 
-def test_a_blueprint_that_is_not_there_yet_is_a_warning(context: Context) -> None:
+def test_missing_blueprint_is_a_warning(context: Context) -> None:
     verdict = judge_schedule(schedule(), {"made-up": None}, context)
     assert verdict.is_allowed
     assert "There is no Blueprint made-up yet" in verdict.warnings[0]
 
 
-def test_backups_that_no_blueprint_deletes_are_told(context: Context) -> None:
-    made = schedule(keep={"daily": 7})
-    (found,) = lint(context, made, blueprint())
-    assert (found.rule, found.path) == ("schedule-without-delete", "spec.keep")
-    assert not judge_schedule(made, {"made-up": blueprint()}, context).is_allowed
+def test_retention_without_an_action_delete_is_reported(context: Context) -> None:
+    obj = schedule(keep={"daily": 7})
+    (finding,) = lint(context, obj, blueprint())
+    assert (finding.rule, finding.path) == ("schedule-without-delete", "spec.keep")
+    assert not judge_schedule(obj, {"made-up": blueprint()}, context).is_allowed
     with_delete = blueprint()
     with_delete["actions"]["delete"] = with_delete["actions"]["act"]
-    assert lint(context, made, with_delete) == []
-    assert judge_schedule(made, {"made-up": with_delete}, context).is_allowed
+    assert lint(context, obj, with_delete) == []
+    assert judge_schedule(obj, {"made-up": with_delete}, context).is_allowed
 
 
 # The installed release is 0.3.0; 0.4.0 is the next one.
@@ -130,22 +132,22 @@ def test_backups_that_no_blueprint_deletes_are_told(context: Context) -> None:
         pytest.param("Notify", "v0.2.0", "", ["schedule-outlived"], id="removed in the next"),
         pytest.param("Notify", "", "v0.2.0", ["schedule-outlived"], id="preferred, and removed"),
         pytest.param("Bury", "v0.1.0", "", [], id="removed in the one after that"),
-        pytest.param("Notify", "v0.3.0", "", [], id="served"),
-        pytest.param("Notify", "v0.1.0", "", [], id="removed already, which the Blueprint tells"),
-        pytest.param("Nobody", "", "", [], id="a function that nobody has"),
+        pytest.param("Notify", "v0.3.0", "", [], id="supported"),
+        pytest.param("Notify", "v0.1.0", "", [], id="removed already, reported for the Blueprint"),
+        pytest.param("Nobody", "", "", [], id="an unknown function"),
     ],
 )
-def test_a_version_that_the_next_release_removes_is_told(
+def test_version_that_the_next_release_removes_is_reported(
     context: Context, function: str, version: str, preferred: str, want: list[str]
 ) -> None:
     action = {"preferredVersion": preferred} if preferred else {}
-    made = schedule(template=of_template(**action))
-    found = [
-        each
-        for each in lint(context, made, blueprint(function, version))
-        if each.rule != "version-deprecated"
+    obj = schedule(template=template_with(**action))
+    findings = [
+        finding
+        for finding in lint(context, obj, blueprint(function, version))
+        if finding.rule != "version-deprecated"
     ]
-    assert [each.rule for each in found] == want
-    for each in found:
-        assert (each.removed_in, each.replacement) == ("0.4.0", "v0.3.0")
-        assert "removed in 0.4.0, the next release" in each.message
+    assert [finding.rule for finding in findings] == want
+    for finding in findings:
+        assert (finding.removed_in, finding.replacement) == ("0.4.0", "v0.3.0")
+        assert "removed in 0.4.0, the next release" in finding.message

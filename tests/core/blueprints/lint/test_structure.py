@@ -16,7 +16,7 @@ def lint(context: Context, text: str | bytes) -> list[Finding]:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         pytest.param(
             HEAD.replace("/v1alpha1", "/v2") + ONE,
@@ -40,19 +40,19 @@ def lint(context: Context, text: str | bytes) -> list[Finding]:
             + "        b: {name: one, namespace: two}\n"
             + "        c: {kind: configMap, name: one, namespace: two}\n",
             [("object-not-fetched", 10, "warning"), ("object-not-fetched", 11, "warning")],
-            id="an object that nobody fetches",
+            id="an object of another kind",
         ),
         pytest.param(
             HEAD
             + "actions:\n  a:\n    phases:\n    - func: Greet\n      name: x\n      objects:\n"
             + "        db: {kind: Secret, namespace: shop}\n",
             [("object-without-name", 10, "error")],
-            id="a Secret, and not which",
+            id="a Secret without a name",
         ),
         pytest.param(
             HEAD.replace("{name: b}", "{name: b, nme: c}") + "actions:\n  a: {phases: []}\n",
             [("unknown-key", 3, "warning"), ("action-without-phases", 5, "warning")],
-            id="a key of metadata that nothing reads",
+            id="an unknown key of metadata",
         ),
         pytest.param(
             HEAD + "actions:\n  a: {}\n",
@@ -68,7 +68,7 @@ def lint(context: Context, text: str | bytes) -> list[Finding]:
             HEAD
             + "actions:\n  a:\n    phases:\n    - func: Greet\n    deferPhase: {func: Greet}\n",
             [("phase-without-name", 7, "warning")],
-            id="no name for a phase, which a deferred one need not have",
+            id="a phase without a name",
         ),
         pytest.param(
             HEAD
@@ -97,18 +97,18 @@ def lint(context: Context, text: str | bytes) -> list[Finding]:
                 ("object-not-fetched", 14, "warning"),
                 ("unknown-key", 14, "warning"),
             ],
-            id="keys that nothing reads",
+            id="unknown keys",
         ),
     ],
 )
-def test_what_is_odd_is_told(
-    context: Context, text: str, found: list[tuple[str, int, str]]
+def test_structural_mistakes_are_reported(
+    context: Context, text: str, expected: list[tuple[str, int, str]]
 ) -> None:
     findings = lint(context, text)
-    assert [(each.rule, each.line, str(each.severity)) for each in findings] == found
+    assert [(finding.rule, finding.line, str(finding.severity)) for finding in findings] == expected
 
 
-def test_a_misspelt_key_is_told_with_what_was_meant(context: Context) -> None:
+def test_misspelt_key_is_reported_with_a_similar_one(context: Context) -> None:
     (finding,) = lint(context, f"{HEAD}action: {{}}\n{ONE}")
     assert finding.message == "Nothing reads the key 'action'; did you mean actions?"
 
@@ -126,19 +126,19 @@ def test_a_misspelt_key_is_told_with_what_was_meant(context: Context) -> None:
         ),
     ],
 )
-def test_what_cannot_be_read_is_told_and_no_more(
+def test_unreadable_document_has_a_single_finding(
     context: Context, text: str | bytes, rule: str
 ) -> None:
-    assert [each.rule for each in lint(context, text)] == [rule]
+    assert [finding.rule for finding in lint(context, text)] == [rule]
 
 
-def test_what_can_be_read_of_a_broken_blueprint_is_judged_still(context: Context) -> None:
+def test_readable_parts_of_an_invalid_blueprint_are_checked(context: Context) -> None:
     text = (
         f"{HEAD}actions:\n  a: {{phases: [{{name: p, func: 3}}]}}\n"
         "  b: {phases: [{name: q, func: Notify, funcVersion: v0.1.0}]}\n"
     )
-    found = [(each.rule, each.path) for each in lint(context, text)]
-    assert found == [
+    findings = [(finding.rule, finding.path) for finding in lint(context, text)]
+    assert findings == [
         ("blueprint-invalid", "actions.a.phases[0].func"),
         ("version-removed", "actions.b.phases[0].funcVersion"),
     ]
@@ -158,12 +158,12 @@ def test_what_can_be_read_of_a_broken_blueprint_is_judged_still(context: Context
         pytest.param(
             HEAD + "actions: {a: {phases: [{name: 1, func: Greet},"
             " {name: q, func: Greet, if: '{{ .Phases.p.Output.x }}'}]}}\n",
-            id="a name that a template may mean",
+            id="a name that a template reads",
         ),
     ],
 )
-def test_what_cannot_be_read_is_not_told_to_be_missing(context: Context, text: str) -> None:
-    rules = {each.rule for each in lint(context, text)}
+def test_invalid_value_is_not_reported_as_missing(context: Context, text: str) -> None:
+    rules = {finding.rule for finding in lint(context, text)}
     assert rules - {"template-engine"} == {"blueprint-invalid"}
 
 
@@ -205,11 +205,9 @@ def test_what_cannot_be_read_is_not_told_to_be_missing(context: Context, text: s
         ),
     ],
 )
-def test_a_kind_that_hides_an_object_of_ours_is_told(
-    context: Context, text: str, message: str
-) -> None:
+def test_similar_kind_is_reported(context: Context, text: str, message: str) -> None:
     report = lint_sources([Source("b.yaml", text, is_named=False)], context)
-    assert [(each.rule, message in each.message) for each in report.findings] == [
+    assert [(finding.rule, message in finding.message) for finding in report.findings] == [
         ("kind-overlooked", True)
     ]
 
@@ -218,19 +216,22 @@ def test_a_kind_that_hides_an_object_of_ours_is_told(
     "text",
     [
         pytest.param("apiVersion: cr.kanister.io/v1alpha1\nkind: Profile\n", id="a Profile"),
-        pytest.param("apiVersion: cr.kanister.io/v1alpha1\nkind: RepositoryServer\n", id="others'"),
+        pytest.param(
+            "apiVersion: cr.kanister.io/v1alpha1\nkind: RepositoryServer\n",
+            id="a kind that lint does not check",
+        ),
         pytest.param("apiVersion: pkg.crossplane.io/v1\nkind: Provider\n", id="a Provider"),
         pytest.param(
             "apiVersion: apiextensions.crossplane.io/v1alpha1\nkind: ManagedResourceDefinition\n",
-            id="a kind of Crossplane that lint is not about",
+            id="a kind of Crossplane that lint does not check",
         ),
-        pytest.param("kind: Blueprints\n", id="nearly a kind, of no group"),
+        pytest.param("kind: Blueprints\n", id="similar kind without a group"),
         pytest.param("apiVersion: other.io/v1\nkind: blueprint\n", id="of another group"),
         pytest.param("actions: {a: {script: x}}\n", id="values with actions"),
         pytest.param("actions: [a]\n", id="a list of actions"),
     ],
 )
-def test_objects_of_others_are_nobodys_news(context: Context, text: str) -> None:
+def test_other_objects_are_ignored(context: Context, text: str) -> None:
     assert lint(context, text) == []
 
 
@@ -239,19 +240,19 @@ def test_a_file_found_in_a_folder_may_hold_a_list(context: Context) -> None:
     assert (report.findings, report.empty_files) == ((), ())
 
 
-def test_a_file_without_anything_to_lint_is_told_if_it_was_named(context: Context) -> None:
+def test_named_file_without_objects_for_lint_is_listed(context: Context) -> None:
     report = lint_sources([Source("values.yaml", "a: 1\n")], context)
     assert report.empty_files == ("values.yaml",)
 
 
-def test_rules_have_ids_of_one_form_and_say_why_they_matter() -> None:
+def test_rules_have_uniform_ids_and_an_explanation() -> None:
     for rule in rules().values():
         assert rule.id == rule.id.lower().replace("_", "-")
         assert rule.summary.endswith(".")
         assert len(rule.explanation) > 40
 
 
-def test_an_object_of_a_misspelt_kind_is_told_before_an_actionset_runs(context: Context) -> None:
+def test_misspelt_kind_of_an_object_is_reported(context: Context) -> None:
     text = (
         "apiVersion: cr.kanister.io/v1alpha1\nkind: ActionSet\nmetadata: {name: a}\nspec:\n"
         "  actions:\n  - {name: b, blueprint: c, object: {kind: Namespaec, name: shop}}\n"
@@ -260,7 +261,7 @@ def test_an_object_of_a_misspelt_kind_is_told_before_an_actionset_runs(context: 
     assert (finding.rule, finding.line) == ("object-kind-unknown", 6)
     assert "did you mean Namespace?" in finding.message
     assert lint(context, text.replace("Namespaec", "namespace")) == []
-    assert [each.rule for each in lint(context, text.replace("kind: Namespaec, ", ""))] == [
+    assert [finding.rule for finding in lint(context, text.replace("kind: Namespaec, ", ""))] == [
         "object-kind-unknown"
     ]
     own = "{kind: Namespaec, apiVersion: v1, resource: things, name: shop}"
@@ -300,13 +301,13 @@ _GIVES = (
 def test_an_actionset_that_lacks_declared_inputs_is_reported(
     context: Context, inputs: str, missing: list[str]
 ) -> None:
-    found = [
-        each
-        for each in lint(context, _DECLARES + _GIVES + inputs)
-        if each.rule == "input-not-given"
+    findings = [
+        finding
+        for finding in lint(context, _DECLARES + _GIVES + inputs)
+        if finding.rule == "input-not-given"
     ]
-    assert sorted(each.message.split()[4] for each in found) == sorted(missing)
-    assert {str(each.severity) for each in found} <= {"warning"}
+    assert sorted(finding.message.split()[4] for finding in findings) == sorted(missing)
+    assert {str(finding.severity) for finding in findings} <= {"warning"}
 
 
 @pytest.mark.parametrize(
@@ -317,20 +318,22 @@ def test_an_actionset_that_lacks_declared_inputs_is_reported(
         pytest.param("{nodeSelector: {a: b}}", "", id="nothing"),
     ],
 )
-def test_the_pod_override_of_an_actionset_is_judged(
+def test_pod_override_of_an_actionset_is_checked(
     context: Context, override: str, rule: str
 ) -> None:
-    found = lint(context, f"{_GIVES}    podOverride: {override}\n")
-    assert [each.rule for each in found if "podOverride" in each.message] == [rule][: bool(rule)]
+    findings = lint(context, f"{_GIVES}    podOverride: {override}\n")
+    assert [finding.rule for finding in findings if "podOverride" in finding.message] == [rule][
+        : bool(rule)
+    ]
 
 
-def test_a_misspelt_function_is_told_at_its_name_and_not_at_its_version(context: Context) -> None:
+def test_misspelt_function_is_reported_at_its_name(context: Context) -> None:
     text = HEAD + "actions:\n  a:\n    phases:\n    - func: Gret\n      funcVersion: v0.1.0\n"
-    (found,) = [each for each in lint(context, text) if each.rule == "function-unknown"]
-    assert (found.line, found.path) == (7, "actions.a.phases[0].func")
+    (error,) = [finding for finding in lint(context, text) if finding.rule == "function-unknown"]
+    assert (error.line, error.path) == (7, "actions.a.phases[0].func")
 
 
 def test_a_blueprint_without_actions_is_an_error(context: Context) -> None:
-    found = lint(context, HEAD + "action: {}\n")
-    assert [each.rule for each in found] == ["blueprint-without-actions", "unknown-key"]
-    assert str(found[0].severity) == "error"
+    findings = lint(context, HEAD + "action: {}\n")
+    assert [finding.rule for finding in findings] == ["blueprint-without-actions", "unknown-key"]
+    assert str(findings[0].severity) == "error"

@@ -20,7 +20,7 @@ HEAD = "apiVersion: cr.kanister.io/v1alpha1\nkind: Blueprint\nmetadata: {name: b
 
 
 class MeasureArgs(Args):
-    path: str = Field(description="What is measured")
+    path: str = Field(description="Path to measure")
     depth: int = 1
     exclude: list[str] = Field(default_factory=list)
 
@@ -31,7 +31,7 @@ class MeasureOutputs(Outputs):
 
 
 class Measure(Func):
-    """Measures something."""
+    """Measures a path."""
 
     name = "Measure"
     Args = MeasureArgs
@@ -46,7 +46,7 @@ class ShellArgs(Args):
 
 
 class Shell(Func):
-    """Runs something, with outputs that only the blueprint knows."""
+    """Runs a command, with outputs that the Blueprint defines."""
 
     name = "Shell"
     Args = ShellArgs
@@ -61,7 +61,7 @@ def lint() -> Callable[[str], list[Finding]]:
 
     def lint_text(text: str) -> list[Finding]:
         report = lint_sources([Source("b.yaml", text)], context)
-        return [each for each in report.findings if each.rule != "template-engine"]
+        return [finding for finding in report.findings if finding.rule != "template-engine"]
 
     return lint_text
 
@@ -73,10 +73,10 @@ class TestArguments:
     @pytest.mark.parametrize(
         ("args", "rules"),
         [
-            pytest.param("{path: x}", [], id="what is required"),
-            pytest.param("{path: x, depth: '3', exclude: a}", [], id="loosely written"),
+            pytest.param("{path: x}", [], id="required arguments"),
+            pytest.param("{path: x, depth: '3', exclude: a}", [], id="convertible types"),
             pytest.param("{path: x, depth: '{{ .Options.d }}'}", [], id="a template"),
-            pytest.param("{path: 5}", [], id="a number where text is wanted"),
+            pytest.param("{path: 5}", [], id="a number for text"),
             pytest.param("{}", ["argument-missing"], id="nothing"),
             pytest.param("{path: x, Depth: 3}", ["argument-unknown"], id="other capitals"),
             pytest.param("{path: x, depth: deep}", ["argument-type"], id="text for a number"),
@@ -89,31 +89,31 @@ class TestArguments:
             pytest.param("{'{{ .Time }}': x}", [], id="a name that is a template"),
         ],
     )
-    def test_are_held_against_what_the_function_takes(
+    def test_are_checked_against_the_model_of_the_function(
         self, lint: Lint, args: str, rules: list[str]
     ) -> None:
         text = f"{HEAD}  a:\n    phases:\n    - func: Measure\n      name: p\n      args: {args}\n"
         findings = lint(text)
-        assert sorted(each.rule for each in findings) == rules
+        assert sorted(finding.rule for finding in findings) == rules
         assert exit_code_of(findings) == (1 if rules else 0)
-        assert all(each.line == 9 for each in findings)
+        assert all(finding.line == 9 for finding in findings)
 
-    def test_that_are_a_command_are_no_single_text(self, lint: Lint) -> None:
+    def test_command_as_a_single_text_is_reported(self, lint: Lint) -> None:
         text = f"{HEAD}  a:\n    phases: [{{func: Shell, name: s, args: {{command: echo hi}}}}]\n"
-        assert [each.rule for each in lint(text)] == ["command-as-text"]
+        assert [finding.rule for finding in lint(text)] == ["command-as-text"]
 
-    def test_are_looked_at_in_a_deferred_phase_too(self, lint: Lint) -> None:
+    def test_of_a_defer_phase_are_checked(self, lint: Lint) -> None:
         text = (
             f"{HEAD}  a:\n    phases: [{{func: Shell, name: s}}]\n"
             "    deferPhase: {func: Measure}\n"
         )
-        assert [each.rule for each in lint(text)] == ["argument-missing"]
+        assert [finding.rule for finding in lint(text)] == ["argument-missing"]
 
 
-def action(first: str = "", second: str = "", last: str = "", rest: str = "") -> str:
+def action(first: str = "", second: str = "", last: str = "", fields: str = "") -> str:
     return (
         f"{HEAD}  go:\n"
-        f"{rest}"
+        f"{fields}"
         "    phases:\n"
         "    - func: Measure\n"
         "      name: one\n"
@@ -169,7 +169,7 @@ class TestTemplates:
                 action(
                     "",
                     "{{ .ArtifactsIn.a }}{{ .Secrets.s }}{{ .ConfigMaps.c }}",
-                    rest="    inputArtifactNames: [a]\n"
+                    fields="    inputArtifactNames: [a]\n"
                     "    secretNames: [s]\n    configMapNames: [c]\n",
                 ),
                 [],
@@ -177,14 +177,16 @@ class TestTemplates:
                 id="declared",
             ),
             pytest.param(
-                action(rest="    outputArtifacts: {o: {keyValue: {k: '{{ .Secrets.s.Data }}'}}}\n"),
+                action(
+                    fields="    outputArtifacts: {o: {keyValue: {k: '{{ .Secrets.s.Data }}'}}}\n"
+                ),
                 ["dependency-not-declared", "secret-in-artifact"],
                 6,
-                id="a secret that leaves",
+                id="a secret in an artifact",
             ),
             pytest.param(
                 action(
-                    rest="    outputArtifacts: {o: {kopiaSnapshot: '{{ .DeferPhase.Output }}'}}\n"
+                    fields="    outputArtifacts: {o: {kopiaSnapshot: '{{ .DeferPhase.Output }}'}}\n"
                 ),
                 [],
                 0,
@@ -198,12 +200,12 @@ class TestTemplates:
             ),
         ],
     )
-    def test_are_held_against_what_they_will_find(
+    def test_are_checked_against_the_available_values(
         self, lint: Lint, text: str, rules: list[str], line: int
     ) -> None:
         findings = lint(text)
-        assert sorted(each.rule for each in findings) == rules
-        assert all(each.line == line for each in findings)
+        assert sorted(finding.rule for finding in findings) == rules
+        assert all(finding.line == line for finding in findings)
 
     @pytest.mark.parametrize(
         ("text", "messages"),
@@ -226,7 +228,7 @@ class TestTemplates:
             pytest.param(
                 "{{ range $k, $v := .ArtifactsIn }}{{ $v.keyValue }}{{ end }}",
                 ['There is no "keyValue" in .ArtifactsIn[…]; there are: KeyValue, KopiaSnapshot'],
-                id="what is in a map",
+                id="values of a map",
             ),
             pytest.param(
                 "{{ range .Object.items }}{{ .x.y }}{{ end }}"
@@ -234,16 +236,18 @@ class TestTemplates:
                 "{{ range until 3 }}{{ .x }}{{ end }}"
                 "{{ range .StatefulSet.Pods }}{{ . }}{{ $.Time }}{{ end }}",
                 [],
-                id="what may be there",
+                id="values of unknown type",
             ),
         ],
     )
     def test_are_followed_into_lists(self, lint: Lint, text: str, messages: list[str]) -> None:
-        found = lint(action("", text))
-        assert len(found) == len(messages)
-        assert all(want in each.message for want, each in zip(messages, found, strict=True))
+        findings = lint(action("", text))
+        assert len(findings) == len(messages)
+        assert all(
+            message in finding.message for message, finding in zip(messages, findings, strict=True)
+        )
 
-    def test_in_a_branch_are_only_warned_of(self, lint: Lint) -> None:
+    def test_in_a_branch_are_warnings(self, lint: Lint) -> None:
         (finding,) = lint(action("{{ if .Options.x }}{{ .Phases.two.Output.y }}{{ end }}"))
         assert (finding.rule, finding.severity) == ("phase-later", "warning")
 
@@ -255,13 +259,13 @@ class TestTemplates:
             pytest.param("{{ Namespace.Nme | default(1) }}", "warning", id="with a default"),
         ],
     )
-    def test_of_either_language_read_fields_that_can_exist(
+    def test_of_either_engine_must_read_existing_fields(
         self, lint: Lint, text: str, severity: str
     ) -> None:
         (finding,) = lint(action(text))
         assert (finding.rule, finding.severity) == ("field-unknown", severity)
 
-    def test_in_a_block_are_found_on_their_line(self, lint: Lint) -> None:
+    def test_in_a_block_scalar_are_reported_with_their_line(self, lint: Lint) -> None:
         text = (
             f"{HEAD}  go:\n    phases:\n    - func: Shell\n      name: p\n      args:\n"
             "        command:\n        - |\n          echo one\n          echo {{ .Nope }}\n"
@@ -271,7 +275,7 @@ class TestTemplates:
         assert finding.message.startswith("There is no .Nope; expected one of .StatefulSet, ")
 
     @pytest.mark.parametrize(
-        ("text", "taken"),
+        ("text", "expected"),
         [
             pytest.param(
                 action("{{ .Time }}"), "An expression reads .Time; read as Go templates", id="Go"
@@ -287,17 +291,17 @@ class TestTemplates:
             ),
         ],
     )
-    def test_are_read_in_a_language_that_is_told(self, text: str, taken: str) -> None:
+    def test_have_an_engine_that_is_reported(self, text: str, expected: str) -> None:
         context = Context(registry_of(Measure, Shell))
         report = lint_sources([Source("b.yaml", text)], context)
-        (finding,) = [each for each in report.findings if each.rule == "template-engine"]
-        assert taken in finding.message
+        (finding,) = [finding for finding in report.findings if finding.rule == "template-engine"]
+        assert expected in finding.message
 
-    def test_of_a_language_that_nobody_reads_are_an_error(self, lint: Lint) -> None:
+    def test_of_an_unknown_engine_are_an_error(self, lint: Lint) -> None:
         text = action("{{ x }}").replace(
             "{name: b}", "{name: b, annotations: {kanister-py.io/template-engine: perl}}"
         )
-        assert [each.rule for each in lint(text)] == ["template-engine-unknown"]
+        assert [finding.rule for finding in lint(text)] == ["template-engine-unknown"]
 
 
 @pytest.mark.parametrize(
@@ -313,13 +317,13 @@ class TestTemplates:
         ("retry: {limit: 1, backoff: 0s}", 0),
     ],
 )
-def test_times_that_cannot_be_read_or_meant_are_told(lint: Lint, field: str, count: int) -> None:
+def test_invalid_durations_are_reported(lint: Lint, field: str, count: int) -> None:
     text = f"{HEAD}  a:\n    phases:\n    - func: Shell\n      name: p\n      {field}\n"
-    assert [each.rule for each in lint(text)] == ["duration-invalid"] * count
+    assert [finding.rule for finding in lint(text)] == ["duration-invalid"] * count
 
 
 @pytest.mark.parametrize(
-    ("first", "deferred", "kept", "rules"),
+    ("first", "deferred", "artifact", "rules"),
     [
         ("{{ .DeferPhase.Output.x }}", "", "", ["phase-later"]),
         ("", "{{ .DeferPhase.Output.x }}", "", ["phase-later"]),
@@ -328,12 +332,12 @@ def test_times_that_cannot_be_read_or_meant_are_told(lint: Lint, field: str, cou
     ],
     ids=["by a phase", "by itself", "tolerantly", "by an artifact"],
 )
-def test_an_output_of_the_defer_phase_that_is_read_too_early_is_told(
-    lint: Lint, first: str, deferred: str, kept: str, rules: list[str]
+def test_output_of_the_defer_phase_that_is_read_too_early_is_reported(
+    lint: Lint, first: str, deferred: str, artifact: str, rules: list[str]
 ) -> None:
     text = (
-        f"{HEAD}  a:\n    outputArtifacts: {{d: {{keyValue: {{k: '{kept}'}}}}}}\n    phases:\n"
+        f"{HEAD}  a:\n    outputArtifacts: {{d: {{keyValue: {{k: '{artifact}'}}}}}}\n    phases:\n"
         f"    - {{func: Shell, name: p, args: {{command: ['{first}']}}}}\n"
         f"    deferPhase: {{func: Shell, name: q, args: {{command: ['{deferred}']}}}}\n"
     )
-    assert [each.rule for each in lint(text) if each.rule == "phase-later"] == rules
+    assert [finding.rule for finding in lint(text) if finding.rule == "phase-later"] == rules
