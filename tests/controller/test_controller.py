@@ -750,6 +750,42 @@ def test_a_namespace_that_is_not_there_is_told_once_and_served_when_it_comes(
         assert any((event.object.get("status") or {}).get("state") == "complete" for event in watch)
 
 
+class WithoutRole:
+    """Cluster in which the controller may not read Blueprints until `is_granted` is set."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.is_granted = False
+
+    def get(self, resource: GroupVersionResource, name: str, **options: Any) -> KubeObject:
+        if resource == BLUEPRINTS and not self.is_granted:
+            raise Forbidden("blueprints is forbidden in the namespace default")
+        return self._cluster.get(resource, name, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cluster, name)
+
+
+def test_an_actionset_whose_blueprint_is_forbidden_waits_with_a_condition(world: World) -> None:
+    cluster = WithoutRole(world.cluster)
+    world.create(blueprint(phase("Echo")), actionset())
+    world.controller(cluster)
+    obj = world.until(waits_for)
+    (condition,) = obj["status"]["conditions"]
+    assert (condition["reason"], obj["status"]["state"]) == ("AccessMissing", "pending")
+    assert "blueprints is forbidden" in condition["message"]
+    until_event(world, "AccessMissing", "one")
+    cluster.is_granted = True
+    world.until_state("complete")
+    assert not waits_for(world.get())
+
+
+def test_a_cancelled_actionset_does_not_wait_for_access(world: World) -> None:
+    world.create(blueprint(phase("Echo")), actionset(cancel=True))
+    world.controller(WithoutRole(world.cluster))
+    assert world.until_state("failed")["error"]["reason"] == "Forbidden"
+
+
 class Blind:
     """A cluster that shows nobody whether there is a namespace called shop."""
 

@@ -33,7 +33,7 @@ from kanister_py.controller.actionsets.reporting import Tellers
 from kanister_py.controller.actionsets.starting import WAITING, RunStarter, without_condition
 from kanister_py.controller.actionsets.status import StatusWriter
 from kanister_py.controller.actionsets.tidying import Tidying
-from kanister_py.controller.machine.events import NORMAL, subject_of
+from kanister_py.controller.machine.events import NORMAL, WARNING, subject_of
 from kanister_py.controller.machine.logs import fields_of
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.work_loop import WorkQueue
@@ -42,6 +42,7 @@ from kanister_py.core.actionsets.status import Condition, PhaseError, State, Sta
 from kanister_py.core.actionsets.stored_status import known_status
 from kanister_py.core.actionsets.transitions import refused_status
 from kanister_py.core.errors import (
+    Forbidden,
     Invalid,
     InvalidDocument,
     KanisterError,
@@ -49,6 +50,7 @@ from kanister_py.core.errors import (
     RequestTooLarge,
     TransientError,
 )
+from kanister_py.core.kube.parts import spec_of
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.executor.run.run import ActionSetRun, AtWork
 from kanister_py.executor.watch_cache import ObjectKey, WatchCache
@@ -263,7 +265,10 @@ class ActionSetReconciler:
         except TransientError:
             raise
         except KanisterError as error:
-            self._refuse(key, obj, writer, error)
+            if isinstance(error, Forbidden) and not _is_ending(obj):
+                self._wait_for_access(key, obj, writer, error)
+            else:
+                self._refuse(key, obj, writer, error)
             return
         if not planned.is_resumed and self._waits(key, kept, writer, planned):
             return
@@ -345,11 +350,32 @@ class ActionSetReconciler:
     def _tell_waiting(
         self, writer: StatusWriter, planned: Planned, reason: str, message: str
     ) -> None:
-        condition = planned.status.condition(WAITING)
-        if condition is None or condition.message != message:
-            waiting = Condition(WAITING, True, reason, message, self._now())
-            others = without_condition(planned.status, WAITING).conditions
-            writer.put(planned.status._replace(conditions=(*others, waiting)))
+        self._write_waiting(writer, planned.status, reason, message)
+
+    def _wait_for_access(
+        self, key: ObjectKey, obj: KubeObject, writer: StatusWriter, error: Forbidden
+    ) -> None:
+        """Keep an ActionSet waiting until its Blueprints and its parent can be read.
+
+        A namespace that is deleted and created again lacks the controller's Roles at first.
+        """
+        status = known_status(obj) or Status()
+        message = f"{error.message}; grant this to the controller, then the ActionSet continues"
+        if self._write_waiting(writer, status, "AccessMissing", message):
+            self._tellers.tell(subject_of(obj), WARNING, "AccessMissing", message)
+        self._queue.add_failed(key)
+
+    def _write_waiting(
+        self, writer: StatusWriter, status: Status, reason: str, message: str
+    ) -> bool:
+        """Write the condition Waiting; returns False if it is written already."""
+        condition = status.condition(WAITING)
+        if condition is not None and condition.message == message:
+            return False
+        waiting = Condition(WAITING, True, reason, message, self._now())
+        conditions = without_condition(status, WAITING).conditions
+        writer.put(status._replace(conditions=(*conditions, waiting)))
+        return True
 
     # The end of the process
 
@@ -403,3 +429,8 @@ def _interrupted(status: Status, message: str, error: KanisterError, now: dateti
         )
         status = record_phase(status, place, failed)
     return status
+
+
+def _is_ending(obj: KubeObject) -> bool:
+    """Return whether an ActionSet is deleted or cancelled, so that it must not wait."""
+    return bool(obj["metadata"].get("deletionTimestamp")) or spec_of(obj).get("cancel") is True

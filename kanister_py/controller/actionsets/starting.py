@@ -79,8 +79,7 @@ class RunStarter:
             spec = course.actionset.spec.model_copy(update={"cancel": True})
             actionset = course.actionset.model_copy(update={"spec": spec})
             course = course._replace(actionset=actionset)
-        if not planned.is_resumed:
-            status = without_condition(status, WAITING)
+        status = without_condition(status, WAITING)
         writer.needs_finalizer = partial(self._planner.leaves_traces, course)
         acts = acts_of(obj)
         host = Host(key, self._queue, self._tools.timers)

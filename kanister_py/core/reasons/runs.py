@@ -303,6 +303,12 @@ RUNS: Final = ReasonGroup(
         Reason("Added", "The controller has read a new Blueprint."),
         Reason("Paused", "A run waits because `spec.suspend` is set.", "Clear it to continue."),
         Reason(
+            "AccessMissing",
+            "An ActionSet waits because the controller may not read its Blueprint.",
+            "Grant the permission in the message, such as the chart's Roles after a namespace was "
+            "created again.",
+        ),
+        Reason(
             "CommandFailed",
             "A command in a container ended with a non-zero exit code.",
             "The log of the phase has the output of the command.",
