@@ -21,20 +21,20 @@ _LOCKED = re.compile(r"^([\w.-]+)==\S+((?:\s*\\\n\s+--hash=sha256:[0-9a-f]{64})+
 
 
 def component(found: Distribution, hashes: list[str]) -> dict[str, Any]:
-    name, told = spelled(found.name), found.metadata
+    name, metadata = spelled(found.name), found.metadata
     purl = f"pkg:pypi/{name}@{found.version}"
-    made: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "type": "application" if name == OWN else "library",
         "bom-ref": purl,
         "name": name,
         "version": found.version,
         "purl": purl,
     }
-    if "License-Expression" in told:
-        made["licenses"] = [{"expression": told["License-Expression"]}]
+    if "License-Expression" in metadata:
+        entry["licenses"] = [{"expression": metadata["License-Expression"]}]
     if hashes:
-        made["hashes"] = [{"alg": "SHA-256", "content": each} for each in hashes]
-    return made
+        entry["hashes"] = [{"alg": "SHA-256", "content": checksum} for checksum in hashes]
+    return entry
 
 
 def spelled(name: str) -> str:
@@ -43,29 +43,35 @@ def spelled(name: str) -> str:
 
 def needs(found: Distribution, there: set[str]) -> list[str]:
     """List the requirements of a distribution that are installed."""
-    asked = (re.match(r"[\w.-]+", each) for each in found.requires or ())
-    return sorted({spelled(each[0]) for each in asked if each} & there - {spelled(found.name)})
+    matches = (re.match(r"[\w.-]+", require) for require in found.requires or ())
+    return sorted({spelled(match[0]) for match in matches if match} & there - {spelled(found.name)})
 
 
 def bill_of(lock: str) -> dict[str, Any]:
     """Build the SBOM. The same environment and lock file give the same result."""
     hashes = {
-        spelled(each[1]): re.findall(r"sha256:([0-9a-f]{64})", each[2])
-        for each in _LOCKED.finditer(lock)
+        spelled(match[1]): re.findall(r"sha256:([0-9a-f]{64})", match[2])
+        for match in _LOCKED.finditer(lock)
     }
-    installed = {spelled(each.name): each for each in distributions()}
-    made = {name: component(each, hashes.get(name, [])) for name, each in sorted(installed.items())}
-    refs = {name: each["bom-ref"] for name, each in made.items()}
-    own = made.pop(OWN, None)
+    installed = {spelled(distribution.name): distribution for distribution in distributions()}
+    components = {
+        name: component(distribution, hashes.get(name, []))
+        for name, distribution in sorted(installed.items())
+    }
+    refs = {name: part["bom-ref"] for name, part in components.items()}
+    own = components.pop(OWN, None)
     bill: dict[str, Any] = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
         "metadata": {"component": own} if own else {},
-        "components": list(made.values()),
+        "components": list(components.values()),
         "dependencies": [
-            {"ref": refs[name], "dependsOn": [refs[other] for other in needs(each, set(refs))]}
-            for name, each in sorted(installed.items())
+            {
+                "ref": refs[name],
+                "dependsOn": [refs[other] for other in needs(distribution, set(refs))],
+            }
+            for name, distribution in sorted(installed.items())
         ],
     }
     bill["serialNumber"] = f"urn:uuid:{uuid5(NAMESPACE_URL, json.dumps(bill, sort_keys=True))}"

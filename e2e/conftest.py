@@ -148,13 +148,13 @@ def make_namespace(client: ApiClient, name: str) -> None:
         "/api/v1/namespaces",
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
     )
-    for what, wanted in (("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")):
+    for what, account in (("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")):
         events = client.watch(
             f"/api/v1/namespaces/{name}/{what}",
-            fieldSelector=f"metadata.name={wanted}",
+            fieldSelector=f"metadata.name={account}",
             timeoutSeconds="120",
         )
-        assert next(events, None), f"{name} has no {what}/{wanted} after two minutes"
+        assert next(events, None), f"{name} has no {what}/{account} after two minutes"
         events.close()  # type: ignore[attr-defined] # it is a generator
 
 

@@ -17,9 +17,9 @@ from tests.conftest import CommandLine
 @pytest.fixture
 def place(admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path) -> Iterator[Place]:
     install_definitions(admin)
-    made = Place(admin, kubeconfig, namespace, tmp_path)
-    yield made
-    made.close()
+    new_place = Place(admin, kubeconfig, namespace, tmp_path)
+    yield new_place
+    new_place.close()
 
 
 class Verbs:
@@ -61,9 +61,9 @@ def test_an_actionset_is_created_followed_and_listed(place: Place, verbs: Verbs)
 
 def test_what_failed_is_done_again_without_what_went_well(place: Place, verbs: Verbs) -> None:
     place.blueprint("maps", makes("one", "ConfigMap"), makes("two", "ConfigMap"))
-    taken = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "two"}}
+    existing = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "two"}}
     maps = f"/api/v1/namespaces/{place.namespace}/configmaps"
-    place.client.post(maps, taken)
+    place.client.post(maps, existing)
     place.start()
     place.actionset("first", "maps")
     output = verbs("watch", "first", code=1)
@@ -73,7 +73,7 @@ def test_what_failed_is_done_again_without_what_went_well(place: Place, verbs: V
     status = place.status("again")
     assert status["state"] == "complete"
     # The first phase would have failed the second time: its map is there.
-    assert [each["state"] for each in status["actions"][0]["phases"]] == ["complete"] * 2
+    assert [phase["state"] for phase in status["actions"][0]["phases"]] == ["complete"] * 2
 
 
 def test_a_child_gets_its_parents_artifacts(place: Place, verbs: Verbs) -> None:
@@ -144,14 +144,14 @@ def test_the_lines_of_phases_are_read_from_the_logs_of_every_replica(
     )
     output = verbs("logs", "first", "--controller-namespace", place.namespace)
     assert output == "act/make-one | begins\nact/make-one | ends\n"
-    found = verbs("logs", "first", "-o", "json", "--phase", "make-one")
-    assert [json.loads(each)["line"] for each in found.splitlines()] == ["begins", "ends"]
+    logged = verbs("logs", "first", "-o", "json", "--phase", "make-one")
+    assert [json.loads(line)["line"] for line in logged.splitlines()] == ["begins", "ends"]
     assert verbs("logs", "first", "--phase", "another") == ""
 
 
 def replica(place: Place, name: str, log: list[str]) -> None:
     """Run a pod that looks like a replica of the controller, with a log like one's."""
-    script = "\n".join(f"echo '{each}'" for each in log)
+    script = "\n".join(f"echo '{line}'" for line in log)
     labels = {
         "app.kubernetes.io/name": "kanister-py",
         "app.kubernetes.io/component": "controller",

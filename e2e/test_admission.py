@@ -54,7 +54,7 @@ class Webhook:
                 "apiVersion": "admissionregistration.k8s.io/v1",
                 "kind": "ValidatingWebhookConfiguration",
                 "metadata": {"name": self.name},
-                "webhooks": [self._webhook(index, *each) for index, each in enumerate(RULES)],
+                "webhooks": [self._webhook(index, *rule) for index, rule in enumerate(RULES)],
             },
         )
 
@@ -123,8 +123,10 @@ class Webhook:
 
     def until_trusted(self) -> bytes:
         def trusted() -> bytes:
-            found = self.client.get(f"{CONFIGURATIONS}/{self.name}")
-            bundles = {each["clientConfig"].get("caBundle", "") for each in found["webhooks"]}
+            configuration = self.client.get(f"{CONFIGURATIONS}/{self.name}")
+            bundles = {
+                entry["clientConfig"].get("caBundle", "") for entry in configuration["webhooks"]
+            }
             return base64.b64decode(bundles.pop()) if len(bundles) == 1 else b""
 
         try:
@@ -159,30 +161,30 @@ def webhook(
     admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path, plugin_folder: Path
 ) -> Iterator[Webhook]:
     install_definitions(admin)
-    made = Webhook(admin, kubeconfig, namespace, tmp_path, plugin_folder)
-    yield made
-    made.close()
+    server = Webhook(admin, kubeconfig, namespace, tmp_path, plugin_folder)
+    yield server
+    server.close()
 
 
 def blueprint(name: str, **phase: Any) -> bytes:
-    whole = {
+    valid_blueprint = {
         "apiVersion": "cr.kanister.io/v1alpha1",
         "kind": "Blueprint",
         "metadata": {"name": name},
         "actions": {"act": {"phases": [{"name": "one", **phase}]}},
     }
-    return json.dumps(whole).encode()
+    return json.dumps(valid_blueprint).encode()
 
 
 def actionset(name: str, of: str, **action: Any) -> bytes:
     reference = {"kind": "Namespace", "name": "default", "namespace": "default"}
-    whole = {
+    valid_blueprint = {
         "apiVersion": "cr.kanister.io/v1alpha1",
         "kind": "ActionSet",
         "metadata": {"name": name},
         "spec": {"actions": [{"name": "act", "blueprint": of, "object": reference, **action}]},
     }
-    return json.dumps(whole).encode()
+    return json.dumps(valid_blueprint).encode()
 
 
 GOOD = {
@@ -207,7 +209,7 @@ def test_mistakes_are_refused_and_the_rest_is_a_warning(webhook: Webhook, kubect
     assert b"act/one: " in done.stderr
     assert b"KubeTask" in done.stderr, "the nearest name helps"
     path = f"/apis/cr.kanister.io/v1alpha1/namespaces/{webhook.namespace}"
-    names = [each["metadata"]["name"] for each in webhook.client.get(f"{path}/blueprints")["items"]]
+    names = [obj["metadata"]["name"] for obj in webhook.client.get(f"{path}/blueprints")["items"]]
     assert names == ["good"]
 
     # A version that nobody knows falls back; that is worth knowing, and no reason to refuse.
@@ -301,10 +303,10 @@ def test_a_configuration_that_comes_later_is_found(webhook: Webhook) -> None:
 def test_what_a_revision_says_is_for_ever_and_limits_must_make_sense(
     webhook: Webhook, kubectl: Kubectl
 ) -> None:
-    for each in read_definitions("compositions"):
+    for definition in read_definitions("compositions"):
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         with suppress(ApiFailed):
-            webhook.client.post(path, each)
+            webhook.client.post(path, definition)
     until(lambda: kubectl("get", "compositionrevisions,functions").returncode == 0, 30)
     webhook.configure()
     webhook.start()

@@ -83,7 +83,7 @@ class Journal:
 
 def course_taken(name: str, options: Mapping[str, str], settings: RunSettings) -> dict[str, Any]:
     """Run the actions of a blueprint one after the other; give all that stands in the journals."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     artifacts: Mapping[str, Any] = {}
     for action, words in COURSES[name].actions.items():
         journal = Journal()
@@ -101,17 +101,17 @@ def course_taken(name: str, options: Mapping[str, str], settings: RunSettings) -
         assert ran.status["state"] == "complete", ran.error
         new_artifacts = ran.status["actions"][0].get("artifacts") or {}
         artifacts = new_artifacts or artifacts
-        found[action] = {"journal": journal.outcomes, "status": ran.status}
-    text = _KEY.sub("KEY", _STAMP.sub("STAMP", _TIME.sub('"TIME"', json.dumps(found))))
-    whole: dict[str, Any] = json.loads(text)
-    return whole
+        values[action] = {"journal": journal.outcomes, "status": ran.status}
+    text = _KEY.sub("KEY", _STAMP.sub("STAMP", _TIME.sub('"TIME"', json.dumps(values))))
+    document: dict[str, Any] = json.loads(text)
+    return document
 
 
 def manifests(name: str, port: str) -> list[dict[str, Any]]:
     text = (BLUEPRINTS / name / "objects.yaml").read_text()
     if port:
         text = text.replace(COURSES[name].port, port)
-    return [each for each in yaml.safe_load_all(text) if each]
+    return [document for document in yaml.safe_load_all(text) if document]
 
 
 @pytest.fixture
@@ -123,30 +123,30 @@ def cluster(kubeconfig: Path) -> Iterator[KubeCluster]:
 @pytest.fixture
 def on_cluster(cluster: KubeCluster) -> Iterator[Callable[[list[dict[str, Any]]], None]]:
     """Put objects on the real cluster, and take them off again."""
-    made: list[Mapping[str, Any]] = []
+    created: list[Mapping[str, Any]] = []
 
     def put(objects: list[dict[str, Any]]) -> None:
-        for each in objects:
+        for manifest in objects:
             try:
-                made.append(cluster.create(each))
+                created.append(cluster.create(manifest))
             except AlreadyExists:
                 continue
-        for each in objects:
-            if each["kind"] in {"Deployment", "StatefulSet"}:
-                _wait_until_it_stands(cluster, each)
+        for manifest in objects:
+            if manifest["kind"] in {"Deployment", "StatefulSet"}:
+                _wait_until_it_stands(cluster, manifest)
 
     yield put
-    for each in reversed(made):
-        resource = cluster.resource_for(each["apiVersion"], each["kind"]).gvr
-        metadata = each["metadata"]
+    for previous in reversed(created):
+        resource = cluster.resource_for(previous["apiVersion"], previous["kind"]).gvr
+        metadata = previous["metadata"]
         with_place = {"namespace": metadata.get("namespace", "")}
         try:
             cluster.delete(resource, metadata["name"], **with_place)
         except NotFound:
             continue
-    for each in made:
-        if each["kind"] == "Namespace":
-            _wait_until_gone(cluster, each)
+    for remaining in created:
+        if remaining["kind"] == "Namespace":
+            _wait_until_gone(cluster, remaining)
 
 
 def _wait_until_it_stands(cluster: KubeCluster, workload: Mapping[str, Any]) -> None:
@@ -167,13 +167,13 @@ def _wait_until_it_stands(cluster: KubeCluster, workload: Mapping[str, Any]) -> 
 def _wait_until_gone(cluster: KubeCluster, namespace: Mapping[str, Any]) -> None:
     resource = cluster.resource_for("v1", "Namespace").gvr
     selector = f"metadata.name={namespace['metadata']['name']}"
-    found = cluster.list(resource, field_selector=selector)
-    if not found.items:
+    objects = cluster.list(resource, field_selector=selector)
+    if not objects.items:
         return
     with cluster.watch(
         resource,
         field_selector=selector,
-        resource_version=found.resource_version,
+        resource_version=objects.resource_version,
         timeout_seconds=60,
     ) as watch:
         for event in watch:
@@ -217,10 +217,10 @@ def test_a_blueprint_has_the_same_journal_on_both_clusters(
     if COURSES[name].port:
         program("python3", "python3")
         ports = (str(free_port()), str(free_port()))
-    given = [{"url": f"http://127.0.0.1:{port}"} if port else options for port in ports]
+    nodes = [{"url": f"http://127.0.0.1:{port}"} if port else options for port in ports]
     embedded = course_taken(
         name,
-        given[0],
+        nodes[0],
         RunSettings(
             objects=manifests(name, ports[0]),
             pods="processes",
@@ -229,14 +229,14 @@ def test_a_blueprint_has_the_same_journal_on_both_clusters(
         ),
     )
     on_cluster(manifests(name, ports[1]))
-    real = course_taken(name, given[1], RunSettings(cluster=cluster))
+    real = course_taken(name, nodes[1], RunSettings(cluster=cluster))
     text = dump_yaml(real).replace(ports[1], ports[0]) if ports[1] else dump_yaml(real)
     difference = difflib.unified_diff(
         dump_yaml(embedded).splitlines(), text.splitlines(), "embedded", "real", lineterm=""
     )
-    found = "\n".join(difference)
-    if found:
-        pytest.fail(f"The courses differ:\n{found}")
+    difference_text = "\n".join(difference)
+    if difference_text:
+        pytest.fail(f"The courses differ:\n{difference_text}")
 
 
 def test_a_kind_that_the_cluster_does_not_know_is_named(cluster: KubeCluster) -> None:

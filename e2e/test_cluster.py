@@ -23,16 +23,16 @@ SCRIPT = ROOT / "e2e" / "cluster" / "run"
 
 def processes_under(folder: Path) -> set[int]:
     """Say which processes have a folder in their command line."""
-    found = set()
-    for each in Path("/proc").iterdir():
-        if each.name.isdigit():
+    processes = set()
+    for path in Path("/proc").iterdir():
+        if path.name.isdigit():
             try:
-                words = (each / "cmdline").read_bytes()
+                words = (path / "cmdline").read_bytes()
             except OSError:
                 continue
             if str(folder).encode() in words:
-                found.add(int(each.name))
-    return found
+                processes.add(int(path.name))
+    return processes
 
 
 def wait_until_gone(folder: Path) -> set[int]:
@@ -136,8 +136,8 @@ def test_an_api_server_comes_back_with_all_it_knew(
     new_api_server: Callable[..., LocalCluster],
 ) -> None:
     cluster = new_api_server()
-    made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}}
-    cluster.client.post("/api/v1/namespaces", made)
+    manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kept"}}
+    cluster.client.post("/api/v1/namespaces", manifest)
     cluster.stop_api_server(kill=True)
     with pytest.raises(ApiUnreachable):
         cluster.client.get("/api/v1/namespaces/kept")
@@ -155,8 +155,8 @@ def test_who_watches_from_before_the_compaction_is_told_so(
     cluster = new_api_server()
     version = cluster.client.get("/api/v1/configmaps")["metadata"]["resourceVersion"]
     for name in ("one", "two"):
-        made = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-        cluster.client.post("/api/v1/namespaces/default/configmaps", made)
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        cluster.client.post("/api/v1/namespaces/default/configmaps", manifest)
     cluster.compact_etcd()
     # What the API server still remembers by itself ends with it.
     cluster.restart_api_server(kill=True)
@@ -167,14 +167,14 @@ def test_who_watches_from_before_the_compaction_is_told_so(
 def test_programs_in_kubebuilder_assets_are_taken(
     programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for each in (programs.etcd, programs.kube_apiserver, programs.kubectl):
-        (tmp_path / each.name).symlink_to(each)
+    for path in (programs.etcd, programs.kube_apiserver, programs.kubectl):
+        (tmp_path / path.name).symlink_to(path)
     monkeypatch.setenv("KUBEBUILDER_ASSETS", str(tmp_path))
-    found = find_programs()
-    assert found.kube_apiserver == tmp_path / "kube-apiserver"
-    assert found.version == programs.version
+    programs_again = find_programs()
+    assert programs_again.kube_apiserver == tmp_path / "kube-apiserver"
+    assert programs_again.version == programs.version
     # A folder of theirs has none of the controllers of workloads.
-    assert found.kube_controller_manager == programs.kube_controller_manager
+    assert programs_again.kube_controller_manager == programs.kube_controller_manager
 
 
 def test_a_version_that_is_none_is_refused() -> None:

@@ -86,13 +86,13 @@ class TestTheRealCluster(ClusterContract):
     def test_the_schema_of_a_kind_that_comes_with_kubernetes_is_whole(
         self, cluster: Cluster, api_version: str, kind: str
     ) -> None:
-        found = cluster.schema_of(api_version, kind)
-        assert found is not None
+        schema = cluster.schema_of(api_version, kind)
+        assert schema is not None
         group, _, version = api_version.rpartition("/")
         gvk = {"group": group, "version": version, "kind": kind}
-        assert found["x-kubernetes-group-version-kind"] == [gvk]
-        assert {"metadata", "spec", "status"} <= set(found["properties"])
-        assert "$ref" not in _references_in(found)
+        assert schema["x-kubernetes-group-version-kind"] == [gvk]
+        assert {"metadata", "spec", "status"} <= set(schema["properties"])
+        assert "$ref" not in _references_in(schema)
 
 
 @pytest.fixture
@@ -242,8 +242,8 @@ class TestCommands:
 
 
 def read_all(cluster: KubeCluster, namespace: str, **options: Any) -> bytes:
-    wanted = LogOptions(container="main", **options)
-    with cluster.read_log("worker", namespace=namespace, options=wanted) as stream:
+    options_of_log = LogOptions(container="main", **options)
+    with cluster.read_log("worker", namespace=namespace, options=options_of_log) as stream:
         return b"".join(stream)
 
 
@@ -454,7 +454,7 @@ class TestRepeating:
     def test_a_write_that_was_done_before_its_answer_was_lost(
         self, faulty: KubeCluster, faults: FaultProxy, namespace: str
     ) -> None:
-        made = faulty.create(config_map(namespace))
+        created = faulty.create(config_map(namespace))
         with faults.inject(Cut(after_bytes=10), resource="configmaps", verb="patch", times=1):
             patched = faulty.patch(
                 CONFIG_MAPS, "settings", {"data": {"colour": "blue"}}, namespace=namespace
@@ -462,9 +462,9 @@ class TestRepeating:
         assert patched["data"] == {"colour": "blue"}
         with faults.inject(Cut(after_bytes=10), resource="configmaps", verb="delete", times=1):
             gone = faulty.delete(
-                CONFIG_MAPS, "settings", namespace=namespace, uid=made["metadata"]["uid"]
+                CONFIG_MAPS, "settings", namespace=namespace, uid=created["metadata"]["uid"]
             )
-        assert gone["metadata"]["uid"] == made["metadata"]["uid"]
+        assert gone["metadata"]["uid"] == created["metadata"]["uid"]
         with pytest.raises(NotFound):
             faulty.get(CONFIG_MAPS, "settings", namespace=namespace)
 
@@ -508,16 +508,20 @@ class TestWhoWeAre:
         path = f"/api/v1/namespaces/{namespace}/configmaps"
         for number in range(520):
             admin.post(path, config_map(namespace, f"m-{number:03}"))
-        found = cluster.list(CONFIG_MAPS, namespace=namespace, field_selector="")
-        names = [each["metadata"]["name"] for each in found if each["data"].get("colour")]
+        listed = cluster.list(CONFIG_MAPS, namespace=namespace, field_selector="")
+        names = [
+            listed_map["metadata"]["name"]
+            for listed_map in listed
+            if listed_map["data"].get("colour")
+        ]
         assert names == [f"m-{number:03}" for number in range(520)]
-        assert all(each["kind"] == "ConfigMap" for each in found)
+        assert all(listed_map["kind"] == "ConfigMap" for listed_map in listed)
         watched = []
         with cluster.watch(CONFIG_MAPS, namespace=namespace, timeout_seconds=30) as watch:
             for event in watch:
                 assert event.type is EventType.ADDED
                 watched.append(event.object["metadata"]["name"])
-                if len(watched) == len(found):
+                if len(watched) == len(listed):
                     break
 
     def test_a_kind_that_nobody_serves_has_no_match(self, cluster: KubeCluster) -> None:

@@ -52,8 +52,8 @@ def blueprint(tmp_path: Path) -> str:
 def settings(admin: ApiClient, namespace: str) -> str:
     """Something to copy, and the namespace it is in."""
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    found = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
-    admin.post(path, {**found, "data": {"colour": "red"}})
+    config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
+    admin.post(path, {**config_map, "data": {"colour": "red"}})
     return namespace
 
 
@@ -110,12 +110,12 @@ class TestARun:
         settings: str,
         tmp_path: Path,
     ) -> None:
-        made = yaml.safe_load(BLUEPRINT)
-        (first,) = made["actions"]["copy"]["phases"]
+        document = yaml.safe_load(BLUEPRINT)
+        (first,) = document["actions"]["copy"]["phases"]
         secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "copied"}}
         last = {**first, "name": "hide", "args": {**first["args"], "spec": secret}}
-        made["actions"]["copy"]["phases"].append(last)
-        (tmp_path / "both.yaml").write_text(yaml.safe_dump(made))
+        document["actions"]["copy"]["phases"].append(last)
+        (tmp_path / "both.yaml").write_text(yaml.safe_dump(document))
         user = f"copier-{uuid.uuid4().hex[:6]}"
 
         def allow(resource: str) -> None:
@@ -132,12 +132,14 @@ class TestARun:
         (problem,) = error["problems"]
         assert problem.startswith("copy/hide (")
         assert f"patch secrets in {settings}" in problem
-        there = f"/api/v1/namespaces/{settings}/configmaps"
-        assert "copied" not in [each["metadata"]["name"] for each in admin.get(there)["items"]]
+        path = f"/api/v1/namespaces/{settings}/configmaps"
+        assert "copied" not in [
+            config_map["metadata"]["name"] for config_map in admin.get(path)["items"]
+        ]
         # Without a look at the rights, the first phase has acted by then.
         failed = kanister(*words, "--state", str(tmp_path / "state"))
         assert failed.code == 1
-        assert admin.get(f"{there}/copied")
+        assert admin.get(f"{path}/copied")
         again = failed.err.partition("try again")[2].splitlines()[0]
         allow("secrets")
         done = kanister(*shlex.split(again)[1:])
@@ -153,8 +155,8 @@ def test_a_plan_reads_the_objects_of_the_cluster_and_changes_nothing(
     assert done.code == 0, done.err
     (phase,) = json.loads(done.out)["phases"]
     assert phase["args"]["spec"]["data"] == {"colour": "red"}
-    found = admin.get(f"/api/v1/namespaces/{settings}/configmaps")["items"]
-    assert "copied" not in [each["metadata"]["name"] for each in found]
+    config_maps = admin.get(f"/api/v1/namespaces/{settings}/configmaps")["items"]
+    assert "copied" not in [config_map["metadata"]["name"] for config_map in config_maps]
 
 
 def test_what_is_missing_can_be_granted_and_then_suffices(
@@ -167,9 +169,9 @@ def test_what_is_missing_can_be_granted_and_then_suffices(
 ) -> None:
     user = f"operator-{uuid.uuid4().hex[:6]}"
     theirs = ["--kubeconfig", str(api_server.kubeconfig_for(user)), "-n", settings]
-    asked = kanister("rbac", blueprint, "--check", "--kubeconfig", str(kubeconfig))
-    assert (asked.code, asked.out) == (0, ""), asked.err
-    assert "Nothing is missing" in asked.err
+    result = kanister("rbac", blueprint, "--check", "--kubeconfig", str(kubeconfig))
+    assert (result.code, result.out) == (0, ""), result.err
+    assert "Nothing is missing" in result.err
     refused = kanister("rbac", blueprint, "--check", *theirs)
     assert refused.code == 1
     assert "missing: " in refused.err
@@ -179,8 +181,8 @@ def test_what_is_missing_can_be_granted_and_then_suffices(
     for role in yaml.safe_load_all(refused.out):
         kind, name = role["kind"].lower(), role["metadata"]["name"]
         words = [f"--{kind}={name}", f"--user={user}"]
-        made = "rolebinding" if kind == "role" else "clusterrolebinding"
-        bound = kubectl("-n", settings, "create", made, f"{name}-{user}", *words)
+        binding = "rolebinding" if kind == "role" else "clusterrolebinding"
+        bound = kubectl("-n", settings, "create", binding, f"{name}-{user}", *words)
         assert bound.returncode == 0, bound.stderr
     granted = kanister("rbac", blueprint, "--check", *theirs)
     assert (granted.code, granted.out) == (0, ""), granted.err

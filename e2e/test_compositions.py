@@ -127,7 +127,7 @@ class Place:
                 process.wait()
 
     def logs(self) -> str:
-        text = "\n".join(each.read_text() for each in sorted(self._folder.glob("*.log")))
+        text = "\n".join(path.read_text() for path in sorted(self._folder.glob("*.log")))
         return text[-4000:]
 
     # What people write
@@ -139,7 +139,7 @@ class Place:
             "--force-conflicts",
             "-f",
             "-",
-            stdin="\n---\n".join(json.dumps(each) for each in objects).encode(),
+            stdin="\n---\n".join(json.dumps(manifest) for manifest in objects).encode(),
         )
         assert done.returncode == 0, done.stderr.decode()
 
@@ -172,10 +172,10 @@ class Place:
     # What is there
 
     def revisions(self, function: str = "function-colour") -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.client.get(
+        listed: list[dict[str, Any]] = self.client.get(
             f"{PACKAGES}/functionrevisions", labelSelector=f"pkg.crossplane.io/package={function}"
         )["items"]
-        return sorted(found, key=lambda each: each["spec"]["revision"])
+        return sorted(listed, key=lambda revision: revision["spec"]["revision"])
 
     def serving(self) -> str:
         """Name the highest revision that serves, if the newest one does."""
@@ -185,7 +185,8 @@ class Place:
         newest = revisions[-1]
         conditions = (newest.get("status") or {}).get("conditions") or ()
         is_well = any(
-            each["type"] == "RuntimeHealthy" and each["status"] == "True" for each in conditions
+            condition["type"] == "RuntimeHealthy" and condition["status"] == "True"
+            for condition in conditions
         )
         name: str = newest["metadata"]["name"]
         return name if is_well else ""
@@ -201,8 +202,8 @@ class Place:
 
     def describe(self) -> str:
         revisions = [
-            (each["metadata"]["name"], each["spec"]["desiredState"], each.get("status"))
-            for each in self.revisions()
+            (revision["metadata"]["name"], revision["spec"]["desiredState"], revision.get("status"))
+            for revision in self.revisions()
         ]
         return f"{revisions}\n{self.logs()}"
 
@@ -210,24 +211,24 @@ class Place:
         return self.client.get(f"{THINGS}/{name}")
 
     def condition(self, name: str, kind: str) -> dict[str, Any]:
-        for each in (self.thing(name).get("status") or {}).get("conditions") or ():
-            if each["type"] == kind:
-                found: dict[str, Any] = each
-                return found
+        for entry in (self.thing(name).get("status") or {}).get("conditions") or ():
+            if entry["type"] == kind:
+                matching: dict[str, Any] = entry
+                return matching
         return {}
 
     def is_ready(self, name: str) -> bool:
         return self.condition(name, "Ready").get("status") == "True"
 
     def composed(self, name: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.client.get(
+        resources: list[dict[str, Any]] = self.client.get(
             "/api/v1/namespaces/default/configmaps",
             labelSelector=f"crossplane.io/composite={name}",
         )["items"]
-        return found
+        return resources
 
     def values(self, name: str, key: str) -> set[str]:
-        return {each["data"][key] for each in self.composed(name)}
+        return {resource["data"][key] for resource in self.composed(name)}
 
 
 @pytest.fixture(scope="module")
@@ -246,12 +247,12 @@ def place(programs: Programs, tmp_path_factory: pytest.TempPathFactory) -> Itera
                 "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
                 yaml.safe_load(path.read_text()),
             )
-        made = Place(cluster, registry, kubectl, folder)
+        new_place = Place(cluster, registry, kubectl, folder)
         try:
-            made.prepare()
-            yield made
+            new_place.prepare()
+            yield new_place
         finally:
-            made.stop()
+            new_place.stop()
 
 
 def definition() -> dict[str, Any]:
@@ -398,14 +399,14 @@ def test_a_function_that_is_made_for_something_else_is_not_composed_with(place: 
     )
 
     def pipeline(status: str) -> dict[str, Any]:
-        found = place.client.get(
+        revision_list = place.client.get(
             f"{EXTENSIONS}/compositionrevisions",
             labelSelector="crossplane.io/composition-name=cleaned",
         )["items"]
-        for obj in found:
-            for each in (obj.get("status") or {}).get("conditions") or ():
-                if (each["type"], each["status"]) == ("ValidPipeline", status):
-                    return {**each, "generation": obj["metadata"]["generation"]}
+        for obj in revision_list:
+            for condition in (obj.get("status") or {}).get("conditions") or ():
+                if (condition["type"], condition["status"]) == ("ValidPipeline", status):
+                    return {**condition, "generation": obj["metadata"]["generation"]}
         return {}
 
     def refusal() -> str:
@@ -419,7 +420,7 @@ def test_a_function_that_is_made_for_something_else_is_not_composed_with(place: 
         "MissingCapabilities",
         condition["generation"],
     )
-    assert all(each in condition["message"] for each in ("clean", name, "operation"))
+    assert all(word in condition["message"] for word in ("clean", name, "operation"))
     # Nobody answers there: it is refused before it is called.
     answers_at = "kanister-py.io/endpoint=ipv4:127.0.0.1:9"
     done = place.kubectl("annotate", "functionrevision", name, answers_at)
@@ -450,10 +451,10 @@ def test_what_a_revision_says_cannot_be_changed(place: Place) -> None:
     selector = "crossplane.io/composition-name=fixed"
 
     def made() -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = place.client.get(
+        events: list[dict[str, Any]] = place.client.get(
             f"{EXTENSIONS}/compositionrevisions", labelSelector=selector
         )["items"]
-        return found
+        return events
 
     (revision,) = until(made, place.logs)
     patch = [{"op": "replace", "path": "/spec/pipeline/0/step", "value": "other"}]
@@ -500,14 +501,14 @@ def _rests_at(place: Place, before: dict[str, str]) -> bool:
 
 
 def _versions(place: Place) -> dict[str, str]:
-    found = [*place.client.get(THINGS)["items"]]
-    found += place.client.get("/api/v1/namespaces/default/configmaps")["items"]
-    found += place.client.get(f"{EXTENSIONS}/compositionrevisions")["items"]
+    existing = [*place.client.get(THINGS)["items"]]
+    existing += place.client.get("/api/v1/namespaces/default/configmaps")["items"]
+    existing += place.client.get(f"{EXTENSIONS}/compositionrevisions")["items"]
     return {
-        f"{each.get('kind')}/{each['metadata']['name']}/{each['metadata']['uid']}": each[
-            "metadata"
-        ]["resourceVersion"]
-        for each in found
+        f"{obj.get('kind')}/{obj['metadata']['name']}/{obj['metadata']['uid']}": obj["metadata"][
+            "resourceVersion"
+        ]
+        for obj in existing
     }
 
 
@@ -585,11 +586,13 @@ class Load:
             for event in self._place.client.watch(THINGS, timeoutSeconds="600"):
                 if self._stopped.is_set():
                     return
-                found = event["object"]
-                for each in (found.get("status") or {}).get("conditions") or ():
-                    is_ours = found["metadata"]["name"] in self._names
-                    if is_ours and each["type"] == "Synced" and each["status"] == "False":
-                        self.failures.append(f"{found['metadata']['name']}: {each.get('message')}")
+                obj = event["object"]
+                for condition in (obj.get("status") or {}).get("conditions") or ():
+                    is_ours = obj["metadata"]["name"] in self._names
+                    if is_ours and condition["type"] == "Synced" and condition["status"] == "False":
+                        self.failures.append(
+                            f"{obj['metadata']['name']}: {condition.get('message')}"
+                        )
 
 
 @needs_addresses
@@ -601,8 +604,10 @@ def test_nobody_notices_an_upgrade_a_way_back_a_death_or_a_new_certificate(place
     place.install("v3.0.0", activeRevisionLimit=1)
     name = until(partial(_serving_of, place, "v3.0.0"), place.describe)
     things = [f"load-{index}" for index in range(25)]
-    place.say(composition("load", colour_step()), *(thing(each, "load") for each in things))
-    until(lambda: all(place.is_ready(each) for each in things), place.describe)
+    place.say(
+        composition("load", colour_step()), *(thing(thing_name, "load") for thing_name in things)
+    )
+    until(lambda: all(place.is_ready(thing_name) for thing_name in things), place.describe)
     highest = place.revisions()[-1]["spec"]["revision"]
     with Load(place, things, 50) as load:
         time.sleep(3)
@@ -640,8 +645,8 @@ def test_nobody_notices_a_node_that_vanishes_with_one_of_two_pods_of_a_function(
         until(lambda: _is_on_two_nodes(place, name), place.describe)
         things = [f"spread-{index}" for index in range(25)]
         place.say(composition("spread", colour_step()))
-        place.say(*(thing(each, "spread") for each in things))
-        until(lambda: all(place.is_ready(each) for each in things), place.describe)
+        place.say(*(thing(thing_name, "spread") for thing_name in things))
+        until(lambda: all(place.is_ready(thing_name) for thing_name in things), place.describe)
         with Load(place, things, 50) as load:
             time.sleep(3)
             doomed.vanish()
@@ -656,13 +661,16 @@ def test_nobody_notices_a_node_that_vanishes_with_one_of_two_pods_of_a_function(
 def _is_on_two_nodes(place: Place, revision: str) -> bool:
     """Say whether the pods of a revision are apart; one of two that are not begins anew."""
     path = f"/api/v1/namespaces/{SYSTEM}/pods"
-    found = place.client.get(path, labelSelector=f"pkg.crossplane.io/revision={revision}")["items"]
-    pods = [each for each in found if not each["metadata"].get("deletionTimestamp")]
-    nodes = {each["spec"].get("nodeName") for each in pods}
+    pods_of_revision = place.client.get(
+        path, labelSelector=f"pkg.crossplane.io/revision={revision}"
+    )["items"]
+    pods = [pod for pod in pods_of_revision if not pod["metadata"].get("deletionTimestamp")]
+    nodes = {pod["spec"].get("nodeName") for pod in pods}
     are_ready = all(
-        each["type"] != "Ready" or each["status"] == "True"
+        condition["type"] != "Ready" or condition["status"] == "True"
         for pod in pods
-        for each in (pod.get("status") or {}).get("conditions") or [{"type": "Ready", "status": ""}]
+        for condition in (pod.get("status") or {}).get("conditions")
+        or [{"type": "Ready", "status": ""}]
     )
     if len(pods) == 2 and are_ready and len(nodes) == 1:
         place.client.delete(f"{path}/{pods[0]['metadata']['name']}")
@@ -678,8 +686,8 @@ def _serving_of(place: Place, tag: str) -> str:
 
 def _certificate(place: Place, name: str) -> str:
     path = f"/api/v1/namespaces/{SYSTEM}/secrets/{name}-tls-server"
-    found: str = place.client.get(path)["data"]["tls.crt"]
-    return found
+    certificate: str = place.client.get(path)["data"]["tls.crt"]
+    return certificate
 
 
 def test_a_hundred_resources_are_ready_in_seconds(place: Place) -> None:
@@ -835,7 +843,7 @@ def test_a_claim_of_a_legacy_kind_gets_what_it_asks_for(place: Place) -> None:
     template = step["input"]["inline"]["template"]
     namespaced = template.replace("metadata:\n", "metadata:\n  namespace: default\n")
     step["input"]["inline"]["template"] = namespaced
-    place.say(*(each for _, each in claimed_stores(step)))
+    place.say(*(store for _, store in claimed_stores(step)))
     stores = "/apis/example.org/v1alpha1/namespaces/default/stores"
     until(partial(place.client.get, stores), place.logs)
     claim = {
@@ -847,9 +855,12 @@ def test_a_claim_of_a_legacy_kind_gets_what_it_asks_for(place: Place) -> None:
     place.say(claim)
 
     def is_ready() -> bool:
-        found = place.client.get(f"{stores}/mine").get("status") or {}
-        conditions = found.get("conditions") or ()
-        return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+        status = place.client.get(f"{stores}/mine").get("status") or {}
+        conditions = status.get("conditions") or ()
+        return any(
+            condition["type"] == "Ready" and condition["status"] == "True"
+            for condition in conditions
+        )
 
     until(is_ready, place.logs)
     reference = place.client.get(f"{stores}/mine")["spec"]["resourceRef"]
@@ -875,7 +886,7 @@ class RolloutOnCluster(Rollout):
 
         def rests() -> bool:
             nonlocal seen, since
-            now = [each["metadata"]["resourceVersion"] for each in self._both()]
+            now = [obj["metadata"]["resourceVersion"] for obj in self._both()]
             if now != seen:
                 seen, since = now, time.monotonic()
             return time.monotonic() - since >= 1.0
@@ -946,9 +957,9 @@ def test_a_definition_that_is_deleted_takes_its_kind_and_all_of_it_along(place: 
     place.say(short, composed)
     shorts = "/apis/example.org/v1alpha1/namespaces/default/xshorts"
     until(partial(place.client.get, shorts), place.logs)
-    made = thing("short-lived", "short")
-    made["kind"] = "XShort"
-    place.say(made)
+    short_lived = thing("short-lived", "short")
+    short_lived["kind"] = "XShort"
+    place.say(short_lived)
     until(lambda: place.composed("short-lived"), place.logs)
     done = place.kubectl("delete", "xrd", "xshorts.example.org", "--timeout=80s")
     assert done.returncode == 0, done.stderr.decode() + place.logs()
@@ -969,9 +980,13 @@ def test_people_see_what_revisions_there_are_and_who_holds_them(
     selector = "crossplane.io/composition-name=asked"
 
     def names() -> list[str]:
-        found = place.client.get(f"{EXTENSIONS}/compositionrevisions", labelSelector=selector)
-        ordered = sorted(found["items"], key=lambda each: int(each["spec"]["revision"]))
-        return [each["metadata"]["name"] for each in ordered]
+        revision_list = place.client.get(
+            f"{EXTENSIONS}/compositionrevisions", labelSelector=selector
+        )
+        ordered = sorted(
+            revision_list["items"], key=lambda revision: int(revision["spec"]["revision"])
+        )
+        return [revision["metadata"]["name"] for revision in ordered]
 
     until(lambda: len(names()) == 2, place.logs)
     where = ("--kubeconfig", str(place.cluster.kubeconfig))

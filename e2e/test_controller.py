@@ -64,20 +64,20 @@ def until(wanted: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> Any:
 @contextmanager
 def stalls() -> Iterator[list[float]]:
     """Take note of how late everybody on this machine is, for as long as the block lasts."""
-    found, is_over = list[float](), threading.Event()
+    delays, is_over = list[float](), threading.Event()
 
     def look() -> None:
         step = 0.05
         began = time.monotonic()
         while not is_over.wait(step):
             now = time.monotonic()
-            found.append(max(0.0, now - began - 2 * step))
+            delays.append(max(0.0, now - began - 2 * step))
             began = now
 
     thread = threading.Thread(target=look, daemon=True)
     thread.start()
     try:
-        yield found
+        yield delays
     finally:
         is_over.set()
         thread.join()
@@ -128,7 +128,7 @@ class Place:
         return process
 
     def logs(self) -> str:
-        return "\n".join(each.read_text() for each in sorted(self._folder.glob("*.log")))
+        return "\n".join(path.read_text() for path in sorted(self._folder.glob("*.log")))
 
     def close(self) -> None:
         for process in self._processes:
@@ -143,7 +143,7 @@ class Place:
         return f"{GROUP}/namespaces/{self.namespace}/actionsets/{name}"
 
     def blueprint(self, name: str, *phases: Mapping[str, Any], **more: Any) -> None:
-        action = {"phases": [dict(each) for each in phases], **more}
+        action = {"phases": [dict(phase) for phase in phases], **more}
         self.create(
             "blueprints",
             {
@@ -173,8 +173,8 @@ class Place:
         )
 
     def status(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.client.get(self.path(name)).get("status") or {}
-        return found
+        current: dict[str, Any] = self.client.get(self.path(name)).get("status") or {}
+        return current
 
     def until_ended(self, name: str) -> dict[str, Any]:
         def ended() -> dict[str, Any] | None:
@@ -185,10 +185,10 @@ class Place:
             return None
 
         try:
-            found: dict[str, Any] = until(ended)
+            final: dict[str, Any] = until(ended)
         except AssertionError as error:
             raise AssertionError(f"{self.status(name)}\n{self.logs()}") from error
-        return found
+        return final
 
     def is_let_go(self, name: str) -> bool:
         return not self.client.get(self.path(name))["metadata"].get("finalizers")
@@ -205,11 +205,11 @@ def place(
     namespace: str,
     tmp_path: Path,
 ) -> Iterator[Place]:
-    made = Place(admin, kubeconfig, namespace, tmp_path)
+    new_place = Place(admin, kubeconfig, namespace, tmp_path)
     try:
-        yield made
+        yield new_place
     finally:
-        made.close()
+        new_place.close()
 
 
 def kube_ops(namespace: str, name: str = "make") -> dict[str, Any]:
@@ -326,8 +326,8 @@ class Moment(NamedTuple):
 def moments_of(writes: Sequence[ApiRequest], *, is_long: bool) -> list[Moment]:
     """Say when to kill: at each of these writes, or at the first and the last of each kind."""
     kinds: dict[tuple[str, str, str], int] = {}
-    for each in writes:
-        kind = (each.verb, each.resource, each.subresource)
+    for write in writes:
+        kind = (write.verb, write.resource, write.subresource)
         kinds[kind] = kinds.get(kind, 0) + 1
     if is_long:
         return [
@@ -361,13 +361,13 @@ class AllSeen:
                         if event["type"] == "ERROR":
                             # The history from there on is gone, as after a compaction.
                             break
-                        found = event["object"]["metadata"]
-                        self.names[found["uid"]] = found["name"]
-                        version = found["resourceVersion"]
+                        metadata = event["object"]["metadata"]
+                        self.names[metadata["uid"]] = metadata["name"]
+                        version = metadata["resourceVersion"]
                 # It ends with the API server.
                 listed = self._client.get(self._path)
-                for each in listed["items"]:
-                    self.names[each["metadata"]["uid"]] = each["metadata"]["name"]
+                for obj in listed["items"]:
+                    self.names[obj["metadata"]["uid"]] = obj["metadata"]["name"]
                 version = listed["metadata"]["resourceVersion"]
 
 
@@ -389,11 +389,11 @@ def test_a_run_outlives_a_kill_at_any_write(
         place.actionset("whole", "three")
         check_its_end(place, "whole", "nobody was killed")
         writes = [
-            each
-            for each in faults.requests
-            if each.is_write and each.namespace == namespace and each.resource in KILLED_AT
+            request
+            for request in faults.requests
+            if request.is_write and request.namespace == namespace and request.resource in KILLED_AT
         ]
-        assert {each.resource for each in writes} == KILLED_AT
+        assert {write.resource for write in writes} == KILLED_AT
         moments = moments_of(writes, is_long=is_long)
         for number, moment in enumerate(moments):
             name = f"run-{number}"
@@ -431,7 +431,7 @@ def check_its_end(place: Place, name: str, what: str) -> None:
     assert status["progress"]["percentCompleted"] == "100", details
     action = status["actions"][0]
     phases = [*action["phases"], action["deferPhase"]]
-    assert [each["attempt"] for each in phases] == [1, 1, 1, 1], details
+    assert [phase["attempt"] for phase in phases] == [1, 1, 1, 1], details
     assert action["phases"][0]["output"] == {"said": "hello"}, details
     until(partial(place.is_let_go, name))
     path = f"/api/v1/namespaces/{place.namespace}/pods"
@@ -449,8 +449,8 @@ def test_deleting_one_in_mid_run_takes_its_pod_away_and_tidies_up(place: Place) 
     pods = f"/api/v1/namespaces/{space}/pods"
     until(
         lambda: any(
-            (each.get("status") or {}).get("phase") == "Running"
-            for each in place.client.get(pods)["items"]
+            (pod.get("status") or {}).get("phase") == "Running"
+            for pod in place.client.get(pods)["items"]
         )
     )
     place.client.delete(place.path("one"))

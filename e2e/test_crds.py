@@ -31,8 +31,8 @@ def test_definitions_come_stay_and_are_replaced_only_when_nobody_else_minds(
     def steps(*words: str, code: int = 0) -> set[str]:
         done = kanister("crds", *words, *where)
         assert done.code == code, done.err
-        lines = [each for each in done.out.splitlines() if not each.startswith(" ")]
-        return {each.partition(" ")[2] for each in lines}
+        lines = [line for line in done.out.splitlines() if not line.startswith(" ")]
+        return {line.partition(" ")[2] for line in lines}
 
     assert steps("install", "--dry-run") == {"would be created"}
     assert steps("install") == {"created"}
@@ -61,8 +61,8 @@ def test_definitions_come_stay_and_are_replaced_only_when_nobody_else_minds(
     assert kubectl("scale", *operator, "--replicas=0").returncode == 0
     assert steps("upgrade") == {"unchanged", "upgraded"}
     assert cluster.client.get(BLUEPRINTS)["spec"]["names"]["shortNames"] == ["kbp"]
-    found = kubectl("get", "blueprint", "kept", "-o", "json")
-    phase = json.loads(found.stdout)["actions"]["act"]["phases"][0]
+    result = kubectl("get", "blueprint", "kept", "-o", "json")
+    phase = json.loads(result.stdout)["actions"]["act"]["phases"][0]
     assert phase["funcVersion"] == "v0.0.0"
 
 

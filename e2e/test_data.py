@@ -59,8 +59,8 @@ def cluster(kubeconfig: Path, namespace: str, location: Location) -> Iterator[Cl
     )
     choice = ClusterChoice(kubeconfig=str(kubeconfig), namespace=namespace)
     with KubeCluster(choice) as cluster:
-        for each in objects(location, namespace):
-            cluster.create(each)
+        for manifest in objects(location, namespace):
+            cluster.create(manifest)
         with cluster.watch(PODS, namespace=namespace, timeout_seconds=60) as watch:
             for event in watch:
                 if (event.object.get("status") or {}).get("phase") == "Running":
@@ -71,7 +71,7 @@ def cluster(kubeconfig: Path, namespace: str, location: Location) -> Iterator[Cl
 
 def objects(location: Location, namespace: str) -> list[dict[str, Any]]:
     pair = {"id": location.credential.id, "secret": location.credential.secret, "key": KEY}
-    data = {key: b64encode(each.encode()).decode() for key, each in pair.items()}
+    data = {key: b64encode(value.encode()).decode() for key, value in pair.items()}
     reference = {"name": "creds", "namespace": namespace}
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}}
     container = {
@@ -164,8 +164,8 @@ def run(
         assert secret not in visible_text
         # What v0.0.0 runs has them on its command line, as the original does.
         assert version == "v0.0.0" or secret.encode() not in b"".join(seen.commands)
-    found: Mapping[str, Any] = status["actions"][0]["phases"][0].get("output") or {}
-    return found
+    output: Mapping[str, Any] = status["actions"][0]["phases"][0].get("output") or {}
+    return output
 
 
 class Heard:
@@ -232,9 +232,9 @@ def test_a_folder_comes_back_and_nothing_is_left(
     assert in_app(cluster, namespace, "cd /v; cat a sub/b c") == b"one\ntwo\nnew\n"
     delete = {**place, "backupID": done["backupID"], "reclaimSpace": True}
     run(cluster, namespace, "DeleteData", version, delete)
-    left = [each["metadata"]["name"] for each in cluster.list(PODS, namespace=namespace)]
+    left = [pod["metadata"]["name"] for pod in cluster.list(PODS, namespace=namespace)]
     assert left == ["app"]
-    secrets = [each["metadata"]["name"] for each in cluster.list(SECRETS, namespace=namespace)]
+    secrets = [secret["metadata"]["name"] for secret in cluster.list(SECRETS, namespace=namespace)]
     assert secrets == ["creds"]
     store = object_stores().open(location)
-    assert [each.key for each in store.list("repo/snapshots/")] == []
+    assert [entry.key for entry in store.list("repo/snapshots/")] == []

@@ -74,8 +74,8 @@ def test_a_request_is_known_in_the_words_of_rbac(
 def test_without_faults_everything_goes_through(
     through_faults: ApiClient, faults: FaultProxy, maps: str
 ) -> None:
-    made = through_faults.post(maps, config_map())
-    assert through_faults.get(f"{maps}/settings") == made
+    created = through_faults.post(maps, config_map())
+    assert through_faults.get(f"{maps}/settings") == created
     assert faults.counts() == {("create", "configmaps"): 1, ("get", "configmaps"): 1}
 
 
@@ -233,8 +233,10 @@ def test_commands_and_logs_come_through(
     faults: FaultProxy, api_server: LocalCluster, namespace: str, kubectl: Kubectl
 ) -> None:
     through = Kubectl(api_server.programs.kubectl, faults.kubeconfig)
-    made = through("-n", namespace, "run", "worker", "--image=x", "--command", "--", "sleep", "60")
-    assert made.returncode == 0, made.stderr
+    result = through(
+        "-n", namespace, "run", "worker", "--image=x", "--command", "--", "sleep", "60"
+    )
+    assert result.returncode == 0, result.stderr
     through("-n", namespace, "wait", "--for=condition=Ready", "pod/worker", "--timeout=120s")
     done = through("-n", namespace, "exec", "-i", "worker", "--", "cat", stdin=b"hello" * 100_000)
     assert (done.returncode, done.stdout) == (0, b"hello" * 100_000), done.stderr

@@ -77,8 +77,8 @@ def phase(func: str, name: str, namespace: str, script: str = "", /, **args: Any
 
 def phases_of(printed: dict[str, Any]) -> list[dict[str, Any]]:
     status = printed.get("status", printed)
-    found: list[dict[str, Any]] = status["actions"][0]["phases"]
-    return found
+    phases: list[dict[str, Any]] = status["actions"][0]["phases"]
+    return phases
 
 
 def pods_in(admin: ApiClient, namespace: str) -> list[str]:

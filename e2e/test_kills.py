@@ -52,7 +52,7 @@ class World(NamedTuple):
 
     def helpers(self) -> list[str]:
         names = [e["metadata"]["name"] for e in self.cluster.list(PODS, namespace=self.namespace)]
-        return [each for each in names if each.startswith(HELPER_PREFIX)]
+        return [name for name in names if name.startswith(HELPER_PREFIX)]
 
     def inside(self, script: str) -> str:
         return in_app(self.cluster, self.namespace, f"cd /v; {script}").decode().strip()
@@ -61,7 +61,7 @@ class World(NamedTuple):
         return int(self.inside("stat -c %s large"))
 
     def begin(self, name: str, action: str, artifacts: Mapping[str, Any] | None = None) -> None:
-        wanted = {
+        expected = {
             "name": action,
             "blueprint": "pvc-restic",
             "object": {"kind": "PVC", "name": "data", "namespace": self.namespace},
@@ -74,7 +74,7 @@ class World(NamedTuple):
                 "apiVersion": "cr.kanister.io/v1alpha1",
                 "kind": "ActionSet",
                 "metadata": {"name": name},
-                "spec": {"actions": [wanted]},
+                "spec": {"actions": [expected]},
             },
         )
 
@@ -94,18 +94,18 @@ def world(admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path) ->
     place = Place(admin, kubeconfig, namespace, tmp_path)
     choice = ClusterChoice(kubeconfig=str(kubeconfig), namespace=namespace)
     with running_s3(tmp_path / "s3") as location, KubeCluster(choice) as cluster:
-        for each in objects(location, namespace):
-            cluster.create(each)
+        for manifest in objects(location, namespace):
+            cluster.create(manifest)
         key = {"name": "restic", "namespace": namespace}
         cluster.create(
             {"apiVersion": "v1", "kind": "Secret", "metadata": key, "stringData": {"key": KEY}}
         )
         place.create("blueprints", parse_document(BLUEPRINT.read_bytes()).value)
         until(lambda: cluster.get(PODS, "app", namespace=namespace)["status"]["phase"] == "Running")
-        made = World(place, cluster, location, tmp_path / "s3" / "buckets" / location.bucket)
-        made.inside(f"head -c {MEBIBYTES}M /dev/urandom >large")
+        setup = World(place, cluster, location, tmp_path / "s3" / "buckets" / location.bucket)
+        setup.inside(f"head -c {MEBIBYTES}M /dev/urandom >large")
         try:
-            yield made
+            yield setup
         finally:
             place.close()
 

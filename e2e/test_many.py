@@ -38,8 +38,8 @@ class Cluster:
         self.replicas: dict[str, subprocess.Popen[bytes]] = {}
 
     def prepare(self) -> None:
-        for each in read_definitions():
-            self.client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", each)
+        for crd in read_definitions():
+            self.client.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", crd)
         make_namespace(self.client, _HOME)
         kinds = f"{_EXTENSIONS}/v2/compositeresourcedefinitions"
         until(lambda: self.client.get(kinds)["items"] is not None, self.logs)
@@ -80,11 +80,11 @@ class Cluster:
         """Make or replace a Composition."""
         path = f"{_EXTENSIONS}/v1/compositions"
         try:
-            found = self.client.get(f"{path}/{obj['metadata']['name']}")
+            current = self.client.get(f"{path}/{obj['metadata']['name']}")
         except ApiFailed:
             self.client.post(path, dict(obj))
         else:
-            self.client.put(f"{path}/{obj['metadata']['name']}", {**found, "spec": obj["spec"]})
+            self.client.put(f"{path}/{obj['metadata']['name']}", {**current, "spec": obj["spec"]})
 
     def every(self, path: str) -> Iterator[dict[str, Any]]:
         query = {"limit": _PAGE}
@@ -97,30 +97,30 @@ class Cluster:
 
     def texts(self) -> dict[str, int]:
         """Count what composed objects say."""
-        found: dict[str, int] = {}
-        for each in self.every(_CONFIG_MAPS):
-            if "crossplane.io/composite" in (each["metadata"].get("labels") or {}):
-                text = each["data"]["text"]
-                found[text] = found.get(text, 0) + 1
-        return found
+        counts: dict[str, int] = {}
+        for config_map in self.every(_CONFIG_MAPS):
+            if "crossplane.io/composite" in (config_map["metadata"].get("labels") or {}):
+                text = config_map["data"]["text"]
+                counts[text] = counts.get(text, 0) + 1
+        return counts
 
     def logs(self) -> str:
-        return "\n".join(each.read_text()[-2000:] for each in sorted(self._folder.glob("*.log")))
+        return "\n".join(path.read_text()[-2000:] for path in sorted(self._folder.glob("*.log")))
 
     def close(self) -> None:
-        for each in self.replicas.values():
-            each.kill()
-            each.wait()
+        for replica in self.replicas.values():
+            replica.kill()
+            replica.wait()
 
 
 @pytest.fixture
 def cluster(new_api_server: Callable[..., LocalCluster], tmp_path: Path) -> Iterator[Cluster]:
-    made = Cluster(new_api_server(), tmp_path)
+    large_cluster = Cluster(new_api_server(), tmp_path)
     try:
-        made.prepare()
-        yield made
+        large_cluster.prepare()
+        yield large_cluster
     finally:
-        made.close()
+        large_cluster.close()
 
 
 def test_a_thousand_resources_and_two_thousand_revisions_are_seen_to_though_a_replica_is_killed(
@@ -133,7 +133,7 @@ def test_a_thousand_resources_and_two_thousand_revisions_are_seen_to_though_a_re
     names = [f"one-{number}" for number in range(many)]
     _side_by_side(lambda name: cluster.client.post(_THINGS, thing(name, "many")), names)
     until(lambda: cluster.texts() == {"first": many}, cluster.logs, _PATIENCE_SECONDS)
-    made = {each["metadata"]["uid"] for each in cluster.every(_CONFIG_MAPS)}
+    uids = {config_map["metadata"]["uid"] for config_map in cluster.every(_CONFIG_MAPS)}
     # The active replica is killed in the middle of a change of all resources.
     cluster.say(composition("many", template_step("second")))
     until(lambda: cluster.texts().get("second"), cluster.logs)
@@ -142,8 +142,8 @@ def test_a_thousand_resources_and_two_thousand_revisions_are_seen_to_though_a_re
     gone.wait()
     until(lambda: cluster.texts() == {"second": many}, cluster.logs, _PATIENCE_SECONDS)
     assert cluster.leader() in cluster.replicas
-    assert {each["metadata"]["uid"] for each in cluster.every(_CONFIG_MAPS)} == made
-    numbers = [each["spec"]["revision"] for each in cluster.every(_REVISIONS)]
+    assert {config_map["metadata"]["uid"] for config_map in cluster.every(_CONFIG_MAPS)} == uids
+    numbers = [revision["spec"]["revision"] for revision in cluster.every(_REVISIONS)]
     assert len(numbers) == len(set(numbers)) == revisions + 2
     until(partial(_is_ready, cluster, many), cluster.logs, _PATIENCE_SECONDS)
     # Who is done writes nothing more.
@@ -170,8 +170,8 @@ def _old_revision(client: ApiClient, first: Mapping[str, Any], number: int) -> N
 def _is_ready(cluster: Cluster, many: int) -> bool:
     ready = (
         condition["status"]
-        for each in cluster.every(_THINGS)
-        for condition in (each.get("status") or {}).get("conditions") or ()
+        for xr in cluster.every(_THINGS)
+        for condition in (xr.get("status") or {}).get("conditions") or ()
         if condition["type"] == "Ready"
     )
     return list(ready) == ["True"] * many

@@ -40,8 +40,8 @@ def pod(name: str, script: str, **spec: Any) -> bytes:
 
 
 def run_pod(kubectl: Kubectl, namespace: str, script: str, name: str = "worker") -> None:
-    made = kubectl("-n", namespace, "create", "-f", "-", stdin=pod(name, script))
-    assert made.returncode == 0, made.stderr
+    created = kubectl("-n", namespace, "create", "-f", "-", stdin=pod(name, script))
+    assert created.returncode == 0, created.stderr
     waited = kubectl(
         "-n",
         namespace,
@@ -142,21 +142,21 @@ def test_a_client_chooses_the_version_of_the_channels(
     run_pod(kubectl, namespace, "exec sleep 60")
     command = "command=sh&command=-c&command=head+-n1%3B+exit+4"
     url = f"{api_server.url}/api/v1/namespaces/{namespace}/pods/worker/exec"
-    asked = websocket.create_connection(
+    session = websocket.create_connection(
         f"wss{url.removeprefix('https')}?{command}&stdin=1&stdout=1&stderr=1",
         subprotocols=[protocol],
         header=[f"Authorization: Bearer {api_server.admin_token}"],
         sslopt={"ca_certs": str(api_server.ca.certificate)},
         timeout=120,
     )
-    assert asked.getsubprotocol() == protocol
-    asked.send_binary(b"\0one\ntwo\n")
+    assert session.getsubprotocol() == protocol
+    session.send_binary(b"\0one\ntwo\n")
     channels: dict[int, bytes] = {}
-    while message := asked.recv():
+    while message := session.recv():
         assert isinstance(message, bytes)
         channels[message[0]] = channels.get(message[0], b"") + message[1:]
-    asked.close()
-    asked.shutdown()  # type: ignore[no-untyped-call] # the library says no types
+    session.close()
+    session.shutdown()  # type: ignore[no-untyped-call] # the library says no types
     outcome = json.loads(channels.pop(3))
     assert outcome["details"]["causes"] == [{"reason": "ExitCode", "message": "4"}]
     assert channels == {1: b"one\n"}
@@ -181,11 +181,11 @@ def test_a_command_outlives_a_client_that_goes_away(kubectl: Kubectl, namespace:
     """As on any node: what was started in a container cannot be called back."""
     run_pod(kubectl, namespace, "exec sleep 60")
     script = "echo started; cat; sleep 0.3; touch /tmp/finished; exec sleep 5"
-    asked = kubectl.start("-n", namespace, "exec", "-i", "worker", "--", "sh", "-c", script)
-    with asked:
-        assert asked.stdout is not None
-        assert asked.stdout.readline() == b"started\n"
-        asked.kill()
+    session = kubectl.start("-n", namespace, "exec", "-i", "worker", "--", "sh", "-c", script)
+    with session:
+        assert session.stdout is not None
+        assert session.stdout.readline() == b"started\n"
+        session.kill()
     wait = "while ! test -f /tmp/finished; do sleep 0.05; done"
     done = kubectl("-n", namespace, "exec", "worker", "--", "sh", "-c", wait, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -251,8 +251,8 @@ def test_a_pod_speaks_to_the_api_server_as_its_account(
 
 
 def test_workloads_have_their_pods(kubectl: Kubectl, namespace: str, admin: ApiClient) -> None:
-    made = kubectl("-n", namespace, "create", "deployment", "web", "--image=x", "--replicas=3")
-    assert made.returncode == 0, made.stderr
+    created = kubectl("-n", namespace, "create", "deployment", "web", "--image=x", "--replicas=3")
+    assert created.returncode == 0, created.stderr
     assert kubectl("-n", namespace, "rollout", "status", "deployment/web").returncode == 0
     kubectl("-n", namespace, "scale", "deployment/web", "--replicas=0")
     gone = kubectl(
@@ -322,7 +322,7 @@ def test_a_service_of_real_processes_can_be_dialled(
         f"/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices", timeoutSeconds="20"
     ):
         ready = [e for e in event["object"]["endpoints"] or () if e["conditions"]["ready"]]
-        addresses = {address for each in ready for address in each["addresses"]}
+        addresses = {address for subset in ready for address in subset["addresses"]}
         if len(addresses) == 2:
             break
     assert len(addresses) == 2

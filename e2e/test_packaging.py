@@ -38,19 +38,21 @@ def render(helm: Path, *words: str) -> None:
 
 
 def test_the_base_for_kustomize_is_what_the_chart_says(helm: Path) -> None:
-    made = BASE / "controller.yaml"
-    before = list(yaml.safe_load_all(made.read_text(encoding="utf-8")))
+    manifest_file = BASE / "controller.yaml"
+    before = list(yaml.safe_load_all(manifest_file.read_text(encoding="utf-8")))
     render(helm, "kustomize")
-    after = list(yaml.safe_load_all(made.read_text(encoding="utf-8")))
+    after = list(yaml.safe_load_all(manifest_file.read_text(encoding="utf-8")))
     assert before == after, "deploy/render kustomize has written it anew"
 
 
 def test_the_api_server_takes_what_kustomize_makes_of_the_base(kubectl_on: Kubectl) -> None:
     done = kubectl_on("kustomize", str(BASE))
     assert done.returncode == 0, done.stderr.decode()
-    made = [each for each in yaml.safe_load_all(done.stdout) if each]
+    manifests = [document for document in yaml.safe_load_all(done.stdout) if document]
     definitions = {
-        each["metadata"]["name"] for each in made if each["kind"] == "CustomResourceDefinition"
+        manifest["metadata"]["name"]
+        for manifest in manifests
+        if manifest["kind"] == "CustomResourceDefinition"
     }
     assert definitions == BLUEPRINTS
     words = ("apply", "--server-side", "--dry-run=server", "--validate=strict", "-f", "-")
@@ -66,20 +68,22 @@ def kubectl_on(installed: Installed) -> Kubectl:
 def installed_from(bundle: Path) -> Iterator[dict[str, Any]]:
     """Do with a bundle what the Operator Lifecycle Manager does: give all that it creates."""
     manifests = [
-        yaml.safe_load(each.read_text(encoding="utf-8"))
-        for each in sorted((bundle / "manifests").iterdir())
+        yaml.safe_load(path.read_text(encoding="utf-8"))
+        for path in sorted((bundle / "manifests").iterdir())
     ]
-    (version,) = [each for each in manifests if each["kind"] == "ClusterServiceVersion"]
+    (version,) = [manifest for manifest in manifests if manifest["kind"] == "ClusterServiceVersion"]
     owned = version["spec"]["customresourcedefinitions"]["owned"]
-    brought = [each for each in manifests if each["kind"] == "CustomResourceDefinition"]
-    assert {each["name"] for each in owned} == {each["metadata"]["name"] for each in brought}
-    yield from (each for each in manifests if each is not version)
+    brought = [manifest for manifest in manifests if manifest["kind"] == "CustomResourceDefinition"]
+    assert {definition["name"] for definition in owned} == {
+        definition["metadata"]["name"] for definition in brought
+    }
+    yield from (manifest for manifest in manifests if manifest is not version)
     install = version["spec"]["install"]["spec"]
     group = "rbac.authorization.k8s.io"
     for kind, place in (("Role", {"namespace": HOME}), ("ClusterRole", {})):
         rights = install["permissions" if place else "clusterPermissions"]
-        for each in rights:
-            account = each["serviceAccountName"]
+        for right in rights:
+            account = right["serviceAccountName"]
             yield {
                 "apiVersion": "v1",
                 "kind": "ServiceAccount",
@@ -87,19 +91,19 @@ def installed_from(bundle: Path) -> Iterator[dict[str, Any]]:
             }
             metadata = {"name": f"of-{account}", **place}
             head = {"apiVersion": f"{group}/v1", "metadata": metadata}
-            yield {**head, "kind": kind, "rules": each["rules"]}
+            yield {**head, "kind": kind, "rules": right["rules"]}
             yield {
                 **head,
                 "kind": f"{kind}Binding",
                 "roleRef": {"apiGroup": group, "kind": kind, "name": metadata["name"]},
                 "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": HOME}],
             }
-    for each in install["deployments"]:
+    for deployment in install["deployments"]:
         yield {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": {"name": each["name"], "labels": each["label"]},
-            "spec": each["spec"],
+            "metadata": {"name": deployment["name"], "labels": deployment["label"]},
+            "spec": deployment["spec"],
         }
 
 
@@ -112,9 +116,9 @@ def test_a_controller_with_the_rights_of_the_bundle_runs_what_it_may(
     objects = list(installed_from(tmp_path))
     images = {
         container["image"]
-        for each in objects
-        if each["kind"] == "Deployment"
-        for container in each["spec"]["template"]["spec"]["containers"]
+        for manifest in objects
+        if manifest["kind"] == "Deployment"
+        for container in manifest["spec"]["template"]["spec"]["containers"]
     }
     assert images == {IMAGE}
     apply(kubectl_on, objects)
@@ -144,9 +148,9 @@ SEES_ITS_NAMESPACE = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": 
 
 def apply(kubectl: Kubectl, objects: list[dict[str, Any]]) -> None:
     """Apply them; one that says no namespace and needs one is at home."""
-    for each in objects:
-        if not each["kind"].startswith(("Cluster", "Custom")):
-            each["metadata"].setdefault("namespace", HOME)
+    for manifest in objects:
+        if not manifest["kind"].startswith(("Cluster", "Custom")):
+            manifest["metadata"].setdefault("namespace", HOME)
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}).encode()
     done = kubectl("apply", "--server-side", "--validate=strict", "-f", "-", stdin=text)
     assert done.returncode == 0, done.stderr.decode()

@@ -26,11 +26,11 @@ PARTITION = "kanister-py.io/partition"
 @pytest.fixture
 def place(admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path) -> Iterator[Place]:
     install_definitions(admin)
-    made = Place(admin, kubeconfig, namespace, tmp_path)
+    new_place = Place(admin, kubeconfig, namespace, tmp_path)
     try:
-        yield made
+        yield new_place
     finally:
-        made.close()
+        new_place.close()
 
 
 def begin(place: Place, name: str, blueprint: str, partition: str) -> None:
@@ -49,8 +49,11 @@ def begin(place: Place, name: str, blueprint: str, partition: str) -> None:
 def holder(place: Place, partition: str) -> str:
     name = "-".join(filter(None, ("kanister-py-controller", partition)))
     path = f"/apis/coordination.k8s.io/v1/namespaces/{place.namespace}/leases"
-    found = {each["metadata"]["name"]: each["spec"] for each in place.client.get(path)["items"]}
-    return str(found.get(name, {}).get("holderIdentity") or "")
+    specs = {
+        action_set["metadata"]["name"]: action_set["spec"]
+        for action_set in place.client.get(path)["items"]
+    }
+    return str(specs.get(name, {}).get("holderIdentity") or "")
 
 
 def test_each_partition_runs_its_objects_and_a_second_controller_for_it_is_refused(

@@ -53,8 +53,8 @@ def cluster(kubeconfig: Path, admin: ApiClient, location: Location) -> Iterator[
     make_namespace(admin, "kanister")
     choice = ClusterChoice(kubeconfig=str(kubeconfig), namespace="kanister")
     with KubeCluster(choice) as cluster:
-        for each in application(location):
-            cluster.create(each)
+        for manifest in application(location):
+            cluster.create(manifest)
         yield cluster
     for path in MADE:
         with suppress(ApiFailed):

@@ -48,11 +48,11 @@ def place(
     namespace: str,
     tmp_path: Path,
 ) -> Iterator[Place]:
-    made = Place(admin, faults.kubeconfig, namespace, tmp_path)
+    new_place = Place(admin, faults.kubeconfig, namespace, tmp_path)
     try:
-        yield made
+        yield new_place
     finally:
-        made.close()
+        new_place.close()
 
 
 def schedule(place: Place, name: str = "often", **spec: Any) -> dict[str, Any]:
@@ -78,14 +78,17 @@ def create(place: Place, obj: dict[str, Any]) -> dict[str, Any]:
 
 def status(place: Place, name: str = "often") -> dict[str, Any]:
     path = f"{SCHEDULES}/namespaces/{place.namespace}/schedules/{name}"
-    found: dict[str, Any] = place.client.get(path).get("status") or {}
-    return found
+    current: dict[str, Any] = place.client.get(path).get("status") or {}
+    return current
 
 
 def times(place: Place) -> list[str]:
     path = f"/apis/cr.kanister.io/v1alpha1/namespaces/{place.namespace}/actionsets"
-    found = place.client.get(path, labelSelector="kanister-py.io/schedule=often")["items"]
-    return [each["metadata"]["annotations"]["kanister-py.io/scheduled-at"] for each in found]
+    action_sets = place.client.get(path, labelSelector="kanister-py.io/schedule=often")["items"]
+    return [
+        action_set["metadata"]["annotations"]["kanister-py.io/scheduled-at"]
+        for action_set in action_sets
+    ]
 
 
 def unhurried(place: Place) -> None:
@@ -118,7 +121,9 @@ def test_a_schedule_runs_and_kubectl_shows_how_it_stands(place: Place, kubectl: 
     shown = kubectl("-n", place.namespace, "get", "schedules").stdout.decode()
     assert "@every 2s" in shown
     assert "NEXT" in shown
-    (ready,) = (each for each in status(place)["conditions"] if each["type"] == "Ready")
+    (ready,) = (
+        condition for condition in status(place)["conditions"] if condition["type"] == "Ready"
+    )
     assert ready["status"] == "True"
 
 
@@ -152,8 +157,8 @@ def test_each_time_runs_once_wherever_the_controller_is_killed(
     first.wait(PATIENCE_SECONDS)
     seen = len(times(place))
     until(lambda: len(times(place)) > seen + 1)
-    found = times(place)
-    assert len(found) == len(set(found)), place.logs()
+    recorded = times(place)
+    assert len(recorded) == len(set(recorded)), place.logs()
 
 
 def kanister(kubeconfig: Path, *words: str) -> str:
@@ -197,9 +202,9 @@ def test_another_cluster_restores_what_a_lost_one_backed_up(
     place.create("blueprints", blueprint(namespace))
     create(place, schedule(place, keep={"last": 2}))
     place.start()
-    made = f"/api/v1/namespaces/{namespace}/configmaps/"
+    path = f"/api/v1/namespaces/{namespace}/configmaps/"
     # Backups go on, and what falls out is deleted by the blueprint.
-    until(lambda: is_there(place.client, f"{made}deleted-x"))
+    until(lambda: is_there(place.client, f"{path}deleted-x"))
     until(lambda: (status(place).get("backups") or {}).get("kept") == 2)
     kanister(kubeconfig, "schedule", "suspend", "often", "-n", namespace)
     file = tmp_path / "export.json"
@@ -209,17 +214,17 @@ def test_another_cluster_restores_what_a_lost_one_backed_up(
     other = new_api_server()
     kanister(other.kubeconfig, "crds", "install", "--only", "blueprints")
     kanister(other.kubeconfig, "import", str(file))
-    there = Place(other.client, other.kubeconfig, namespace, tmp_path)
+    other_place = Place(other.client, other.kubeconfig, namespace, tmp_path)
     try:
-        there.start()
+        other_place.start()
         words = ("restore", "often", "-n", namespace, "-o", "name")
         name = kanister(other.kubeconfig, *words).strip()
-        assert there.until_ended(name)["state"] == "complete", there.logs()
-        assert is_there(other.client, f"{made}restored-x")
+        assert other_place.until_ended(name)["state"] == "complete", other_place.logs()
+        assert is_there(other.client, f"{path}restored-x")
         # Nothing that was taken in ran there.
-        assert not is_there(other.client, f"{made}backup-x")
+        assert not is_there(other.client, f"{path}backup-x")
     finally:
-        there.close()
+        other_place.close()
 
 
 def is_there(client: ApiClient, path: str) -> bool:

@@ -47,9 +47,9 @@ def place(
 ) -> Iterator[Place]:
     del node  # it runs the pods
     install_definitions(admin)
-    made = Place(admin, kubeconfig, namespace, tmp_path)
-    yield made
-    made.close()
+    new_place = Place(admin, kubeconfig, namespace, tmp_path)
+    yield new_place
+    new_place.close()
 
 
 def test_no_event_status_or_log_tells_a_secret_that_a_phase_prints(place: Place) -> None:
@@ -73,18 +73,20 @@ def test_no_event_status_or_log_tells_a_secret_that_a_phase_prints(place: Place)
     assert status["error"]["exitCode"] == 3
     # What was printed is told, and masked: otherwise there would be nothing to be found.
     assert "***" in json.dumps(status["error"]["logTail"])
-    until(lambda: any("failed" in each["message"].lower() for each in events(place)))
+    until(lambda: any("failed" in event["message"].lower() for event in events(place)))
     everything = {
         "an event": events(place),
         "an ActionSet": place.client.get(f"{GROUP}/namespaces/{space}/actionsets"),
         "the log": place.logs(),
     }
-    for what, found in everything.items():
-        text = json.dumps(found, ensure_ascii=False).casefold()
-        secrets = [each for each in forms() if each.casefold() in text]
+    for what, content in everything.items():
+        text = json.dumps(content, ensure_ascii=False).casefold()
+        secrets = [form for form in forms() if form.casefold() in text]
         assert not secrets, f"{what} tells it as {secrets}"
 
 
 def events(place: Place) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = place.client.get("/api/v1/events")["items"]
-    return [each for each in found if each["involvedObject"].get("namespace") == place.namespace]
+    listed: list[dict[str, Any]] = place.client.get("/api/v1/events")["items"]
+    return [
+        event for event in listed if event["involvedObject"].get("namespace") == place.namespace
+    ]

@@ -66,7 +66,7 @@ def size_of(pid: int) -> Size:
 
 def rise(sizes: Sequence[Size], of: Callable[[Size], float]) -> float:
     """Say by how much a straight line through the sizes rises from the first to the last."""
-    slope = statistics.linear_regression([each.time for each in sizes], [*map(of, sizes)]).slope
+    slope = statistics.linear_regression([size.time for size in sizes], [*map(of, sizes)]).slope
     return slope * (sizes[-1].time - sizes[0].time)
 
 
@@ -82,10 +82,10 @@ class Ends:
     def _follow(self) -> None:
         with suppress(ApiFailed, ApiUnreachable):
             for event in self._client.watch(self._path, timeoutSeconds="7200"):
-                found = event["object"]
-                state = (found.get("status") or {}).get("state")
+                event_object = event["object"]
+                state = (event_object.get("status") or {}).get("state")
                 if state in ("complete", "failed"):
-                    self.states.setdefault(found["metadata"]["name"], set()).add(state)
+                    self.states.setdefault(event_object["metadata"]["name"], set()).add(state)
 
 
 @contextmanager
@@ -209,7 +209,7 @@ def check_flat(sizes: Sequence[Size]) -> None:
         mean = statistics.mean(map(of, settled))
         risen = rise(settled, of)
         print(f"soak: {what}: {mean:.1f} on average, rises by {risen:.2f}")
-        assert risen <= most * mean, f"{what}: {[of(each) for each in sizes]}"
+        assert risen <= most * mean, f"{what}: {[of(size) for size in sizes]}"
 
 
 KINDS: Final[Sequence[tuple[str, str]]] = (

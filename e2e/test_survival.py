@@ -84,12 +84,17 @@ class World:
             )
         )
         namespace = self.place.namespace
-        given = {"namespaces": (namespace,), "home": namespace, "terms": TERMS, **settings}
+        settings_of_controller = {
+            "namespaces": (namespace,),
+            "home": namespace,
+            "terms": TERMS,
+            **settings,
+        }
         controller = Controller(
             cluster,
             FunctionSource(read_functions().registry, load_function),
             clock=self.clock,
-            settings=ControllerSettings(**given),
+            settings=ControllerSettings(**settings_of_controller),
             effects=system_effects(self.clock),
         )
         controller.start()
@@ -100,23 +105,25 @@ class World:
 
     def pods(self) -> list[dict[str, Any]]:
         path = f"/api/v1/namespaces/{self.place.namespace}/pods"
-        found: list[dict[str, Any]] = self.place.client.get(path)["items"]
-        return found
+        listed: list[dict[str, Any]] = self.place.client.get(path)["items"]
+        return listed
 
     def until_pod_runs(self) -> dict[str, Any]:
         def running() -> dict[str, Any] | None:
-            found = [e for e in self.pods() if (e.get("status") or {}).get("phase") == "Running"]
-            return found[0] if found else None
+            running_pods = [
+                e for e in self.pods() if (e.get("status") or {}).get("phase") == "Running"
+            ]
+            return running_pods[0] if running_pods else None
 
-        found: dict[str, Any] = until(running)
-        return found
+        pod: dict[str, Any] = until(running)
+        return pod
 
     def events(self, name: str) -> list[dict[str, Any]]:
         path = f"/api/v1/namespaces/{self.place.namespace}/events"
         return [
-            each
-            for each in self.place.client.get(path)["items"]
-            if each["involvedObject"]["name"] == name
+            pod
+            for pod in self.place.client.get(path)["items"]
+            if pod["involvedObject"]["name"] == name
         ]
 
     def close(self) -> None:
@@ -138,11 +145,11 @@ def world(
     tmp_path: Path,
 ) -> Iterator[World]:
     place = Place(admin, faults.kubeconfig, namespace, tmp_path)
-    made = World(place, faults)
+    setup = World(place, faults)
     try:
-        yield made
+        yield setup
     finally:
-        made.close()
+        setup.close()
 
 
 @pytest.fixture
@@ -166,9 +173,9 @@ def ends_well(place: Place, name: str) -> dict[str, Any]:
     assert status["state"] == "complete", status
     assert status["progress"]["percentCompleted"] == "100"
     phases = status["actions"][0]["phases"]
-    assert [each["attempt"] for each in phases] == [1] * len(phases), status
-    for made in ("before", "after"):
-        place.client.get(f"/api/v1/namespaces/{place.namespace}/configmaps/{made}-{name}")
+    assert [phase["attempt"] for phase in phases] == [1] * len(phases), status
+    for run_name in ("before", "after"):
+        place.client.get(f"/api/v1/namespaces/{place.namespace}/configmaps/{run_name}-{name}")
     return status
 
 
@@ -265,7 +272,7 @@ class TestAnswers:
         assert len(injected.hits) == 3
         place.client.get(f"/api/v1/namespaces/{space}/configmaps/tidied-one")
         # Nobody wants to hear of it.
-        assert {each["type"] for each in world.events("one")} == {"Normal"}
+        assert {event["type"] for event in world.events("one")} == {"Normal"}
 
     @pytest.mark.parametrize(
         "fault",
@@ -346,11 +353,11 @@ def token_of(admin: ApiClient, namespace: str, bound_to: str = "") -> str:
             "name": bound_to,
             "uid": secret["metadata"]["uid"],
         }
-    made = admin.post(
+    created = admin.post(
         f"/api/v1/namespaces/{namespace}/serviceaccounts/runner/token",
         {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec},
     )
-    return str(made["status"]["token"])
+    return str(created["status"]["token"])
 
 
 def make_account(admin: ApiClient, namespace: str) -> None:
@@ -613,7 +620,7 @@ class TestPeople:
         open_gate(place)
         ends_well(place, "one")
         place.actionset("two", "gated")
-        assert [each["name"] for each in place.until_ended("two")["actions"][0]["phases"]] == [
+        assert [phase["name"] for phase in place.until_ended("two")["actions"][0]["phases"]] == [
             "other"
         ]
 
@@ -641,7 +648,7 @@ class TestPeople:
         world.start()
         fails(place, "one", reason)
         phases_now = place.status("one")["actions"][0]["phases"]
-        assert [each["state"] for each in phases_now] == ["complete", "failed", "pending"]
+        assert [phase["state"] for phase in phases_now] == ["complete", "failed", "pending"]
 
     def test_an_actionset_that_is_deleted_in_mid_run_is_gone_and_others_go_on(
         self, world: World, place: Place
@@ -669,8 +676,8 @@ class TestPeople:
         controller = world.start(namespaces=(place.namespace, other))
         away.actionset("one", "gated")
         place.actionset("one", "gated")
-        for each in (away, place):
-            until(lambda each=each: is_at_gate(each, "one"))  # type: ignore[misc] # the loop's
+        for controller_place in (away, place):
+            until(lambda candidate=controller_place: is_at_gate(candidate, "one"))  # type: ignore[misc] # the loop's
         admin.delete(f"/api/v1/namespaces/{other}")
 
         def has_gone() -> bool:
@@ -824,9 +831,9 @@ def is_status_refused(place: Place) -> bool:
     """Try it on one that nobody runs."""
     with contextlib.suppress(ApiFailed):
         place.actionset("probe", "nothing", suspend=True)
-    found = place.client.get(place.path("probe"))
+    probe = place.client.get(place.path("probe"))
     try:
-        place.client.put(f"{place.path('probe')}/status", found)
+        place.client.put(f"{place.path('probe')}/status", probe)
     except ApiFailed as error:
         return error.status == 500
     return False
@@ -896,11 +903,11 @@ class TestTheApiServer:
                 open_gate(place)
                 for name in names:
                     ends_well(place, name)
-                made = place.client.get("/api/v1/namespaces/shop/configmaps")["items"]
+                config_maps = place.client.get("/api/v1/namespaces/shop/configmaps")["items"]
                 effects = [
-                    each["metadata"]["name"]
-                    for each in made
-                    if each["metadata"]["name"].startswith(("before-", "after-"))
+                    config_map["metadata"]["name"]
+                    for config_map in config_maps
+                    if config_map["metadata"]["name"].startswith(("before-", "after-"))
                 ]
                 assert controller.is_leader
             finally:

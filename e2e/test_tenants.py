@@ -172,8 +172,8 @@ def run(objects: None, admin: ApiClient, mallory: Kubectl, controller: Path) -> 
         assert done.returncode == 0, done.stderr
 
         def ended() -> Mapping[str, Any] | None:
-            found = admin.get(f"{GROUP}/namespaces/{OWN}/actionsets/{name}").get("status") or {}
-            return found if found.get("state") in ("complete", "failed") else None
+            status = admin.get(f"{GROUP}/namespaces/{OWN}/actionsets/{name}").get("status") or {}
+            return status if status.get("state") in ("complete", "failed") else None
 
         try:
             status: Mapping[str, Any] = until(ended)

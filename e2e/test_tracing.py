@@ -58,9 +58,11 @@ class Collector:
 
 @pytest.fixture(scope="module")
 def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
-    made = Collector(os.environ["KANISTER_PY_OTELCOL"], tmp_path_factory.mktemp("collector"))
-    yield made
-    made.close()
+    new_collector = Collector(
+        os.environ["KANISTER_PY_OTELCOL"], tmp_path_factory.mktemp("collector")
+    )
+    yield new_collector
+    new_collector.close()
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
@@ -79,7 +81,7 @@ def test_a_collector_gets_what_is_composed_with_its_steps_rounds_and_calls(
     assert done.code == 0, done.err
     log = collector.until(f"kanister_py.xr: Str({name})")
     spans = {span: (parent, what) for parent, span, what in SPAN.findall(log)}
-    (call,) = [each for each, (_, what) in spans.items() if what.startswith("call ")][-1:]
+    (call,) = [span for span, (_, what) in spans.items() if what.startswith("call ")][-1:]
     path = []
     while call:
         call, what = spans[call]

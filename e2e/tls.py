@@ -75,15 +75,15 @@ class _Pump:
 
     def _wait(self, selector: selectors.BaseSelector) -> None:
         """Wait until one side has something, or takes what it would not take before."""
-        for each, reads, writes in (
+        for channel, reads, writes in (
             (self._secured, not self._to_plain, self._to_secured),
             (self._plain, not self._to_secured, self._to_plain),
         ):
-            wanted = (_READ if reads else 0) | (_WRITE if writes else 0)
-            if each in selector.get_map():
-                selector.unregister(each)
-            if wanted:
-                selector.register(each, wanted)
+            mask = (_READ if reads else 0) | (_WRITE if writes else 0)
+            if channel in selector.get_map():
+                selector.unregister(channel)
+            if mask:
+                selector.register(channel, mask)
         # What OpenSSL has read already, no selector sees.
         is_waiting = not self._to_plain and self._secured.pending() > 0
         selector.select(0 if is_waiting else None)

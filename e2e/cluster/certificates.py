@@ -43,7 +43,7 @@ class CertificateAuthority:
             encipher_only=False,
             decipher_only=False,
         )
-        made = (
+        certificate = (
             _builder(self._name, self._name, self._key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
             .add_extension(key_usage, critical=True)
@@ -52,7 +52,7 @@ class CertificateAuthority:
             )
             .sign(self._key, hashes.SHA256())
         )
-        self.pair = _write(folder, "ca", made, self._key)
+        self.pair = _write(folder, "ca", certificate, self._key)
 
     @property
     def certificate(self) -> Path:
@@ -93,7 +93,7 @@ class CertificateAuthority:
         )
         if names:
             builder = builder.add_extension(
-                x509.SubjectAlternativeName([_general_name(each) for each in names]), critical=False
+                x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False
             )
         return _write(self._folder, file_name, builder.sign(self._key, hashes.SHA256()), key)
 

@@ -106,9 +106,9 @@ class ApiClient:
         """Be told what happens until the API server ends it."""
         answer = self._send("GET", path, None, {"watch": "1", **query}, "", stream=True)
         try:
-            rest = b""
+            remainder = b""
             for piece in answer.stream(amt=None):
-                *lines, rest = (rest + piece).split(b"\n")
+                *lines, remainder = (remainder + piece).split(b"\n")
                 for line in lines:
                     yield json.loads(line)
         except urllib3.exceptions.HTTPError as error:

@@ -96,8 +96,8 @@ class LocalCluster:
         self.admin_token = secrets.token_hex(16)
         self._flags = tuple(api_server_flags)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        for each in ("pki", "logs", "etcd"):
-            (folder / each).mkdir(parents=True, exist_ok=True)
+        for name in ("pki", "logs", "etcd"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
         self.ca = CertificateAuthority(folder / "pki")
         self._etcd_port, self._etcd_peer_port, self._port, self._controllers_port = free_ports(4)
         self.url = f"https://{_LOOPBACK}:{self._port}"
@@ -353,10 +353,10 @@ class LocalCluster:
         return False
 
     def _ask_etcd(self, what: str, body: dict[str, Any]) -> dict[str, Any]:
-        asked = urllib.request.Request(
+        request = urllib.request.Request(
             f"http://{_LOOPBACK}:{self._etcd_port}/v3/{what}", data=json.dumps(body).encode()
         )
-        with urllib.request.urlopen(asked, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             result: dict[str, Any] = json.load(answer)
         return result
 

@@ -33,8 +33,8 @@ class NetworkRefused(Exception):
 
 def pod_network() -> ipaddress.IPv4Network | None:
     """Say which addresses pods may have here; without a network of our own, none."""
-    given = os.environ.get(VARIABLE)
-    return ipaddress.IPv4Network(given) if given else None
+    setting = os.environ.get(VARIABLE)
+    return ipaddress.IPv4Network(setting) if setting else None
 
 
 def enter_own_network() -> None:

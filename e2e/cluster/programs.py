@@ -77,9 +77,9 @@ def find_programs(version: str = "") -> Programs:
     `KUBEBUILDER_ASSETS` names a folder that has them already; what it lacks is
     built in its version. Raises `GoMissing` or `BuildFailed`.
     """
-    given = os.environ.get("KUBEBUILDER_ASSETS")
-    if given and not version:
-        return _complete(Path(given))
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    if assets and not version:
+        return _complete(Path(assets))
     if version:
         return _build_cluster(_release_of(version))
     return _first_that_builds("Kubernetes", KNOWN_VERSIONS, _build_cluster)
@@ -98,7 +98,10 @@ def find_etcd() -> tuple[Path, Path]:
 def etcd_is_built() -> bool:
     """Say whether etcd and its client's programs are there."""
     programs = cache_folder() / "programs"
-    return any((programs / f"etcd-clients-{each}" / "etcdutl").exists() for each in ETCD_VERSIONS)
+    return any(
+        (programs / f"etcd-clients-{etcd_version}" / "etcdutl").exists()
+        for etcd_version in ETCD_VERSIONS
+    )
 
 
 def find_versitygw() -> Path:
@@ -131,11 +134,11 @@ def find_axe() -> Path:
 def _installed(name: str, version: str, file: str) -> Path:
     """Install a package of npm, unless it is there, and give one of its files."""
     target = cache_folder() / "programs" / f"{name}-{version}"
-    wanted = target / "node_modules" / file
+    script = target / "node_modules" / file
     target.mkdir(parents=True, exist_ok=True)
     with _alone(target):
-        if wanted.exists():
-            return wanted
+        if script.exists():
+            return script
         npm = shutil.which("npm")
         if npm is None:
             raise NpmMissing("there is no npm on this machine")
@@ -149,7 +152,7 @@ def _installed(name: str, version: str, file: str) -> Path:
         )
         if done.returncode:
             raise BuildFailed("\n".join(done.stderr.splitlines()[-20:]) or "npm install failed")
-    return wanted
+    return script
 
 
 def find_opensearch() -> Path:
@@ -191,9 +194,9 @@ def find_opensearch() -> Path:
             (target / name).parent.mkdir(parents=True, exist_ok=True)
             (target / name).write_text(text, encoding="utf-8")
         (target / "opensearch").chmod(0o755)
-        for each in sorted(jars.iterdir()):
-            if each.name.startswith(("netty-", "transport-netty4")):
-                each.replace(target / _MODULE_OF_HTTP / each.name)
+        for path in sorted(jars.iterdir()):
+            if path.name.startswith(("netty-", "transport-netty4")):
+                path.replace(target / _MODULE_OF_HTTP / path.name)
         # The last step: who finds `lib` finds all.
         jars.replace(target / "lib")
     return target / "opensearch"
@@ -290,11 +293,11 @@ def _build_server(name: str, module: str, version: str) -> Path:
 def _first_that_builds(name: str, versions: Sequence[str], build: Callable[[str], T]) -> T:
     """Build the newest version that this machine's Go can."""
     *newer, oldest = versions
-    for each in newer:
+    for release in newer:
         try:
-            return build(each)
+            return build(release)
         except BuildFailed as error:
-            print(f"{name} {each} cannot be built here: {error}", file=sys.stderr)
+            print(f"{name} {release} cannot be built here: {error}", file=sys.stderr)
     return build(oldest)
 
 
@@ -306,8 +309,8 @@ def _complete(assets: Path) -> Programs:
     version = output.split()[-1]
 
     def find(name: str) -> Path:
-        found = assets / name
-        return found if found.exists() else _build_kubernetes(version) / name
+        program = assets / name
+        return program if program.exists() else _build_kubernetes(version) / name
 
     etcd = assets / "etcd"
     return Programs(
@@ -326,8 +329,8 @@ def _build_kubernetes(version: str) -> Path:
     if match is None or match[3] is None:
         raise BuildFailed(f"{version} is no release such as {KNOWN_VERSIONS[0]}")
     target = f"kubernetes-{version}"
-    if found := _found(target, KUBERNETES):
-        return found
+    if folder_with_programs := _found(target, KUBERNETES):
+        return folder_with_programs
     published = _published_module(version)
     staged = "".join(
         f"replace {module} => {module} v0.{match[2]}.{match[3]}\n"
@@ -363,8 +366,8 @@ def _build_etcd(version: str) -> Path:
 
 def _build_etcd_clients(version: str) -> Path:
     names = ["etcdctl", "etcdutl"]
-    modules = [f"go.etcd.io/etcd/{each}/v3" for each in names]
-    required = "".join(f"require {each} {version}\n" for each in modules)
+    modules = [f"go.etcd.io/etcd/{name}/v3" for name in names]
+    required = "".join(f"require {module} {version}\n" for module in modules)
     return _build_all(f"etcd-clients-{version}", names, required, modules, flags="-s -w")
 
 
@@ -388,11 +391,11 @@ def _release_of(version: str) -> str:
         return "v" + version.removeprefix("v")
     minor = f"v{match[1]}.{match[2]}."
     listed = _go("list", "-m", "-versions", _MODULE, cwd=cache_folder()).split()[1:]
-    found = {each for each in (*listed, *KNOWN_VERSIONS) if each.startswith(minor)}
-    released = [each for each in found if each.removeprefix(minor).isdigit()]
+    matching = {version for version in (*listed, *KNOWN_VERSIONS) if version.startswith(minor)}
+    released = [candidate for candidate in matching if candidate.removeprefix(minor).isdigit()]
     if not released:
         raise BuildFailed(f"the module proxy has no release of Kubernetes {version}")
-    return max(released, key=lambda each: int(each.removeprefix(minor)))
+    return max(released, key=lambda release_version: int(release_version.removeprefix(minor)))
 
 
 def _published_module(version: str) -> str:
@@ -424,15 +427,15 @@ def _build_all(
     language: str = "",
 ) -> Path:
     """Build programs into a folder of the cache, unless they are there."""
-    if found := _found(target, names):
-        return found
+    if folder_with_programs := _found(target, names):
+        return folder_with_programs
     folder = cache_folder() / "programs" / target
     source = cache_folder() / "sources" / target
-    for each in (folder, source):
-        each.mkdir(parents=True, exist_ok=True)
+    for stale in (folder, source):
+        stale.mkdir(parents=True, exist_ok=True)
     with _alone(source):
-        if found := _found(target, names):
-            return found
+        if folder_with_programs := _found(target, names):
+            return folder_with_programs
         started = time.monotonic()
         print(f"{target}: built once, which takes minutes …", file=sys.stderr, flush=True)
         language = language or _go("env", "GOVERSION", cwd=source).strip().removeprefix("go")
@@ -482,7 +485,7 @@ def _go(*words: str, cwd: Path) -> str:
 
 def _environment(go: str) -> dict[str, str]:
     """Let Go write into our cache folder only, and ask nobody but its proxy and its sums."""
-    given = {
+    environment = {
         **os.environ,
         "CGO_ENABLED": "0",
         "GOCACHE": str(cache_folder() / "go-build"),
@@ -496,4 +499,7 @@ def _environment(go: str) -> dict[str, str]:
         [go, "env", "GOPROXY"], capture_output=True, text=True, check=True
     ).stdout
     proxies = output.strip().replace("|", ",").split(",")
-    return {**given, "GOPROXY": ",".join(each for each in proxies if each != "direct") or "off"}
+    return {
+        **environment,
+        "GOPROXY": ",".join(proxy for proxy in proxies if proxy != "direct") or "off",
+    }

@@ -125,17 +125,17 @@ class FaultProxy:
                 and (where is None or where(request))
             )
 
-        made = Injection(fault, is_meant, times, skip)
+        injection = Injection(fault, is_meant, times, skip)
         with self._lock:
-            self._injections.append(made)
-        return made
+            self._injections.append(injection)
+        return injection
 
     def heal(self) -> None:
         """Let everything through again, and new connections in."""
         with self._lock:
             injections, self._injections = self._injections, []
-        for each in injections:
-            each.remove()
+        for injection in injections:
+            injection.remove()
         self.flows = True
         self.accept()
 
@@ -173,8 +173,11 @@ class FaultProxy:
     def counts(self) -> Counter[tuple[str, str]]:
         """Count requests by verb and resource; a subresource stands behind a slash."""
         return Counter(
-            (each.verb, "/".join(filter(None, (each.resource, each.subresource))) or each.path)
-            for each in self.requests
+            (
+                request.verb,
+                "/".join(filter(None, (request.resource, request.subresource))) or request.path,
+            )
+            for request in self.requests
         )
 
     def count(self, verb: str = "", resource: str = "") -> int:
@@ -215,7 +218,7 @@ class FaultProxy:
         with self._lock:
             self._requests.append(request)
             injections = list(self._injections)
-        return next((each for each in injections if each.take(request)), None)
+        return next((injection for injection in injections if injection.take(request)), None)
 
     def _do(self, wanted: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(wanted, self._loop).result(timeout=30)
@@ -233,10 +236,14 @@ class FaultProxy:
         A server of asyncio forgets what it accepted if it is closed before that is served.
         """
         with contextlib.suppress(BlockingIOError, ConnectionAbortedError):
-            taken, _ = listener.accept()
-            taken.setblocking(False)
-            self._accepted = {each for each in self._accepted if each.fileno() >= 0} | {taken}
-            task = asyncio.get_running_loop().create_task(self._serve(taken))
+            connection, _ = listener.accept()
+            connection.setblocking(False)
+            self._accepted = {
+                known_connection
+                for known_connection in self._accepted
+                if known_connection.fileno() >= 0
+            } | {connection}
+            task = asyncio.get_running_loop().create_task(self._serve(connection))
             self._serving.add(task)
             task.add_done_callback(self._serving.discard)
 
@@ -250,30 +257,30 @@ class FaultProxy:
 
     async def _end(self) -> None:
         await self._refuse()
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for each in others:
-            each.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        other_tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in other_tasks:
+            task.cancel()
+        await asyncio.gather(*other_tasks, return_exceptions=True)
         await asyncio.get_running_loop().shutdown_asyncgens()
         # Whoever was still shaking hands is no link yet.
-        for each in list(getattr(asyncio.get_running_loop(), "_transports", {}).values()):
-            each.abort()
+        for transport in list(getattr(asyncio.get_running_loop(), "_transports", {}).values()):
+            transport.abort()
         # What was reset is closed in the next turns of the loop.
         await asyncio.sleep(_LOOK_SECONDS)
         # Cancelled before its first step, a task closes nothing.
-        for taken in self._accepted:
-            taken.close()
+        for connection in self._accepted:
+            connection.close()
 
     async def _cut(self, verb: str, resource: str) -> int:
-        links = [each for each in self._links if each.carries(verb, resource)]
-        for each in links:
-            each.reset()
+        links = [link for link in self._links if link.carries(verb, resource)]
+        for cut_link in links:
+            cut_link.reset()
         return len(links)
 
     async def _expire(self, resource: str) -> int:
-        links = [each for each in self._links if each.carries("watch", resource)]
-        for each in links:
-            each.interrupt(json.dumps(_EXPIRED).encode() + b"\n")
+        links = [link for link in self._links if link.carries("watch", resource)]
+        for watch_link in links:
+            watch_link.interrupt(json.dumps(_EXPIRED).encode() + b"\n")
         return len(links)
 
     async def _serve(self, taken: socket.socket) -> None:
@@ -324,7 +331,7 @@ class _Link:
         finally:
             self._is_ending = True
             writers = (self._writer, *((self._above[1],) if self._above else ()))
-            await asyncio.gather(*(_close(each) for each in writers))
+            await asyncio.gather(*(_close(writer) for writer in writers))
             self.ended.set()
 
     def carries(self, verb: str, resource: str) -> bool:
@@ -519,8 +526,8 @@ class _Link:
                 # What the API server still has to say is short: its goodbye.
                 await asyncio.wait(both, timeout=_GOODBYE_SECONDS)
         finally:
-            for each in both:
-                each.cancel()
+            for stream in both:
+                stream.cancel()
             await asyncio.gather(*both, return_exceptions=True)
         if left is not None:
             self.reset()

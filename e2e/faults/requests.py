@@ -39,20 +39,24 @@ class ApiRequest(NamedTuple):
 
 def parse_request(method: str, path: str, headers: dict[str, str], body: bytes) -> ApiRequest:
     """Say what a request asks for."""
-    asked = urlsplit(path)
-    parts = [unquote(part) for part in asked.path.strip("/").split("/")]
+    url = urlsplit(path)
+    parts = [unquote(part) for part in url.path.strip("/").split("/")]
     group = namespace = resource = name = subresource = ""
-    rest: list[str] = []
+    segments: list[str] = []
     if parts[0] == "api" and len(parts) > 2:
-        rest = parts[2:]
+        segments = parts[2:]
     elif parts[0] == "apis" and len(parts) > 3:
-        group, rest = parts[1], parts[3:]
-    if rest[:1] == ["namespaces"] and len(rest) > 2 and rest[2] not in {"status", "finalize"}:
-        namespace, rest = rest[1], rest[2:]
-    if rest:
-        resource, name, subresource = (*rest, "", "")[:3]
+        group, segments = parts[1], parts[3:]
+    if (
+        segments[:1] == ["namespaces"]
+        and len(segments) > 2
+        and segments[2] not in {"status", "finalize"}
+    ):
+        namespace, segments = segments[1], segments[2:]
+    if segments:
+        resource, name, subresource = (*segments, "", "")[:3]
     return ApiRequest(
-        _verb_of(method, resource, name, parse_qs(asked.query)),
+        _verb_of(method, resource, name, parse_qs(url.query)),
         group,
         resource,
         subresource,

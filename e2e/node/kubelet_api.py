@@ -120,9 +120,9 @@ class _Server(ThreadingHTTPServer):
     def cut_everybody(self) -> None:
         with self._lock:
             connections = list(self._open)
-        for each in connections:
+        for connection in connections:
             with contextlib.suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -139,10 +139,10 @@ class _Handler(BaseHTTPRequestHandler):
         self._serve()
 
     def _serve(self) -> None:
-        asked = urlsplit(self.path)
-        query = parse_qs(asked.query, keep_blank_values=True)
+        url = urlsplit(self.path)
+        query = parse_qs(url.query, keep_blank_values=True)
         try:
-            match [unquote(part) for part in asked.path.strip("/").split("/")]:
+            match [unquote(part) for part in url.path.strip("/").split("/")]:
                 case ["healthz"]:
                     self._answer(HTTPStatus.OK, "ok")
                 case ["containerLogs", namespace, pod, container]:
@@ -150,7 +150,7 @@ class _Handler(BaseHTTPRequestHandler):
                 case ["exec", namespace, pod, container] | ["exec", namespace, pod, _, container]:
                     self._exec(namespace, pod, container, query)
                 case _:
-                    self._answer(HTTPStatus.NOT_FOUND, f"{asked.path} is not served here")
+                    self._answer(HTTPStatus.NOT_FOUND, f"{url.path} is not served here")
         except KanisterError as error:
             self._answer(HTTPStatus.BAD_REQUEST, error.message)
         except ValueError as error:
@@ -192,9 +192,9 @@ class _Handler(BaseHTTPRequestHandler):
         self, namespace: str, pod: str, container: str, query: Mapping[str, list[str]]
     ) -> None:
         offered = [
-            each.strip() for each in self.headers.get("Sec-WebSocket-Protocol", "").split(",")
+            part.strip() for part in self.headers.get("Sec-WebSocket-Protocol", "").split(",")
         ]
-        protocol = next((each for each in PROTOCOLS if each in offered), None)
+        protocol = next((protocol for protocol in PROTOCOLS if protocol in offered), None)
         key = self.headers.get("Sec-WebSocket-Key", "")
         if self.headers.get("Upgrade", "").lower() != "websocket" or protocol is None or not key:
             self._answer(
@@ -217,13 +217,13 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.flush()
         self.close_connection = True
-        wanted = {
+        wanted_channels = {
             channel
             for name, channel in (("output", Channel.STDOUT), ("error", Channel.STDERR))
             if _is_true(query, name)
         }
         web_socket = WebSocket(cast("Stream", self.rfile), cast("Stream", self.wfile))
-        _Conversation(web_socket, session, wanted).run()
+        _Conversation(web_socket, session, wanted_channels).run()
 
 
 class _Watcher(threading.Thread):

@@ -55,11 +55,11 @@ class TokenSources(ClusterSources):
         spec: dict[str, Any] = {"expirationSeconds": expiration_seconds}
         if audience:
             spec["audiences"] = [audience]
-        made = self._client.post(
+        response = self._client.post(
             f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token",
             {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec},
         )
-        return str(made["status"]["token"])
+        return str(response["status"]["token"])
 
 
 class E2ENode:

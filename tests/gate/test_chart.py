@@ -23,16 +23,16 @@ def names_in(schema: Mapping[str, Any], at: str = "") -> Iterator[str]:
         yield at
         return
     assert schema["additionalProperties"] is False, at
-    for name, each in schema["properties"].items():
-        yield from names_in(each, f"{at}.{name}".lstrip("."))
+    for name, property_schema in schema["properties"].items():
+        yield from names_in(property_schema, f"{at}.{name}".lstrip("."))
 
 
 def set_in(values: Any, names: frozenset[str], at: str = "") -> Iterator[str]:
     if at in names or not isinstance(values, dict):
         yield at
         return
-    for name, each in values.items():
-        yield from set_in(each, names, f"{at}.{name}".lstrip("."))
+    for name, default in values.items():
+        yield from set_in(default, names, f"{at}.{name}".lstrip("."))
 
 
 def of_the_base() -> list[dict[str, Any]]:
@@ -46,7 +46,7 @@ NAMES = frozenset(names_in(SCHEMA)) - {"global"}
 
 
 def test_every_value_that_can_be_set_is_read_by_a_template_and_no_other_is() -> None:
-    templates = [each.read_text(encoding="utf-8") for each in (CHART / "templates").iterdir()]
+    templates = [path.read_text(encoding="utf-8") for path in (CHART / "templates").iterdir()]
     read = {name for text in templates for name in re.findall(r"\.Values\.([\w.]+)", text)}
     assert read == NAMES
 
@@ -58,13 +58,13 @@ def test_every_value_has_a_default_that_people_see() -> None:
 def test_the_controller_may_do_what_its_pages_offer_and_read_what_they_show() -> None:
     allowed = {
         (resource, verb)
-        for each in of_the_base()
-        for rule in each.get("rules") or ()
+        for manifest in of_the_base()
+        for rule in manifest.get("rules") or ()
         for resource in rule.get("resources") or ()
         for verb in rule.get("verbs") or ()
         if "resourceNames" not in rule
     }
-    wanted = {("actionsets", verb) for verb in ACTION_VERBS.values()}
-    wanted |= {("schedules", verb) for verb in SCHEDULE_VERBS.values() if verb}
+    expected = {("actionsets", verb) for verb in ACTION_VERBS.values()}
+    expected |= {("schedules", verb) for verb in SCHEDULE_VERBS.values() if verb}
     # Lines of runs of other replicas are read out of their logs.
-    assert wanted | {("pods", "list"), ("pods/log", "get")} <= allowed
+    assert expected | {("pods", "list"), ("pods/log", "get")} <= allowed

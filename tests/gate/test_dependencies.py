@@ -29,12 +29,12 @@ def declared(repository: Path) -> dict[str, str]:
     """What the package asks for, with the range it asks for it in."""
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    asked = [
+    requirements = [
         *project["dependencies"],
-        *(each for name in extras if name != "dev" for each in extras[name]),
+        *(requirement for name in extras if name != "dev" for requirement in extras[name]),
     ]
-    found = (re.match(r"([\w.-]+)(.*)", each) for each in asked)
-    return {each.group(1).lower(): each.group(2) for each in found if each}
+    matches = (re.match(r"([\w.-]+)(.*)", requirement) for requirement in requirements)
+    return {match.group(1).lower(): match.group(2) for match in matches if match}
 
 
 def imported(repository: Path) -> set[str]:
@@ -43,15 +43,17 @@ def imported(repository: Path) -> set[str]:
     for file in (repository / "kanister_py").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import):
-                names |= {each.name for each in node.names}
+                names |= {name.name for name in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names.add(node.module)
-    tops = {each.partition(".")[0] for each in names}
+    tops = {name.partition(".")[0] for name in names}
     # Distributions of one name space, such as google's, are told apart by what lies below it.
-    spelled = {each.replace(".", "-") for each in names} | tops
+    spelled = {name.replace(".", "-") for name in names} | tops
     distributions = packages_distributions()
-    found = {each.lower() for top in tops for each in distributions.get(top, [])}
-    return found | {each.lower().replace("_", "-") for each in spelled}
+    installed_names = {
+        distribution.lower() for top in tops for distribution in distributions.get(top, [])
+    }
+    return installed_names | {spelling.lower().replace("_", "-") for spelling in spelled}
 
 
 def test_every_dependency_is_imported_somewhere(repository: Path) -> None:
@@ -63,8 +65,8 @@ def test_every_dependency_is_imported_somewhere(repository: Path) -> None:
 def test_no_release_with_a_known_hole_is_let_in(repository: Path, name: str) -> None:
     lowest = re.search(r">=([\d.]+)", declared(repository)[name])
     assert lowest
-    floor, found = (
-        Version.parse(each, optional_minor_and_patch=True)
-        for each in (FLOORS[name], lowest.group(1))
+    floor, lower_bound = (
+        Version.parse(bound, optional_minor_and_patch=True)
+        for bound in (FLOORS[name], lowest.group(1))
     )
-    assert found >= floor
+    assert lower_bound >= floor

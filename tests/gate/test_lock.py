@@ -22,16 +22,16 @@ HASH = re.compile(r" \\\n    --hash=sha256:[0-9a-f]{64}")
 
 def locked(path: Path) -> dict[str, str]:
     """Read a lock, in which nothing may be but versions and their hashes."""
-    head, _, rest = path.read_text().partition("\n")
+    head, _, remainder = path.read_text().partition("\n")
     assert head.startswith("# Written by .ci/lock")
-    entries = re.findall(r"([\w.-]+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n", rest)
-    assert "".join(f"{name}=={version}{hashes}\n" for name, version, hashes in entries) == rest
+    entries = re.findall(r"([\w.-]+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n", remainder)
+    assert "".join(f"{name}=={version}{hashes}\n" for name, version, hashes in entries) == remainder
     return {name: version for name, version, _ in entries}
 
 
 def constraints(repository: Path) -> dict[str, str]:
     lines = (repository / ".ci/constraints.txt").read_text().split()
-    pairs = (each.split("==") for each in lines)
+    pairs = (line.split("==") for line in lines)
     return {canonicalize_name(name): version for name, version in pairs}
 
 
@@ -44,17 +44,17 @@ def closure(wanted: Iterable[str], machine: str) -> set[str]:
         "sys_platform": "linux",
         "extra": "",
     }
-    found: set[str] = set()
-    todo = [Requirement(each) for each in wanted]
+    closed: set[str] = set()
+    todo = [Requirement(name) for name in wanted]
     while todo:
-        each = todo.pop()
-        name = canonicalize_name(each.name)
-        if each.marker is not None and not each.marker.evaluate(environment):
+        requirement = todo.pop()
+        name = canonicalize_name(requirement.name)
+        if requirement.marker is not None and not requirement.marker.evaluate(environment):
             continue
-        if name not in found:
-            found.add(name)
+        if name not in closed:
+            closed.add(name)
             todo += [Requirement(more) for more in requires(name) or ()]
-    return found
+    return closed
 
 
 @pytest.mark.parametrize(
@@ -63,32 +63,34 @@ def closure(wanted: Iterable[str], machine: str) -> set[str]:
 def test_a_lock_holds_all_that_is_asked_for_at_the_versions_of_the_gate(
     repository: Path, lock: str, section: str
 ) -> None:
-    asked = tomllib.loads((repository / "pyproject.toml").read_text())[section]
-    wanted = asked["dependencies" if section == "project" else "requires"]
-    found, known = locked(repository / "deploy" / lock), constraints(repository)
+    table = tomllib.loads((repository / "pyproject.toml").read_text())[section]
+    declared = table["dependencies" if section == "project" else "requires"]
+    locked_versions, constrained = locked(repository / "deploy" / lock), constraints(repository)
     hint = "out of step: run .ci/lock"
-    assert {name: known.get(name) for name in found} == found, hint
-    if other := [name for name in found if version(name) != found[name]]:
+    assert {name: constrained.get(name) for name in locked_versions} == locked_versions, hint
+    if other := [name for name in locked_versions if version(name) != locked_versions[name]]:
         pytest.skip(f"What others need is said by other versions here: {', '.join(other)}")
     for machine in ("x86_64", "aarch64"):
-        assert closure(wanted, machine) <= set(found), hint
+        assert closure(declared, machine) <= set(locked_versions), hint
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", "tools.Dockerfile"])
 def test_an_image_takes_nothing_that_is_not_in_a_lock(repository: Path, name: str) -> None:
     text = (repository / "deploy" / name).read_text().replace("\\\n", " ")
-    for each in re.findall(r"pip (?:install|wheel) ([^&\n]*)", text):
-        assert "--require-hashes" in each or "--no-index" in each, each
+    for arguments in re.findall(r"pip (?:install|wheel) ([^&\n]*)", text):
+        assert "--require-hashes" in arguments or "--no-index" in arguments, arguments
 
 
 def test_the_bill_of_materials_names_all_that_is_installed(repository: Path) -> None:
     words = [repository / "deploy/sbom.py", repository / "deploy/requirements.lock"]
-    made, again = (json.loads(subprocess.check_output([sys.executable, *words])) for _ in range(2))
-    assert made == again
-    assert (made["bomFormat"], made["specVersion"]) == ("CycloneDX", "1.6")
-    assert made["metadata"]["component"]["name"] == "kanister-py"
-    parts = {each["name"]: each for each in made["components"]}
-    known = locked(repository / "deploy/requirements.lock")
-    assert all(parts[name]["hashes"] for name in known)
-    own = next(each for each in made["dependencies"] if "kanister-py@" in each["ref"])
+    first, again = (json.loads(subprocess.check_output([sys.executable, *words])) for _ in range(2))
+    assert first == again
+    assert (first["bomFormat"], first["specVersion"]) == ("CycloneDX", "1.6")
+    assert first["metadata"]["component"]["name"] == "kanister-py"
+    parts = {component["name"]: component for component in first["components"]}
+    locked_versions = locked(repository / "deploy/requirements.lock")
+    assert all(parts[name]["hashes"] for name in locked_versions)
+    own = next(
+        dependency for dependency in first["dependencies"] if "kanister-py@" in dependency["ref"]
+    )
     assert parts["urllib3"]["bom-ref"] in own["dependsOn"]

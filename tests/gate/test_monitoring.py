@@ -52,21 +52,21 @@ def numbers() -> set[str]:
         metrics.watch(name, lambda: 0.0)
     Metrics(metrics.registry)
     PrometheusFunctionMetrics(metrics.registry)
-    found = families(metrics.registry)
-    return {name + suffix for name, kind in found for suffix in SUFFIXES[kind]}
+    exported = families(metrics.registry)
+    return {name + suffix for name, kind in exported for suffix in SUFFIXES[kind]}
 
 
 def expressions() -> list[str]:
     rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
     board = json.loads((FOLDER / "dashboard.json").read_text(encoding="utf-8"))
-    shown = [each["expr"] for panel in board["panels"] for each in panel["targets"]]
-    asked = [each["query"]["query"] for each in board["templating"]["list"][1:]]
-    return [*(each["expr"] for group in rules for each in group["rules"]), *shown, *asked]
+    shown = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+    queries = [variable["query"]["query"] for variable in board["templating"]["list"][1:]]
+    return [*(rule["expr"] for group in rules for rule in group["rules"]), *shown, *queries]
 
 
 def test_alerts_and_dashboard_ask_for_numbers_that_there_are(numbers: set[str]) -> None:
-    asked = {name for each in expressions() for name in NAME.findall(each)}
-    assert asked - numbers == set()
+    names = {name for expression in expressions() for name in NAME.findall(expression)}
+    assert names - numbers == set()
 
 
 def test_every_number_stands_on_the_page_for_operators(numbers: set[str]) -> None:
@@ -94,10 +94,10 @@ def test_no_two_panels_lie_on_each_other() -> None:
 
 @pytest.fixture(scope="module")
 def promtool() -> str:
-    found = shutil.which("promtool")
-    if found is None:
+    promtool_path = shutil.which("promtool")
+    if promtool_path is None:
         pytest.skip("promtool is missing (Debian: prometheus)")
-    return found
+    return promtool_path
 
 
 def promise(promtool: str, *words: str) -> None:
@@ -108,11 +108,13 @@ def promise(promtool: str, *words: str) -> None:
 def test_every_expression_is_one(promtool: str, tmp_path: Path) -> None:
     promise(promtool, "check", "rules", str(ALERTS))
     shown = [
-        re.sub(r"\$__rate_interval", "5m", each).replace("$namespace", ".*")
-        for each in expressions()
-        if not each.startswith("label_values")
+        re.sub(r"\$__rate_interval", "5m", expression).replace("$namespace", ".*")
+        for expression in expressions()
+        if not expression.startswith("label_values")
     ]
-    rules = [{"record": f"panel:{number}", "expr": each} for number, each in enumerate(shown)]
+    rules = [
+        {"record": f"panel:{number}", "expr": expression} for number, expression in enumerate(shown)
+    ]
     file = tmp_path / "panels.yaml"
     file.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
     promise(promtool, "check", "rules", str(file))
@@ -157,11 +159,11 @@ class Nights:
             self.scrapes.append(seen)
 
     def series(self) -> list[dict[str, str]]:
-        names = dict.fromkeys(name for each in self.scrapes for name in each)
+        names = dict.fromkeys(name for scrape in self.scrapes for name in scrape)
         return [
             {
                 "series": name,
-                "values": " ".join(str(each.get(name, "_")) for each in self.scrapes),
+                "values": " ".join(str(scrape.get(name, "_")) for scrape in self.scrapes),
             }
             for name in names
         ]
@@ -177,16 +179,16 @@ def fires(
 ) -> None:
     """Have Prometheus say which alerts fire after so many hours, and for whom: no others may."""
     rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
-    alerts = {each["alert"]: each for group in rules for each in group["rules"]}
+    alerts = {rule["alert"]: rule for group in rules for rule in group["rules"]}
     tests: list[dict[str, Any]] = []
-    for hours, wanted in asked.items():
+    for hours, expected_alerts in asked.items():
         for name, alert in alerts.items():
-            found = [act for alertname, act in wanted if alertname == name]
+            acts = [act for alertname, act in expected_alerts if alertname == name]
             tests.append(
                 {
                     "eval_time": f"{int(hours * 60)}m",
                     "alertname": name,
-                    "exp_alerts": [expected(alert, act) for act in found],
+                    "exp_alerts": [expected(alert, act) for act in acts],
                 }
             )
     asked_of = {
@@ -204,7 +206,7 @@ def fires(
 def expected(alert: Mapping[str, Any], act: Act) -> dict[str, Any]:
     labels = {key: text for key, text in act._asdict().items() if text}
     texts = {
-        key: re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: labels.get(found[1], ""), text)
+        key: re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda match: labels.get(match[1], ""), text)
         for key, text in alert["annotations"].items()
     }
     return {"exp_labels": {**labels, **alert["labels"]}, "exp_annotations": texts}
@@ -219,8 +221,8 @@ def test_a_nightly_backup_that_fails_every_night_is_told_of(promtool: str, tmp_p
         nights.run(other, COMPLETE)
     nights.until(96)
     alerts = [("KanisterPyScheduleFailing", ACT)]
-    asked = {1.0: [], 25: [], 27: alerts, 49: alerts, 51: alerts, 73: alerts, 75: []}
-    fires(promtool, tmp_path, nights, asked)
+    timeline = {1.0: [], 25: [], 27: alerts, 49: alerts, 51: alerts, 73: alerts, 75: []}
+    fires(promtool, tmp_path, nights, timeline)
 
 
 def test_a_weekly_backup_that_failed_is_told_of_until_one_completes(
@@ -276,24 +278,24 @@ def test_what_happens_once_in_silence_is_told_of(promtool: str, tmp_path: Path) 
     """Series that stand for a while, one for each alert that no run brings about."""
 
     def alert(name: str, series: str, values: str, minutes: int, **labels: str) -> dict[str, Any]:
-        (rule,) = [each for each in every if each["alert"] == name]
+        (rule,) = [rule_entry for rule_entry in rules if rule_entry["alert"] == name]
         texts = {
-            key: re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda found: labels[found[1]], text)
+            key: re.sub(r"\{\{ \$labels\.(\w+) \}\}", lambda match: labels[match[1]], text)
             for key, text in rule["annotations"].items()
         }
         texts = {key: text.replace("{{ $value | humanize }}", "60") for key, text in texts.items()}
-        wanted = {"exp_labels": {**labels, **rule["labels"]}, "exp_annotations": texts}
+        expectation = {"exp_labels": {**labels, **rule["labels"]}, "exp_annotations": texts}
         inputs = [{"series": series, "values": values}] if series else []
         ask = {"alertname": name, "eval_time": f"{minutes}m"}
         quiet = {**ask, "eval_time": "0m", "exp_alerts": []}
         return {
             "interval": "1m",
             "input_series": inputs,
-            "alert_rule_test": [quiet, {**ask, "exp_alerts": [wanted]}],
+            "alert_rule_test": [quiet, {**ask, "exp_alerts": [expectation]}],
         }
 
     groups = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
-    every = [each for group in groups for each in group["rules"]]
+    rules = [rule for group in groups for rule in group["rules"]]
     schedule = {"namespace": "shop", "schedule": "nightly"}
     phase = {"namespace": "shop", "blueprint": "mysql", "function": "KubeTask", "version": "v0.0.0"}
     version = {"function": "KubeTask", "version": "v0.0.0", "removed_in": "0.4.0"}
@@ -349,8 +351,8 @@ def test_what_happens_once_in_silence_is_told_of(promtool: str, tmp_path: Path) 
         alert("KanisterPyEventsDropped", "kanister_py_dropped_events_total", "0x5 1x30", 20),
     ]
     of_runs = {"KanisterPyScheduleFailing", "KanisterPyActionFailing", "KanisterPyBackupTooOld"}
-    asked = {each["alert_rule_test"][0]["alertname"] for each in tests}
-    assert asked | of_runs == {each["alert"] for each in every}
+    tested = {test["alert_rule_test"][0]["alertname"] for test in tests}
+    assert tested | of_runs == {rule["alert"] for rule in rules}
     file = tmp_path / "test.yaml"
     file.write_text(
         json.dumps({"rule_files": [str(ALERTS)], "evaluation_interval": "1m", "tests": tests})
@@ -370,9 +372,9 @@ def test_what_people_call_things_has_no_end_and_numbers_do() -> None:
         phase = ActPhase(*act[:-1], "dump", "KubeTask", "v0.0.0")
         metrics.end_phase(phase, FAILED, "Why", 1.0, "")
     value = metrics.registry.get_sample_value
-    others = dict.fromkeys(Act._fields[:-1], OTHER)
-    assert value("kanister_py_runs_total", {**others, "outcome": COMPLETE}) == 50
-    assert value("kanister_py_run_duration_seconds_count", others) == 50
+    other_labels = dict.fromkeys(Act._fields[:-1], OTHER)
+    assert value("kanister_py_runs_total", {**other_labels, "outcome": COMPLETE}) == 50
+    assert value("kanister_py_run_duration_seconds_count", other_labels) == 50
     assert (value("kanister_py_counted_as_other_total") or 0) >= 150
-    samples = [each for family in metrics.registry.collect() for each in family.samples]
+    samples = [sample for family in metrics.registry.collect() for sample in family.samples]
     assert len(samples) < MOST_LABEL_SETS * 25

@@ -29,7 +29,7 @@ def tracked_files(repository: Path) -> list[Path]:
         ["git", "ls-files", "-z"], cwd=repository, capture_output=True, text=True, check=True
     )
     files = [repository / name for name in done.stdout.split("\0") if name]
-    return [each for each in files if each.is_file()]
+    return [file for file in files if file.is_file()]
 
 
 def release(repository: Path) -> Version:
@@ -40,7 +40,7 @@ def release(repository: Path) -> Version:
 def test_the_record_of_versions_holds_for_the_release_it_travels_with(repository: Path) -> None:
     text = (repository / "versions.yaml").read_text()
     catalogue = parse_catalogue(text, "versions.yaml", release(repository))
-    assert release(repository) in [each.version for each in catalogue.releases]
+    assert release(repository) in [entry.version for entry in catalogue.releases]
     assert installed_release() == release(repository), "run pip install -e ."
 
 
@@ -54,7 +54,7 @@ def test_the_record_keeps_what_the_last_release_promised(repository: Path) -> No
     """Each release leaves its record in `released`, so that no clone lacks what it promised."""
     now = release(repository)
     new = parse_catalogue((repository / "versions.yaml").read_text(), "versions.yaml", now)
-    past = [each.version for each in new.releases if each.version < now]
+    past = [entry.version for entry in new.releases if entry.version < now]
     for version in past:
         file = repository / f"tests/gate/released/versions-{version.bare}.yaml"
         old = parse_catalogue(file.read_text(), file.name, version)
@@ -99,17 +99,17 @@ FORBIDDEN = [
 
 
 def test_no_file_names_a_package_registry_or_a_path_of_some_machine(repository: Path) -> None:
-    found = []
+    offences = []
     for file in tracked_files(repository):
         text = file.read_text(encoding="utf-8", errors="ignore")
         # The gate's own script looks for recorded answers beside the clone.
         allowed = ".." if file.parts[-2:] == (".ci", "run") else "\0"
-        found += [
-            f"{file.relative_to(repository)}: {each}"
-            for each in FORBIDDEN
-            if each in text and not each.startswith(allowed)
+        offences += [
+            f"{file.relative_to(repository)}: {pattern}"
+            for pattern in FORBIDDEN
+            if pattern in text and not pattern.startswith(allowed)
         ]
-    assert found == []
+    assert offences == []
 
 
 TOP = {
@@ -137,9 +137,9 @@ def test_only_what_custom_asks_stands_at_the_top(repository: Path) -> None:
 
 def test_the_map_of_the_house_names_every_folder(repository: Path) -> None:
     pages = (repository / "docs" / "how-it-is-built.md").read_text()
-    folders = {each.parent.name for each in (repository / "kanister_py").glob("*/__init__.py")}
-    core = {each.parent.name for each in (repository / "kanister_py/core").glob("*/__init__.py")}
-    assert sorted(each for each in folders | core if f"{each}/" not in pages) == []
+    folders = {path.parent.name for path in (repository / "kanister_py").glob("*/__init__.py")}
+    core = {path.parent.name for path in (repository / "kanister_py/core").glob("*/__init__.py")}
+    assert sorted(folder for folder in folders | core if f"{folder}/" not in pages) == []
 
 
 QUESTION = re.compile(r".*\?|(What|Which|How|Who|Where|When|Does|Is|Are|May)\b")
@@ -181,7 +181,7 @@ DESCRIBED = {
 @cache
 def modules(repository: Path, folder: str = "kanister_py") -> dict[str, ast.Module]:
     files = sorted((repository / folder).rglob("*.py"))
-    return {str(each.relative_to(repository)): ast.parse(each.read_bytes()) for each in files}
+    return {str(file.relative_to(repository)): ast.parse(file.read_bytes()) for file in files}
 
 
 def test_every_module_opens_with_what_people_search_for(repository: Path) -> None:
@@ -212,7 +212,7 @@ def test_modules_and_classes_are_introduced_by_what_they_are(repository: Path) -
 @pytest.mark.parametrize("folder", ["kanister_py", "tests", "e2e"])
 def test_things_are_named_by_nouns(repository: Path, folder: str) -> None:
     fields = ("id", "arg", "attr", "name", "asname")
-    found = {
+    offences = {
         f"{name}:{getattr(node, 'lineno', 0)}: {getattr(node, field)}"
         for name, tree in modules(repository, folder).items()
         for node in ast.walk(tree)
@@ -221,22 +221,22 @@ def test_things_are_named_by_nouns(repository: Path, folder: str) -> None:
         # A test's name is a sentence.
         if not (folder != "kanister_py" and str(getattr(node, field)).startswith("test_"))
     }
-    assert sorted(found) == []
+    assert sorted(offences) == []
 
 
 def test_things_are_called_by_nouns_where_they_are_explained(repository: Path) -> None:
     """But for what users read: the help of a command, and what functions describe."""
-    found = []
+    offences = []
     for name, tree in modules(repository).items():
         text = (repository / name).read_text(encoding="utf-8")
         if not NO_NOUN.search(text):
             continue
-        found += [
+        offences += [
             f"{name}:{token.start[0]}: {token.string}"
             for token in tokenize.generate_tokens(io.StringIO(text).readline)
             if token.type == tokenize.COMMENT and NO_NOUN.search(token.string)
         ]
-        found += [
+        offences += [
             f"{name}: {' '.join(line.split())}"
             for node in ast.walk(tree)
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
@@ -245,19 +245,19 @@ def test_things_are_called_by_nouns_where_they_are_explained(repository: Path) -
             for line in (ast.get_docstring(node) or "").splitlines()
             if NO_NOUN.search(line)
         ]
-    assert found == []
+    assert offences == []
 
 
 def test_modules_and_classes_can_be_held_in_one_head(repository: Path) -> None:
-    found = []
+    offences = []
     for name, tree in modules(repository).items():
         lines = (repository / name).read_text(encoding="utf-8").count("\n")
-        found += [f"{name}: {lines} lines"] if lines > MOST_LINES else []
+        offences += [f"{name}: {lines} lines"] if lines > MOST_LINES else []
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
-                methods = sum(isinstance(each, ast.FunctionDef) for each in node.body)
-                found += [f"{name}: {node.name}, {methods}"] if methods > MOST_METHODS else []
-    assert found == []
+                methods = sum(isinstance(member, ast.FunctionDef) for member in node.body)
+                offences += [f"{name}: {node.name}, {methods}"] if methods > MOST_METHODS else []
+    assert offences == []
 
 
 def test_decisions_have_all_parts_and_are_listed(repository: Path) -> None:

@@ -532,10 +532,10 @@ TEXTS = [
 def texts() -> list[str]:
     """Give every text to ask for, each once."""
     scalars = [scalar for scalar in SCALARS if scalar]
-    found = [f"a: {scalar}\n" for scalar in scalars]
-    found += [f"{scalar}: a\n" for scalar in scalars]
-    found += [f"a: {tag} {scalar}\n" for tag in TAGS for scalar in TAGGED]
-    return list(dict.fromkeys(found + TEXTS))
+    documents = [f"a: {scalar}\n" for scalar in scalars]
+    documents += [f"{scalar}: a\n" for scalar in scalars]
+    documents += [f"a: {tag} {scalar}\n" for tag in TAGS for scalar in TAGGED]
+    return list(dict.fromkeys(documents + TEXTS))
 
 
 def ask(oracle: Path) -> str:
