@@ -1,4 +1,4 @@
-"""What end-to-end tests share: a real API server, a node for its pods, and faults in between."""
+"""Shared fixtures: a real API server, a node for its pods, and a proxy that injects faults."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from tests.conftest import kanister, plugin_folder, pytest_configure, pytest_ses
 VERSION_VARIABLE = "KANISTER_PY_E2E_VERSION"
 LONG_VARIABLE = "KANISTER_PY_E2E_ALL"
 
-# A collector takes long to build, and is there only where somebody says so: see README.md.
+# An OpenTelemetry collector takes long to build, so its path must be given: see README.md.
 collect_ignore = [] if os.environ.get("KANISTER_PY_OTELCOL") else ["test_tracing.py"]
 if not os.environ.get("KANISTER_PY_RECORDED"):
     collect_ignore.append("test_published.py")
 
-# The command line as tests know it, and the rule that a skipped gate is not a passed one.
+# The command-line fixture, and the rule that skipped gates are failures.
 __all__ = ["kanister", "plugin_folder", "pytest_configure", "pytest_sessionfinish"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let the proxy of faults leave a connection to the garbage.
+    """Ignore warnings about sockets that the fault proxy resets during TLS handshakes.
 
-    It resets some in the middle of their handshakes, which asyncio of 3.11 does not close.
+    asyncio of Python 3.11 does not close these sockets.
     """
     for item in items:
         item.add_marker(pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarning"))
 
 
 class Kubectl:
-    """Runs kubectl: a client that knows nothing of us."""
+    """Runs kubectl, an independent client."""
 
     def __init__(self, program: Path, kubeconfig: Path) -> None:
         self.words = [str(program), f"--kubeconfig={kubeconfig}"]
@@ -55,7 +55,7 @@ class Kubectl:
         )
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
-        """Begin something that goes on; whoever asked ends it."""
+        """Start a command that keeps running; the caller stops it."""
         return subprocess.Popen(
             [*self.words, *words],
             stdin=subprocess.PIPE,
@@ -66,7 +66,7 @@ class Kubectl:
 
 @pytest.fixture(scope="session")
 def programs() -> Programs:
-    """What a cluster consists of, built once for each version; without Go, a loud skip."""
+    """Programs of the cluster, built once per version. Skips without Go."""
     try:
         return find_programs(os.environ.get(VERSION_VARIABLE, ""))
     except GoMissing as error:
@@ -75,7 +75,7 @@ def programs() -> Programs:
 
 @pytest.fixture(scope="session")
 def helm() -> Path:
-    """The program that installs charts."""
+    """Path of Helm."""
     try:
         return find_helm()
     except GoMissing as error:
@@ -84,20 +84,20 @@ def helm() -> Path:
 
 @pytest.fixture(scope="session")
 def is_long() -> bool:
-    """Whether the long matrices are wanted."""
+    """Whether the long test matrices run."""
     return bool(os.environ.get(LONG_VARIABLE))
 
 
 @pytest.fixture(scope="session")
 def api_server(programs: Programs) -> Iterator[LocalCluster]:
-    """The cluster that most tests share; who stops or breaks one takes `new_api_server`."""
+    """The shared cluster. Tests that stop or break an API server use `new_api_server` instead."""
     with own_folder() as folder, LocalCluster(programs, folder) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def new_api_server(programs: Programs) -> Iterator[Callable[..., LocalCluster]]:
-    """Start a cluster that one test may do anything to."""
+    """Start a cluster that one test may break."""
     with contextlib.ExitStack() as stack:
 
         def start(**words: object) -> LocalCluster:
@@ -109,19 +109,19 @@ def new_api_server(programs: Programs) -> Iterator[Callable[..., LocalCluster]]:
 
 @pytest.fixture(scope="session")
 def kubeconfig(api_server: LocalCluster) -> Path:
-    """Who may do everything."""
+    """Kubeconfig of an administrator."""
     return api_server.kubeconfig
 
 
 @pytest.fixture(scope="session")
 def admin(api_server: LocalCluster) -> ApiClient:
-    """A client that may do everything, and is none of what we test."""
+    """An independent client with all permissions."""
     return api_server.client
 
 
 @pytest.fixture(scope="session")
 def node(api_server: LocalCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E2ENode]:
-    """A node of the shared cluster: pods really run; their stores are a folder."""
+    """A node of the shared cluster that runs pods as processes. A folder replaces object stores."""
     stores = tmp_path_factory.mktemp("locations")
     with E2ENode(api_server, pod_network=pod_network(), locations=stores) as started:
         yield started
@@ -134,7 +134,7 @@ def kubectl(api_server: LocalCluster) -> Kubectl:
 
 @pytest.fixture
 def namespace(admin: ApiClient) -> Iterator[str]:
-    """A namespace of the test's own, in which pods can be created."""
+    """A namespace for one test, ready for pods."""
     name = f"e2e-{uuid.uuid4().hex[:10]}"
     make_namespace(admin, name)
     yield name
@@ -143,7 +143,7 @@ def namespace(admin: ApiClient) -> Iterator[str]:
 
 
 def make_namespace(client: ApiClient, name: str) -> None:
-    """Make a namespace, and wait until the controllers have furnished it."""
+    """Create a namespace, and wait until the controllers have added their objects."""
     client.post(
         "/api/v1/namespaces",
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
@@ -160,14 +160,14 @@ def make_namespace(client: ApiClient, name: str) -> None:
 
 @pytest.fixture
 def faults(api_server: LocalCluster) -> Iterator[FaultProxy]:
-    """A proxy in front of the shared API server, for this test alone."""
+    """A proxy in front of the shared API server, for one test."""
     with FaultProxy(api_server) as proxy:
         yield proxy
 
 
 @pytest.fixture
 def through_faults(faults: FaultProxy, api_server: LocalCluster) -> Iterator[ApiClient]:
-    """A client that comes through the proxy of faults; it repeats nothing by itself."""
+    """A client behind the fault proxy, without retries."""
     client = ApiClient(faults.url, api_server.ca.certificate, token=api_server.admin_token)
     yield client
     client.close()

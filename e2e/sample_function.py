@@ -1,4 +1,4 @@
-"""A composition function that says which revision of it answered."""
+"""A composition function that reports which of its revisions answered."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kanister_py import CompositionFunction
 
 
 class Colour(CompositionFunction):
-    """Composes one ConfigMap that bears the name of the revision that runs this."""
+    """Composes one ConfigMap with the name of the revision that runs it."""
 
     name: ClassVar[str] = "function-colour"
 

@@ -23,7 +23,7 @@ def place(admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path) ->
 
 
 class Verbs:
-    """`kanister-py actionset`, in the namespace of the test."""
+    """Runs `kanister-py actionset` in the namespace of the test."""
 
     def __init__(self, kanister: CommandLine, place: Place) -> None:
         self._kanister = kanister
@@ -41,7 +41,7 @@ def verbs(kanister: CommandLine, place: Place) -> Verbs:
 
 
 def makes(name: str, of: str) -> dict[str, Any]:
-    """A phase that makes an object, or fails where that cannot be."""
+    """Return a phase that creates an object and fails if the object exists."""
     manifest = f"apiVersion: v1\nkind: {of}\nmetadata: {{name: '{name}'}}\ndata: {{a: b}}\n"
     args = {"operation": "create", "namespace": "{{ .Object.metadata.name }}", "spec": manifest}
     return {"name": f"make-{name}", "func": "KubeOps", "args": args}
@@ -72,7 +72,7 @@ def test_what_failed_is_done_again_without_what_went_well(place: Place, verbs: V
     verbs("retry", "first", "--name", "again", "--wait")
     status = place.status("again")
     assert status["state"] == "complete"
-    # The first phase would have failed the second time: its map is there.
+    # If the first phase had run twice, it would have failed: its ConfigMap exists.
     assert [phase["state"] for phase in status["actions"][0]["phases"]] == ["complete"] * 2
 
 
@@ -150,7 +150,7 @@ def test_the_lines_of_phases_are_read_from_the_logs_of_every_replica(
 
 
 def replica(place: Place, name: str, log: list[str]) -> None:
-    """Run a pod that looks like a replica of the controller, with a log like one's."""
+    """Run a pod that looks like a replica of the controller, with a similar log."""
     script = "\n".join(f"echo '{line}'" for line in log)
     labels = {
         "app.kubernetes.io/name": "kanister-py",

@@ -1,4 +1,4 @@
-"""What kubectl tells people of a Blueprint or an ActionSet, before it is stored."""
+"""Messages of kubectl about Blueprints and ActionSets that the webhook checks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ RULES = (
 
 
 class Webhook:
-    """A controller with a webhook, and the configuration that has the API server ask it."""
+    """A controller with a webhook, and the configuration with which the API server calls it."""
 
     def __init__(
         self, client: ApiClient, kubeconfig: Path, namespace: str, folder: Path, plugins: Path
@@ -137,7 +137,7 @@ class Webhook:
         return bundle
 
     def _answers(self, bundle: bytes) -> bool:
-        """Say whether it shows a certificate that is trusted, which comes after the trust."""
+        """Return whether the server presents a trusted certificate."""
         trust = ssl.create_default_context(cadata=bundle.decode())
         try:
             with (
@@ -212,7 +212,7 @@ def test_mistakes_are_refused_and_the_rest_is_a_warning(webhook: Webhook, kubect
     names = [obj["metadata"]["name"] for obj in webhook.client.get(f"{path}/blueprints")["items"]]
     assert names == ["good"]
 
-    # A version that nobody knows falls back; that is worth knowing, and no reason to refuse.
+    # An unknown version falls back to another one: a warning, not an error.
     done = kubectl(*apply, stdin=blueprint("newer", **{**GOOD, "funcVersion": "v9.0.0"}))
     assert done.returncode == 0
     assert b"Warning: act/one: " in done.stderr
@@ -255,7 +255,7 @@ def test_certificates_are_renewed_under_the_eyes_of_the_api_server_without_a_ref
     seen = {first}
 
     def asked() -> bool:
-        # failurePolicy is Fail: one certificate that is not trusted would be an error here.
+        # With failurePolicy Fail, an untrusted certificate would be an error here.
         done = kubectl(
             "-n",
             webhook.namespace,
@@ -336,7 +336,7 @@ def test_what_a_revision_says_is_for_ever_and_limits_must_make_sense(
     assert kubectl(*patch, labelled, *ann).returncode == 0
     done = kubectl(*patch, '{"spec": {"mode": "Resources"}}')
     assert done.returncode == 1
-    # Our definition says it first; on one that somebody else installed the webhook does.
+    # Our definition refuses it first; with another definition installed, the webhook does.
     assert b"immutable" in done.stderr or b"spec.mode: Must not change" in done.stderr
     assert kubectl("delete", "compositionrevision", name).returncode == 0
 

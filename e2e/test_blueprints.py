@@ -1,4 +1,4 @@
-"""Blueprints take the same course on a real API server as on the embedded cluster."""
+"""Blueprints run in the same way on a real API server and on the embedded cluster."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _KEY = re.compile(r"\b[0-9a-f]{20}\b|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True)
 class Course:
-    """What is run of a blueprint, action by action."""
+    """Actions of a blueprint to run, in order."""
 
     actions: Mapping[str, Mapping[str, Any]]
     port: str = ""
@@ -67,22 +67,22 @@ COURSES = {
 
 @dataclass
 class Journal:
-    """Everything a run says of itself, as it says it."""
+    """Return everything that a run prints, in its order."""
 
     outcomes: list[Mapping[str, Any]] = field(default_factory=list)
 
     def on_outcome(self, outcome: Outcome, status: Status) -> None:  # noqa: ARG002 # the last one is read at the end
         entry = dict(outcome_as_dict(outcome))
-        # Remembered for a restart alone, with everything a cluster says of an object.
+        # Kept only for a restart; it contains whole objects of the cluster.
         entry.pop("facts", None)
         self.outcomes.append(entry)
 
     def on_log(self, action: str, phase: str, line: str) -> None:
-        """What is logged stands in no journal."""
+        """Return the log of a run, which is not in its journal."""
 
 
 def course_taken(name: str, options: Mapping[str, str], settings: RunSettings) -> dict[str, Any]:
-    """Run the actions of a blueprint one after the other; give all that stands in the journals."""
+    """Run the actions of a blueprint in order, and return the contents of the journals."""
     values: dict[str, Any] = {}
     artifacts: Mapping[str, Any] = {}
     for action, words in COURSES[name].actions.items():
@@ -122,7 +122,7 @@ def cluster(kubeconfig: Path) -> Iterator[KubeCluster]:
 
 @pytest.fixture
 def on_cluster(cluster: KubeCluster) -> Iterator[Callable[[list[dict[str, Any]]], None]]:
-    """Put objects on the real cluster, and take them off again."""
+    """Create objects on the real cluster, and delete them at the end."""
     created: list[Mapping[str, Any]] = []
 
     def put(objects: list[dict[str, Any]]) -> None:
@@ -184,7 +184,7 @@ def _wait_until_gone(cluster: KubeCluster, namespace: Mapping[str, Any]) -> None
 
 @pytest.fixture
 def definitions(cluster: KubeCluster) -> None:
-    """The kinds that blueprints speak of, served."""
+    """The definitions of the kinds that the blueprints use."""
     for file in sorted(DEFINITIONS.glob("*.yaml")):
         definition = yaml.safe_load(file.read_text())
         if definition["spec"]["group"] != "cr.kanister.io":

@@ -1,4 +1,4 @@
-"""A cluster of ours: who may do what there, what ends it, and what it outlives."""
+"""The test cluster itself: permissions, shutdown and restarts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCRIPT = ROOT / "e2e" / "cluster" / "run"
 
 
 def processes_under(folder: Path) -> set[int]:
-    """Say which processes have a folder in their command line."""
+    """Return the processes with a folder in their command line."""
     processes = set()
     for path in Path("/proc").iterdir():
         if path.name.isdigit():
@@ -43,7 +43,7 @@ def wait_until_gone(folder: Path) -> set[int]:
 
 
 def started_script(folder: Path) -> subprocess.Popen[str]:
-    """Start a cluster by its script, and come back when it stands."""
+    """Start a cluster by its script, and return when it is ready."""
     script = subprocess.Popen(
         [sys.executable, SCRIPT, "--folder", folder],
         stdout=subprocess.PIPE,
@@ -158,7 +158,7 @@ def test_who_watches_from_before_the_compaction_is_told_so(
         manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
         cluster.client.post("/api/v1/namespaces/default/configmaps", manifest)
     cluster.compact_etcd()
-    # What the API server still remembers by itself ends with it.
+    # The cache of the API server ends with its process.
     cluster.restart_api_server(kill=True)
     event = next(cluster.client.watch("/api/v1/configmaps", resourceVersion=version))
     assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
@@ -173,7 +173,7 @@ def test_programs_in_kubebuilder_assets_are_taken(
     programs_again = find_programs()
     assert programs_again.kube_apiserver == tmp_path / "kube-apiserver"
     assert programs_again.version == programs.version
-    # A folder of theirs has none of the controllers of workloads.
+    # Such a folder lacks the workload controllers.
     assert programs_again.kube_controller_manager == programs.kube_controller_manager
 
 

@@ -1,4 +1,4 @@
-"""The Kubernetes adapter on a real API server: its contract, pods, and bad days."""
+"""The Kubernetes adapter on a real API server: its contract, pods, and faults."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ IMPATIENT = Timing(
 
 @pytest.fixture(scope="module")
 def quiet_server(programs: Programs) -> Iterator[LocalCluster]:
-    """An API server alone: what its controllers would write in between is in no contract."""
+    """An API server without controllers, which would write in between."""
     with own_folder() as folder, LocalCluster(programs, folder) as cluster:
         cluster.stop_controllers()
         yield cluster
 
 
 def _references_in(schema: Any) -> set[str]:
-    """Gather the keys of a schema that refer elsewhere; a field may have such a name, too."""
+    """Collect the keys of a schema that refer to others; a field can have such a name as well."""
     if isinstance(schema, list):
         return set().union(*map(_references_in, schema))
     if not isinstance(schema, dict):
@@ -68,7 +68,7 @@ class TestTheRealCluster(ClusterContract):
 
     @pytest.fixture
     def namespace(self, cluster: Cluster) -> str:
-        """A namespace of the test's own, furnished as the controllers would."""
+        """A namespace for one test, with the objects that controllers would add."""
         name = f"contract-{uuid.uuid4().hex[:10]}"
         cluster.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         account = {"name": "default", "namespace": name}
@@ -97,14 +97,14 @@ class TestTheRealCluster(ClusterContract):
 
 @pytest.fixture
 def cluster(kubeconfig: Path) -> Iterator[KubeCluster]:
-    """The shared cluster, as it is."""
+    """The adapter on the shared cluster."""
     with KubeCluster(ClusterChoice(kubeconfig=str(kubeconfig))) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def faulty(faults: FaultProxy) -> Iterator[KubeCluster]:
-    """The shared cluster behind the proxy of faults, with little patience."""
+    """The adapter on the shared cluster behind the fault proxy, with short timeouts."""
     choice = ClusterChoice(kubeconfig=str(faults.kubeconfig))
     with KubeCluster(choice, timing=IMPATIENT) as cluster:
         cluster.list(CONFIG_MAPS, namespace="default")
@@ -112,7 +112,7 @@ def faulty(faults: FaultProxy) -> Iterator[KubeCluster]:
 
 
 def run_pod(cluster: KubeCluster, namespace: str, script: str, name: str = "worker") -> str:
-    """Start a pod, and come back when its container runs or has run."""
+    """Start a pod, and return when its container runs or has ended."""
     cluster.create(
         {
             "apiVersion": "v1",
@@ -312,7 +312,7 @@ class TestLogs:
 
 
 def read_events(cluster: KubeCluster, namespace: str, since: str, last: str) -> list[str]:
-    """Follow the ConfigMaps of a namespace up to one, and give its events."""
+    """Watch the ConfigMaps of a namespace up to one name, and return the events."""
     events = []
     with cluster.watch(
         CONFIG_MAPS, namespace=namespace, resource_version=since, timeout_seconds=60
@@ -347,7 +347,7 @@ class TestWatches:
         since = faulty.list(CONFIG_MAPS, namespace=namespace).resource_version
         faults.inject(Stall(), verb="watch", times=1)
         with pytest.raises(ClusterUnavailable):
-            # Without patience even the opening of a watch counts.
+            # With short timeouts even opening a watch counts.
             KubeCluster(
                 ClusterChoice(kubeconfig=str(faults.kubeconfig)),
                 timing=IMPATIENT._replace(first_patience=0.0, watch=1.0, silence=0.2),
@@ -364,7 +364,7 @@ class TestWatches:
         ) as watch:
             faults.freeze()
             admin.post(f"/api/v1/namespaces/{namespace}/configmaps", config_map(namespace, "one"))
-            # Longer than the server's own end of the watch, and the silence after it.
+            # Longer than the server's timeout of the watch plus our read timeout.
             healing = threading.Timer(IMPATIENT.watch + IMPATIENT.silence + 0.5, faults.heal)
             healing.start()
             assert next(watch).object["metadata"]["name"] == "one"
@@ -490,7 +490,7 @@ class TestWhoWeAre:
             with pytest.raises(Unauthorized):
                 cluster.list(CONFIG_MAPS, namespace=namespace)
             token.write_text(f"{api_server.admin_token}\n")
-            time.sleep(5.1)  # how often new credentials are looked for
+            time.sleep(5.1)  # Interval at which credentials are renewed.
             assert cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
 
     def test_who_may_not_is_told_what(self, api_server: LocalCluster, namespace: str) -> None:

@@ -50,7 +50,7 @@ def blueprint(tmp_path: Path) -> str:
 
 @pytest.fixture
 def settings(admin: ApiClient, namespace: str) -> str:
-    """Something to copy, and the namespace it is in."""
+    """A namespace with an object to copy."""
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     config_map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}}
     admin.post(path, {**config_map, "data": {"colour": "red"}})
@@ -136,7 +136,7 @@ class TestARun:
         assert "copied" not in [
             config_map["metadata"]["name"] for config_map in admin.get(path)["items"]
         ]
-        # Without a look at the rights, the first phase has acted by then.
+        # Without the check of permissions, the first phase would have acted by then.
         failed = kanister(*words, "--state", str(tmp_path / "state"))
         assert failed.code == 1
         assert admin.get(f"{path}/copied")
@@ -288,7 +288,7 @@ def test_a_command_in_a_pod_acts_on_the_cluster_around_it(
     may = ["--role=blueprints", f"--serviceaccount={settings}:default"]
     assert kubectl("-n", settings, "create", "rolebinding", "read", *may).returncode == 0
     server = urlsplit(api_server.url)
-    # Nobody serves the addresses of Services here: the pod is told where its API server is.
+    # Addresses of Services are not reachable here, so the pod gets the address of the API server.
     env = {
         "KUBERNETES_SERVICE_HOST": str(server.hostname),
         "KUBERNETES_SERVICE_PORT": str(server.port),
@@ -311,7 +311,7 @@ def test_a_command_in_a_pod_acts_on_the_cluster_around_it(
         if phase in {"Succeeded", "Failed"}:
             break
     assert phase == "Succeeded", admin.text(f"{pods}/worker/log")
-    # The namespace of the pod is that of the run.
+    # The pod runs in the namespace of the run.
     assert admin.get(f"/api/v1/namespaces/{settings}/configmaps/copied")["data"] == {
         "colour": "red"
     }

@@ -1,4 +1,4 @@
-"""Compositions on a real API server: revisions of both kinds, and upgrades that nobody notices."""
+"""Compositions on a real API server: revisions of both kinds, and upgrades without interruption."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PATIENCE_SECONDS = 180.0
 
 
 def until(wanted: Callable[[], Any], what: Callable[[], str], seconds: float = 0) -> Any:
-    """Ask again and again until the answer is something."""
+    """Call a function repeatedly until its result is true, and return the result."""
     end = time.monotonic() + (seconds or PATIENCE_SECONDS)
     while time.monotonic() < end:
         with suppress(ApiFailed, ApiUnreachable):
@@ -55,7 +55,7 @@ def until(wanted: Callable[[], Any], what: Callable[[], str], seconds: float = 0
 
 
 class Place:
-    """A cluster that composes, and whoever looks at it."""
+    """A cluster with a controller for compositions, and a client for it."""
 
     def __init__(
         self, cluster: LocalCluster, registry: RunningRegistry, kubectl: Kubectl, folder: Path
@@ -68,7 +68,7 @@ class Place:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def prepare(self) -> None:
-        """Have it serve composite resources, and know who we are to the registry."""
+        """Start the controller with access to the registry."""
         until(partial(self.client.get, f"{EXTENSIONS}/compositions"), self.logs)
         until(partial(self.client.get, f"{PACKAGES}/functionrevisions"), self.logs)
         self.start()
@@ -84,7 +84,7 @@ class Place:
         self.say(secret, definition(), runtime_config())
         until(partial(self.client.get, THINGS), self.logs)
 
-    # The controller
+    # Controller
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
         log = (self._folder / f"controller-{len(self._processes)}.log").open("wb")
@@ -130,7 +130,7 @@ class Place:
         text = "\n".join(path.read_text() for path in sorted(self._folder.glob("*.log")))
         return text[-4000:]
 
-    # What people write
+    # Objects of users
 
     def say(self, *objects: dict[str, Any]) -> None:
         done = self.kubectl(
@@ -169,7 +169,7 @@ class Place:
             }
         )
 
-    # What is there
+    # State of the cluster
 
     def revisions(self, function: str = "function-colour") -> list[dict[str, Any]]:
         listed: list[dict[str, Any]] = self.client.get(
@@ -178,7 +178,7 @@ class Place:
         return sorted(listed, key=lambda revision: revision["spec"]["revision"])
 
     def serving(self) -> str:
-        """Name the highest revision that serves, if the newest one does."""
+        """Return the name of the highest revision if it is healthy."""
         revisions = self.revisions()
         if not revisions:
             return ""
@@ -275,7 +275,7 @@ def definition() -> dict[str, Any]:
 
 
 def runtime_config() -> dict[str, Any]:
-    """Say how a function's image would start, since the node of these tests knows no images."""
+    """Return the command of a function's image: the node of these tests has no images."""
     address = {"fieldRef": {"fieldPath": "status.podIP"}}
     container = {
         "name": "package-runtime",
@@ -316,7 +316,7 @@ def composition(name: str, *steps: dict[str, Any], **labels: str) -> dict[str, A
 
 
 def claimed_stores(*steps: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """Give a kind with claims and a Composition for it, each with where it is posted."""
+    """Return a kind with claims and a Composition for it, with the path of each."""
     legacy = definition()
     legacy["apiVersion"] = "apiextensions.crossplane.io/v1"
     legacy["metadata"] = {"name": "xstores.example.org"}
@@ -421,7 +421,7 @@ def test_a_function_that_is_made_for_something_else_is_not_composed_with(place: 
         condition["generation"],
     )
     assert all(word in condition["message"] for word in ("clean", name, "operation"))
-    # Nobody answers there: it is refused before it is called.
+    # The address is not served, so the step fails before the call.
     answers_at = "kanister-py.io/endpoint=ipv4:127.0.0.1:9"
     done = place.kubectl("annotate", "functionrevision", name, answers_at)
     assert done.returncode == 0, done.stderr.decode()
@@ -491,7 +491,7 @@ def test_after_a_restart_not_one_write_is_made(place: Place) -> None:
 
 
 def _rests_at(place: Place, before: dict[str, str]) -> bool:
-    """Say whether nothing is written for two seconds; `before` is then what there is."""
+    """Return whether the objects stay unchanged for two seconds after `before`."""
     time.sleep(2)
     now = _versions(place)
     rests = now == before
@@ -545,7 +545,7 @@ def test_packages_become_revisions_that_run_and_are_chosen(place: Place) -> None
 
 
 class Load:
-    """Fifty reconciles a second, and everything that went wrong with any of them."""
+    """Triggers fifty reconciliations per second, and collects their failures."""
 
     def __init__(self, place: Place, names: list[str], per_second: float) -> None:
         self._place = place
@@ -650,7 +650,7 @@ def test_nobody_notices_a_node_that_vanishes_with_one_of_two_pods_of_a_function(
         with Load(place, things, 50) as load:
             time.sleep(3)
             doomed.vanish()
-            # Until the cluster knows, its address is among those that answer.
+            # Until the cluster notices, its address remains among the endpoints.
             time.sleep(20)
         place.say(thing("after", "spread"))
         until(lambda: place.is_ready("after"), place.describe)
@@ -659,7 +659,7 @@ def test_nobody_notices_a_node_that_vanishes_with_one_of_two_pods_of_a_function(
 
 
 def _is_on_two_nodes(place: Place, revision: str) -> bool:
-    """Say whether the pods of a revision are apart; one of two that are not begins anew."""
+    """Return whether the pods of a revision run apart; delete one of two that do not."""
     path = f"/api/v1/namespaces/{SYSTEM}/pods"
     pods_of_revision = place.client.get(
         path, labelSelector=f"pkg.crossplane.io/revision={revision}"
@@ -678,7 +678,7 @@ def _is_on_two_nodes(place: Place, revision: str) -> bool:
 
 
 def _serving_of(place: Place, tag: str) -> str:
-    """Name the newest revision if it is of a package that was called so, and serves."""
+    """Return the name of the newest revision if its package has this name and it is healthy."""
     revisions = place.revisions()
     annotations = revisions[-1]["metadata"].get("annotations") or {} if revisions else {}
     return place.serving() if annotations.get("kanister-py.io/package-tag") == tag else ""
@@ -698,11 +698,11 @@ def test_a_hundred_resources_are_ready_in_seconds(place: Place) -> None:
     assert time.monotonic() - began < PATIENCE_SECONDS
 
 
-# Bad days
+# Faults
 
 
 def named_step(name: str, text: str = "x", kind: str = "ConfigMap") -> dict[str, Any]:
-    """Compose one object under a name that everybody else may choose as well."""
+    """Compose one object with a name that others may choose as well."""
     step = template_step(text)
     manifest = step["input"]["inline"]["template"].replace("kind: ConfigMap", f"kind: {kind}")
     step["input"]["inline"]["template"] = manifest.replace(
@@ -832,7 +832,7 @@ def test_a_function_that_answers_differently_each_time_is_held_back(place: Place
     while time.monotonic() < end:
         seen |= place.values("restless", "text")
         time.sleep(0.02)
-    # As many as are let through at once, and one a second after that.
+    # As many as the rate limit allows at once, plus one per second.
     assert len(seen) <= 110
     place.say(composition("restless", template_step("calm")))
     until(lambda: place.values("restless", "text") == {"calm"}, place.logs)
@@ -870,7 +870,7 @@ def test_a_claim_of_a_legacy_kind_gets_what_it_asks_for(place: Place) -> None:
 
 
 class RolloutOnCluster(Rollout):
-    """A claim on a real API server, with a Composition and a namespace of its own."""
+    """A claim on a real API server, with its own Composition and namespace."""
 
     def until(self, is_so: Callable[[], bool]) -> None:
         def is_so_by_now() -> bool:

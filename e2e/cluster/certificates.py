@@ -1,4 +1,4 @@
-"""Who trusts whom in a cluster of ours? A CA of its own, and what it signs."""
+"""Certificates of a test cluster: its certificate authority and the certificates that it signs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Certificate(NamedTuple):
 
 
 class CertificateAuthority:
-    """Signs what the parts of one cluster show each other, into one folder."""
+    """Certificate authority of one cluster. Writes certificates and keys into one folder."""
 
     def __init__(self, folder: Path, name: str = "kanister-py-e2e") -> None:
         self._folder = folder
@@ -56,15 +56,15 @@ class CertificateAuthority:
 
     @property
     def certificate(self) -> Path:
-        """Where lies what clients trust?"""
+        """Path of the certificate that clients trust."""
         return self.pair.certificate
 
     def sign_server(self, file_name: str, names: Sequence[str]) -> Certificate:
-        """Make the certificate of a server that is reached under some names and addresses."""
+        """Create the certificate of a server for the given names and addresses."""
         return self._sign(file_name, file_name, (), names, ExtendedKeyUsageOID.SERVER_AUTH)
 
     def sign_client(self, file_name: str, user: str, groups: Sequence[str] = ()) -> Certificate:
-        """Make the certificate by which the API server knows a user."""
+        """Create the certificate with which a user authenticates to the API server."""
         return self._sign(file_name, user, groups, (), ExtendedKeyUsageOID.CLIENT_AUTH)
 
     def _sign(
@@ -99,7 +99,7 @@ class CertificateAuthority:
 
 
 def write_signing_key(folder: Path) -> Certificate:
-    """Make the pair of keys with which tokens of ServiceAccounts are signed and checked."""
+    """Create the pair of keys that signs and verifies tokens of ServiceAccounts."""
     key = ec.generate_private_key(ec.SECP256R1())
     public = folder / "tokens.pub"
     public.write_bytes(

@@ -1,4 +1,4 @@
-"""A client of our own, for tests that ask the API server without what they test."""
+"""An independent client for the API server, to check results without our own client."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ class ApiFailed(Exception):
 
     @property
     def is_of_unserved_path(self) -> bool:
-        """Say whether nothing at all stands at the path: what is not found there has a reason."""
+        """Return whether the path is not served, as opposed to a missing object."""
         return self.status == 404 and not self.reason
 
 
 class ApiUnreachable(Exception):
-    """No answer came."""
+    """The API server did not answer."""
 
 
 class ApiClient:
-    """Asks an API server by path, JSON in and JSON out.
+    """Client that addresses the API server by path and exchanges JSON.
 
-    By itself it repeats only what makes an object of a kind that is not served yet: a
-    definition counts as established a moment before the server has a path for it.
+    It repeats only one kind of request by itself: creating an object of a kind that is not
+    served yet, because a definition is established a moment before its path is served.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class ApiClient:
         return self.request("DELETE", path, query=query)
 
     def text(self, path: str, **query: str) -> str:
-        """Read what is no JSON, such as a log."""
+        """Read a response that is not JSON, such as a log."""
         return self._send("GET", path, None, query, "").data.decode()
 
     def request(
@@ -103,7 +103,7 @@ class ApiClient:
         return answer
 
     def watch(self, path: str, **query: str) -> Iterator[dict[str, Any]]:
-        """Be told what happens until the API server ends it."""
+        """Yield watch events until the API server ends the watch."""
         answer = self._send("GET", path, None, {"watch": "1", **query}, "", stream=True)
         try:
             remainder = b""
@@ -117,7 +117,7 @@ class ApiClient:
             answer.close()
 
     def is_ready(self) -> bool:
-        """Say whether the API server would serve anybody."""
+        """Return whether the API server is ready."""
         try:
             return self._send("GET", "/readyz", None, {}, "").status == 200
         except (ApiFailed, ApiUnreachable):

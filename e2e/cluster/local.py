@@ -1,4 +1,4 @@
-"""A Kubernetes of our own on loopback: etcd, the API server and the controllers of workloads."""
+"""A local Kubernetes on loopback: etcd, the API server and the workload controllers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FIRST_SERVICE: Final = "10.88.0.1"
 _GOODBYE_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.05
 
-# What pods ask for, as their ServiceAccounts, and how each request was decided.
+# Audit policy: record the requests of ServiceAccounts and the decision on each.
 _AUDIT_POLICY: Final = {
     "apiVersion": "audit.k8s.io/v1",
     "kind": "Policy",
@@ -44,8 +44,8 @@ _AUDIT_POLICY: Final = {
     ],
 }
 
-# The kernel ends what we started when we end, however that comes about. Who starts
-# processes must live as long as they shall: it is the thread that counts.
+# The kernel kills our children when we end, in whatever way. Children are tied to the thread
+# that started them, so that thread has to live as long as they do.
 _KEPT: Final = (
     "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
     "os.getppid() == int(sys.argv[1]) or sys.exit(1); os.execv(sys.argv[2], sys.argv[2:])"
@@ -53,7 +53,7 @@ _KEPT: Final = (
 
 
 class ClusterNotReady(Exception):
-    """A part of the cluster ended, or took too long."""
+    """A part of the cluster ended, or took too long to start."""
 
 
 class AuditedRequest(NamedTuple):
@@ -82,10 +82,10 @@ class AuditedRequest(NamedTuple):
 
 
 class LocalCluster:
-    """One cluster, all of it on loopback and under one folder; ends what it started.
+    """One cluster on loopback and below one folder. Stops every process that it starts.
 
-    The API server can be stopped, frozen and started again on the same port,
-    with everything it knew. `stop` ends all of it.
+    The API server can be stopped, frozen and started again on the same port with its data.
+    `stop` stops everything.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class LocalCluster:
         return self.programs.version
 
     def start(self) -> Self:
-        """Start everything, and come back when it can be used."""
+        """Start all processes and return when the cluster is usable."""
         try:
             self._start_etcd()
             self.start_api_server()
@@ -123,7 +123,7 @@ class LocalCluster:
         return self
 
     def stop(self) -> None:
-        """End everything at once: what it knew is for nobody any more."""
+        """Kill all processes. The data is lost."""
         for process in self._processes.values():
             process.kill()
         for process in self._processes.values():
@@ -137,16 +137,16 @@ class LocalCluster:
     def __exit__(self, *exc: object) -> None:
         self.stop()
 
-    # The API server
+    # API server
 
     def start_api_server(self, *, wait: bool = True) -> None:
-        """Start the API server, on the port it always has."""
+        """Start the API server, always on the same port."""
         self._run("kube-apiserver", self.programs.kube_apiserver, self._api_server_flags())
         if wait:
             self.wait_for_api_server()
 
     def stop_api_server(self, *, kill: bool = False) -> None:
-        """End the API server: in good order if that takes no long time, or as by a power cut."""
+        """Stop the API server: gracefully if that is quick, otherwise by killing it."""
         self._end("kube-apiserver", signal.SIGKILL if kill else signal.SIGTERM)
 
     def restart_api_server(self, *, kill: bool = False) -> None:
@@ -154,7 +154,7 @@ class LocalCluster:
         self.start_api_server()
 
     def freeze_api_server(self) -> None:
-        """Let the API server do nothing, not even end a connection."""
+        """Freeze the API server. Connections stay open."""
         self._processes["kube-apiserver"].send_signal(signal.SIGSTOP)
 
     def thaw_api_server(self) -> None:
@@ -164,7 +164,7 @@ class LocalCluster:
         self._wait("kube-apiserver", self.client.is_ready)
 
     def audited_requests(self, namespace: str) -> list[AuditedRequest]:
-        """Return the requests of a namespace's ServiceAccounts so far."""
+        """Return the recorded requests of the ServiceAccounts of a namespace."""
         account = f"system:serviceaccount:{namespace}:"
         if not self._audit_log.exists():
             return []
@@ -175,10 +175,10 @@ class LocalCluster:
             if entry["user"]["username"].startswith(account)
         ]
 
-    # The controllers of workloads
+    # Workload controllers
 
     def start_controllers(self, *, wait: bool = True) -> None:
-        """Start what makes pods of Deployments, and removes what nobody owns."""
+        """Start the controllers that create pods of Deployments and collect garbage."""
         self._run("kube-controller-manager", self.programs.kube_controller_manager, self._manager())
         if wait:
             self._wait("kube-controller-manager", self._has_default_account)
@@ -189,19 +189,19 @@ class LocalCluster:
     # etcd
 
     def freeze_etcd(self) -> None:
-        """Let etcd do nothing: the API server waits for it, and gives up on what takes long."""
+        """Freeze etcd. The API server waits for it, and fails requests that take too long."""
         self._processes["etcd"].send_signal(signal.SIGSTOP)
 
     def thaw_etcd(self) -> None:
         self._processes["etcd"].send_signal(signal.SIGCONT)
 
     def compact_etcd(self) -> int:
-        """Forget every version but the newest: who watches from an older one is told 410."""
+        """Compact the history, so that watches from older versions are answered with 410."""
         revision = int(self._ask_etcd("kv/range", {"key": _base64("\0")})["header"]["revision"])
         self._ask_etcd("kv/compaction", {"revision": str(revision), "physical": True})
         return revision
 
-    # Who may come in
+    # Credentials
 
     def write_kubeconfig(
         self,
@@ -212,7 +212,7 @@ class LocalCluster:
         url: str = "",
         namespace: str = "default",
     ) -> Path:
-        """Write a kubeconfig for somebody, straight to the API server or through `url`."""
+        """Write a kubeconfig for a user, directly for the API server or for the proxy at `url`."""
         user: dict[str, str] = {"token": token} if token else {}
         if certificate is not None:
             user = {
@@ -242,19 +242,19 @@ class LocalCluster:
         return path
 
     def kubeconfig_for(self, user: str, groups: Sequence[str] = (), *, url: str = "") -> Path:
-        """Write a kubeconfig for a user who may do what RBAC grants, and nothing else."""
+        """Write a kubeconfig for a user who has only the permissions granted by RBAC."""
         name = user.replace(":", "-").replace("/", "-")
         return self.write_kubeconfig(
             name, certificate=self.ca.sign_client(name, user, groups), url=url
         )
 
-    # Inside
+    # Internals
 
     def _write_credentials(self) -> None:
         names = [_LOOPBACK, "localhost", "kubernetes", "kubernetes.default.svc", _FIRST_SERVICE]
         self._serving = self.ca.sign_server("kube-apiserver", names)
         self._signing = write_signing_key(self.folder / "pki")
-        # How the API server shows itself to a node.
+        # Client certificate of the API server towards nodes.
         self._to_kubelet = self.ca.sign_client("to-kubelet", "kube-apiserver", [MASTERS])
         self._tokens = self.folder / "pki" / "tokens.csv"
         self._tokens.touch(mode=0o600)
@@ -291,8 +291,8 @@ class LocalCluster:
 
     def _api_server_flags(self) -> list[str]:
         minor = int(self.version.split(".")[1])
-        # Before 1.36 an API server speaks SPDY to a node unless this is off; a node of
-        # ours speaks WebSocket.
+        # Before 1.36 an API server speaks SPDY to nodes unless this is off. The node of these tests
+        # supports WebSocket only.
         speaks_spdy = 31 <= minor < 36
         gates = ["--feature-gates=TranslateStreamCloseWebsocketRequests=false"] * speaks_spdy
         return [
@@ -300,7 +300,7 @@ class LocalCluster:
             f"--bind-address={_LOOPBACK}",
             f"--advertise-address={_LOOPBACK}",
             f"--secure-port={self._port}",
-            # Nobody may write loopback addresses into an EndpointSlice, not even the API server.
+            # EndpointSlices must not contain loopback addresses, not even those of the API server.
             "--endpoint-reconciler-type=none",
             f"--service-cluster-ip-range={_SERVICES}",
             f"--tls-cert-file={self._serving.certificate}",
@@ -318,7 +318,7 @@ class LocalCluster:
             "--service-account-issuer=https://kubernetes.default.svc",
             f"--service-account-key-file={self._signing.certificate}",
             f"--service-account-signing-key-file={self._signing.key}",
-            # Webhooks are dialled where their pods are: no kube-proxy stands before them.
+            # Call webhooks at the addresses of their pods, because there is no kube-proxy.
             "--enable-aggregator-routing=true",
             "--profiling=false",
             "--v=1",
@@ -340,7 +340,7 @@ class LocalCluster:
             f"--cluster-signing-key-file={self.ca.pair.key}",
             "--use-service-account-credentials=true",
             "--leader-elect=false",
-            # A node that vanishes is missed soon.
+            # Detect lost nodes quickly.
             "--node-monitor-period=1s",
             "--node-monitor-grace-period=15s",
             "--v=1",
@@ -367,7 +367,7 @@ class LocalCluster:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                # A Ctrl-C is for us: we end them when nobody needs them any more.
+                # Keep Ctrl-C from these processes: they are stopped explicitly.
                 start_new_session=True,
                 env={key: value for key, value in os.environ.items() if not _is_proxy(key)},
             )
@@ -396,7 +396,7 @@ class LocalCluster:
 
 
 def free_ports(count: int) -> list[int]:
-    """Find ports on loopback that nobody has, nor is given while a server is away for a moment."""
+    """Return free ports on loopback that stay reserved while a server restarts."""
     ports: set[int] = set()
     while len(ports) < count:
         ports.add(free_port())

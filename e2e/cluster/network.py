@@ -1,4 +1,4 @@
-"""A network of our own, in which every pod can have an address of its own."""
+"""A private network in which every pod can have an address of its own."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ _IFF_RUNNING: Final = 0x40
 
 
 class NetworkRefused(Exception):
-    """This machine gives us no network of our own."""
+    """The kernel refuses a private network."""
 
 
 def pod_network() -> ipaddress.IPv4Network | None:
-    """Say which addresses pods may have here; without a network of our own, none."""
+    """Return the range for addresses of pods; empty without a private network."""
     setting = os.environ.get(VARIABLE)
     return ipaddress.IPv4Network(setting) if setting else None
 
 
 def enter_own_network() -> None:
-    """Leave every network but a loopback of our own; nothing outside is reached any more.
+    """Move this process into a network namespace that has only loopback.
 
-    For this process and all it starts. Raises `NetworkRefused`, with nothing changed,
-    where the kernel does not let us.
+    This affects the process and all its children: nothing outside is reachable. Raises
+    `NetworkRefused` and changes nothing if the kernel does not allow it.
     """
     if threading.active_count() > 1:
         raise NetworkRefused("a process with threads cannot change its user namespace")
@@ -50,7 +50,8 @@ def enter_own_network() -> None:
         unshare(CLONE_NEWUSER | _CLONE_NEWNET)
     except OSError as error:
         raise NetworkRefused(f"user and network namespaces: {error.strerror}") from error
-    # Root inside, whoever we are outside: else the next program could not set up a network.
+    # Become root inside, regardless of the user outside: otherwise the next program could not
+    # configure the network.
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
     Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
@@ -62,7 +63,7 @@ def _raise_loopback() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
         flags = struct.pack("16sh14x", b"lo", _IFF_UP | _IFF_RUNNING)
         fcntl.ioctl(control, _SIOCSIFFLAGS, flags)
-        # The kernel takes a whole range on a loopback device for its own.
+        # The kernel accepts a whole range on a loopback device.
         for request, address in (
             (_SIOCSIFADDR, POD_NETWORK.network_address + 1),
             (_SIOCSIFNETMASK, POD_NETWORK.netmask),

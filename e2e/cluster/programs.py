@@ -1,6 +1,6 @@
-"""Where do the programs of a cluster come from? Built from the Go module proxy, once a version.
+"""Programs of a test cluster, built once per version from the Go module proxy.
 
-What is not written in Go comes from npm or Maven, once a version as well.
+Programs that are not written in Go come from npm or Maven, also once per version.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ _GO_LINE: Final = re.compile(r"^go (\S+)$", re.MULTILINE)
 
 
 class GoMissing(Exception):
-    """There is no Go on this machine."""
+    """Go is not installed."""
 
 
 class NpmMissing(Exception):
-    """There is no npm on this machine."""
+    """npm is not installed."""
 
 
 class MavenMissing(Exception):
-    """There is no Maven or no Java on this machine."""
+    """Maven or Java is not installed."""
 
 
 class BuildFailed(Exception):
-    """Go, npm or Maven could not build what a test needs."""
+    """Go, npm or Maven could not build a program."""
 
 
 class Programs(NamedTuple):
-    """Where each program lies, and which Kubernetes they are."""
+    """Paths of the programs of a cluster, and their Kubernetes version."""
 
     version: str
     etcd: Path
@@ -67,15 +67,15 @@ class Programs(NamedTuple):
 
 
 def cache_folder() -> Path:
-    """Where may we keep what can be made again?"""
+    """Folder for programs that can be built again."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kanister-py"
 
 
 def find_programs(version: str = "") -> Programs:
-    """Give the programs of a cluster, built first if they are not there.
+    """Return the programs of a cluster, building them if necessary.
 
-    `KUBEBUILDER_ASSETS` names a folder that has them already; what it lacks is
-    built in its version. Raises `GoMissing` or `BuildFailed`.
+    `KUBEBUILDER_ASSETS` can name a folder with existing programs; missing ones are built in
+    the same version. Raises `GoMissing` or `BuildFailed`.
     """
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if assets and not version:
@@ -86,17 +86,17 @@ def find_programs(version: str = "") -> Programs:
 
 
 def find_helm() -> Path:
-    """Give the program that installs charts, built first if it is not there."""
+    """Return the path of Helm, building it if necessary."""
     return _first_that_builds("Helm", HELM_VERSIONS, _build_helm)
 
 
 def find_etcd() -> tuple[Path, Path]:
-    """Give the server of etcd and the folder of its client's programs, built if need be."""
+    """Return the path of etcd and the folder of its client programs, building them if necessary."""
     return _find_etcd(), _first_that_builds("etcdctl", ETCD_VERSIONS, _build_etcd_clients)
 
 
 def etcd_is_built() -> bool:
-    """Say whether etcd and its client's programs are there."""
+    """Return whether etcd and its client programs are built."""
     programs = cache_folder() / "programs"
     return any(
         (programs / f"etcd-clients-{etcd_version}" / "etcdutl").exists()
@@ -105,34 +105,34 @@ def etcd_is_built() -> bool:
 
 
 def find_versitygw() -> Path:
-    """Give the S3 server, built first if it is not there."""
+    """Return the path of the S3 server, building it if necessary."""
     return _build_server("versitygw", "github.com/versity/versitygw", VERSITYGW_VERSION)
 
 
 def find_fake_gcs() -> Path:
-    """Give the server of Google Cloud Storage's API, built first if it is not there."""
+    """Return the path of the server for Google Cloud Storage, building it if necessary."""
     return _build_server("fake-gcs-server", "github.com/fsouza/fake-gcs-server", FAKE_GCS_VERSION)
 
 
 def find_patch_and_transform() -> Path:
-    """Give the composition function of that name as Crossplane's people wrote it in Go."""
+    """Return the path of an original composition function in Go, building it if necessary."""
     name = "function-patch-and-transform"
     module = f"github.com/crossplane-contrib/{name}"
     return _build_server(name, module, PATCH_AND_TRANSFORM_VERSION)
 
 
 def find_azurite() -> Path:
-    """Give the server of Azure's API, installed first if it is not there."""
+    """Return the path of the server for Azure, installing it if necessary."""
     return _installed("azurite", AZURITE_VERSION, ".bin/azurite-blob")
 
 
 def find_axe() -> Path:
-    """Give the script that judges pages as people without eyes or mouse meet them."""
+    """Return the path of the script that checks pages for accessibility."""
     return _installed("axe-core", AXE_VERSION, "axe-core/axe.min.js")
 
 
 def _installed(name: str, version: str, file: str) -> Path:
-    """Install a package of npm, unless it is there, and give one of its files."""
+    """Install a package from npm if necessary, and return the path of one of its files."""
     target = cache_folder() / "programs" / f"{name}-{version}"
     script = target / "node_modules" / file
     target.mkdir(parents=True, exist_ok=True)
@@ -156,10 +156,9 @@ def _installed(name: str, version: str, file: str) -> Path:
 
 
 def find_opensearch() -> Path:
-    """Give the server of OpenSearch, put together first if it is not there.
+    """Return the path of the OpenSearch server, assembling it if necessary.
 
-    It is the released one, from the jars it is published as: its files lie as in a
-    distribution, and the main class is the usual one.
+    It consists of the released jars in the layout of a distribution, with the usual main class.
     """
     target = _opensearch_folder()
     if opensearch_is_built():
@@ -173,7 +172,7 @@ def find_opensearch() -> Path:
             return target / "opensearch"
         jars = target / "jars"
         (target / "pom.xml").write_text(_pom_of(_OPENSEARCH_JARS), encoding="utf-8")
-        # Checksums that are wrong are errors.
+        # Wrong checksums are errors.
         quiet = ("--batch-mode", "--quiet", "--strict-checksums", f"--file={target / 'pom.xml'}")
         done = subprocess.run(
             [
@@ -197,13 +196,13 @@ def find_opensearch() -> Path:
         for path in sorted(jars.iterdir()):
             if path.name.startswith(("netty-", "transport-netty4")):
                 path.replace(target / _MODULE_OF_HTTP / path.name)
-        # The last step: who finds `lib` finds all.
+        # `lib` is created last, so its existence means that everything is complete.
         jars.replace(target / "lib")
     return target / "opensearch"
 
 
 def opensearch_is_built() -> bool:
-    """Say whether the server of OpenSearch is there."""
+    """Return whether the OpenSearch server is assembled."""
     return (_opensearch_folder() / "lib").is_dir()
 
 
@@ -221,8 +220,8 @@ _OPENSEARCH_JARS: Final = {
 }
 _MODULE_OF_HTTP: Final = "modules/transport-netty4"
 _OPENSEARCH_FILES: Final = {
-    # Without its native code the server cannot know that it runs as root, which it refuses. It
-    # writes into its configuration.
+    # Without its native code the server cannot detect that it runs as root, which it refuses. It
+    # writes into its configuration folder.
     "opensearch": """\
 #!/bin/sh
 home=$(dirname "$(readlink -f "$0")")
@@ -259,7 +258,7 @@ grant { permission java.security.AllPermission; };
 
 
 def _pom_of(jars: Mapping[str, str]) -> str:
-    """Write a project that depends on jars, and does nothing else."""
+    """Write a Maven project whose only purpose is to depend on jars."""
     dependencies = "".join(
         f"<dependency><groupId>{name.partition(':')[0]}</groupId>"
         f"<artifactId>{name.partition(':')[2]}</artifactId>"
@@ -274,7 +273,7 @@ def _pom_of(jars: Mapping[str, str]) -> str:
 
 
 def stores_are_built() -> bool:
-    """Say whether all servers of object stores are there."""
+    """Return whether all object store servers are built."""
     programs = cache_folder() / "programs"
     return (
         (programs / f"versitygw-{VERSITYGW_VERSION}" / "versitygw").exists()
@@ -291,7 +290,7 @@ def _build_server(name: str, module: str, version: str) -> Path:
 
 
 def _first_that_builds(name: str, versions: Sequence[str], build: Callable[[str], T]) -> T:
-    """Build the newest version that this machine's Go can."""
+    """Build the newest version that the installed Go supports."""
     *newer, oldest = versions
     for release in newer:
         try:
@@ -302,7 +301,7 @@ def _first_that_builds(name: str, versions: Sequence[str], build: Callable[[str]
 
 
 def _complete(assets: Path) -> Programs:
-    """Take what somebody else has put in a folder, and build what it lacks."""
+    """Use the programs of an existing folder, and build the missing ones."""
     output = subprocess.run(
         [assets / "kube-apiserver", "--version"], capture_output=True, text=True, check=True
     ).stdout
@@ -324,7 +323,7 @@ def _build_cluster(version: str) -> Programs:
 
 
 def _build_kubernetes(version: str) -> Path:
-    """Build Kubernetes as it was released: with the staging modules of the same release."""
+    """Build Kubernetes as released, with the staging modules of the same release."""
     match = _RELEASE.match(version)
     if match is None or match[3] is None:
         raise BuildFailed(f"{version} is no release such as {KNOWN_VERSIONS[0]}")
@@ -383,7 +382,7 @@ def _build_helm(version: str) -> Path:
 
 
 def _release_of(version: str) -> str:
-    """Say which release `1.36` or `v1.36.3` means; of a minor, the last one."""
+    """Return the release for `1.36` or `v1.36.3`; for a minor version, the latest patch."""
     match = _RELEASE.match(version)
     if match is None:
         raise BuildFailed(f"{version} is no version such as 1.36 or {KNOWN_VERSIONS[0]}")
@@ -426,7 +425,7 @@ def _build_all(
     flags: str,
     language: str = "",
 ) -> Path:
-    """Build programs into a folder of the cache, unless they are there."""
+    """Build programs into a folder of the cache if necessary."""
     if folder_with_programs := _found(target, names):
         return folder_with_programs
     folder = cache_folder() / "programs" / target
@@ -447,7 +446,7 @@ def _build_all(
         output = f"{built}/" if len(names) > 1 else str(built / names[0])
         _go("build", "-ldflags", flags, "-o", output, *packages, cwd=source)
         for name in names:
-            # Somebody may look while we build: what is there is whole.
+            # Rename at the end, so that other processes never see an incomplete folder.
             (built / name).replace(folder / name)
         print(f"{target}: built in {time.monotonic() - started:.0f}s", file=sys.stderr, flush=True)
     return folder
@@ -455,14 +454,14 @@ def _build_all(
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Let one process at a time build the same."""
+    """Hold the lock for a build, so that only one process builds it."""
     with (folder / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
 
 def _go(*words: str, cwd: Path) -> str:
-    """Run Go with little priority, writing into our cache only; give what it printed."""
+    """Run Go with low priority and return its output."""
     go = shutil.which("go")
     if go is None:
         raise GoMissing("there is no Go on this machine")
@@ -484,7 +483,7 @@ def _go(*words: str, cwd: Path) -> str:
 
 
 def _environment(go: str) -> dict[str, str]:
-    """Let Go write into our cache folder only, and ask nobody but its proxy and its sums."""
+    """Return an environment in which Go writes only to our cache and uses only the module proxy."""
     environment = {
         **os.environ,
         "CGO_ENABLED": "0",
@@ -494,7 +493,7 @@ def _environment(go: str) -> dict[str, str]:
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
     }
-    # Where a proxy does not know a module, Go would go to its repository.
+    # If a proxy does not have a module, Go would contact its repository directly.
     output = subprocess.run(
         [go, "env", "GOPROXY"], capture_output=True, text=True, check=True
     ).stdout

@@ -1,4 +1,4 @@
-"""A cluster that stands for as long as somebody needs it, with a node and a folder of its own."""
+"""A test cluster for one session, with a node and a folder of its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kanister_py.embedded.pods.node_setup import sweep
 def standing_cluster(
     programs: Programs, *, folder: Path | None = None, has_node: bool = True
 ) -> Iterator[LocalCluster]:
-    """Start a cluster, end it and remove its folder; one that was given stays."""
+    """Start a cluster, stop it at the end and remove its folder. A given folder is kept."""
     with contextlib.ExitStack() as stack:
         if folder is None:
             folder = stack.enter_context(own_folder())
@@ -34,7 +34,7 @@ def standing_cluster(
 
 @contextlib.contextmanager
 def own_folder() -> Iterator[Path]:
-    """Make a folder for one cluster; those of clusters that were killed go first."""
+    """Create a folder for one cluster, and remove the folders of killed clusters."""
     clusters = Path(tempfile.gettempdir()) / f"kanister-py-e2e-{os.getuid()}"
     clusters.mkdir(mode=0o700, exist_ok=True)
     sweep(clusters)

@@ -1,4 +1,4 @@
-"""What can go wrong between a client and its API server."""
+"""Faults between a client and its API server."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ REASONS: Final = {
 
 @dataclass(frozen=True)
 class Refuse:
-    """Answer with a failure; with `is_done` after the API server has done it all the same."""
+    """Answer with an error; with `is_done`, after the API server has processed the request."""
 
     status: int
     retry_after: int | None = None
@@ -38,30 +38,30 @@ class Refuse:
 
 @dataclass(frozen=True)
 class Delay:
-    """Hand the request on later."""
+    """Forward the request after a delay."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Cut:
-    """Reset the connection: before the API server hears of it, or so many bytes into its answer."""
+    """Reset the connection before the request is forwarded or within its response."""
 
     after_bytes: int | None = None
 
 
 @dataclass(frozen=True)
 class Stall:
-    """Say nothing more after so many bytes of the answer, and keep the connection open."""
+    """Stop the response after some bytes, and keep the connection open."""
 
     after_bytes: int = 0
 
 
 @dataclass(frozen=True)
 class Hold:
-    """Keep the request until it is released; with `is_done` its answer.
+    """Hold the request until it is released; with `is_done`, hold its response.
 
-    Time to do something at exactly this moment: kill whoever asked, say.
+    This gives time to act at exactly this moment, for example to kill the client.
     """
 
     is_done: bool = False
@@ -72,7 +72,7 @@ Fault: TypeAlias = Refuse | Delay | Cut | Stall | Hold
 
 @dataclass
 class Injection:
-    """One fault, and which requests it befalls; hands them all over again when removed."""
+    """One fault and the requests that it applies to. Releases all of them when removed."""
 
     fault: Fault
     is_meant: Callable[[ApiRequest], bool]
@@ -86,7 +86,7 @@ class Injection:
         self._is_removed = False
 
     def take(self, request: ApiRequest) -> bool:
-        """Say whether the fault befalls a request, and count it."""
+        """Return whether the fault applies to a request, and count it."""
         if not self.is_meant(request):
             return False
         with self._changed:
@@ -100,7 +100,7 @@ class Injection:
             return True
 
     def wait_for_hit(self, count: int = 1, seconds: float = 120.0) -> ApiRequest:
-        """Come back when so many requests have met the fault; give the last of them."""
+        """Wait until so many requests have met the fault, and return the last of them."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.hits) >= count, seconds):
                 raise AssertionError(f"{len(self.hits)} of {count} requests met {self.fault}")
@@ -111,11 +111,11 @@ class Injection:
         return self._is_released.is_set()
 
     def release(self) -> None:
-        """Let go of what is held, stalled or delayed."""
+        """Release requests that are held, stalled or delayed."""
         self._is_released.set()
 
     def remove(self) -> None:
-        """Let everything through again."""
+        """Remove the fault."""
         with self._changed:
             self._is_removed = True
         self.release()

@@ -1,4 +1,4 @@
-"""A proxy in front of an API server that does to requests what a bad day does."""
+"""A proxy in front of an API server that injects faults into requests."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ _EXPIRED: Final = {
 
 
 class _Ended(Exception):
-    """One side has ended the connection, or shall think so."""
+    """One side has ended the connection, or is made to believe so."""
 
 
 class _Head(NamedTuple):
-    """What stands before a body, as it was sent."""
+    """The head of a request or response, as it was sent."""
 
     raw: bytes
     first: str
@@ -54,11 +54,11 @@ class _Head(NamedTuple):
 
 
 class FaultProxy:
-    """Stands between a client and an API server; every request goes through until told otherwise.
+    """Proxy between a client and an API server. Without faults it forwards every request.
 
-    Takes TLS off on one side and puts it on again on the other: clients prove
-    who they are with a token, since a certificate does not get through. Faults
-    befall the requests they are meant for, in the order of injection.
+    It terminates TLS on one side and opens it again on the other, so clients have to
+    authenticate with tokens: client certificates do not pass. Faults apply to matching
+    requests, in the order of injection.
     """
 
     def __init__(self, cluster: LocalCluster) -> None:
@@ -85,16 +85,16 @@ class FaultProxy:
         self.kubeconfig = self.kubeconfig_for("faults-admin", cluster.admin_token)
 
     def kubeconfig_for(self, name: str, token: str) -> Path:
-        """Write a kubeconfig that comes through here with somebody's token."""
+        """Write a kubeconfig that uses this proxy with a user's token."""
         return self._cluster.write_kubeconfig(name, token=token, url=self.url)
 
     @property
     def target(self) -> tuple[str, int]:
-        """Where is the API server?"""
+        """URL of the API server behind the proxy."""
         parts = urlsplit(self._cluster.url)
         return str(parts.hostname), int(parts.port or 443)
 
-    # What goes wrong
+    # Faults
 
     def inject(  # noqa: PLR0913 # every word says which requests are meant
         self,
@@ -109,10 +109,10 @@ class FaultProxy:
         times: int | None = None,
         skip: int = 0,
     ) -> Injection:
-        """Let a fault befall requests: those that fit, `times` of them after the first `skip`.
+        """Apply a fault to matching requests: to `times` of them, after the first `skip`.
 
-        Of several that fit, the first one counts. Empty words fit everything; `resource`
-        alone leaves out what is none, such as discovery.
+        If several faults match, the first one applies. Empty parameters match everything;
+        `resource` alone excludes requests for anything else, such as discovery.
         """
 
         def is_meant(request: ApiRequest) -> bool:
@@ -131,7 +131,7 @@ class FaultProxy:
         return injection
 
     def heal(self) -> None:
-        """Let everything through again, and new connections in."""
+        """Remove all faults, and accept connections again."""
         with self._lock:
             injections, self._injections = self._injections, []
         for injection in injections:
@@ -140,38 +140,38 @@ class FaultProxy:
         self.accept()
 
     def cut(self, *, verb: str = "", resource: str = "") -> int:
-        """Reset the connections that carry such a request right now (all: idle ones too)."""
+        """Reset the connections with such a request; without parameters all, even idle ones."""
         return int(self._do(self._cut(verb, resource)))
 
     def expire_watches(self, resource: str = "") -> int:
-        """Tell who watches that its version is too old, as a 410 inside the stream."""
+        """End the matching watches with a 410 event: their version is too old."""
         return int(self._do(self._expire(resource)))
 
     def freeze(self) -> None:
-        """Move no byte any more, in any direction, with every connection open: half-open."""
+        """Stop forwarding in both directions and keep all connections open (half-open)."""
         self.flows = False
 
     def thaw(self) -> None:
         self.flows = True
 
     def refuse(self) -> None:
-        """Listen no more, and reset what is open: connection refused."""
+        """Stop listening and reset open connections, so that connections are refused."""
         self._do(self._refuse())
 
     def accept(self) -> None:
-        """Listen again, on the port it always was."""
+        """Listen again, on the same port as before."""
         self._do(self._accept())
 
-    # What was asked for
+    # Recorded requests
 
     @property
     def requests(self) -> list[ApiRequest]:
-        """Give every request since the counters were reset, those that met a fault too."""
+        """Return all requests since the last reset, including those that met a fault."""
         with self._lock:
             return list(self._requests)
 
     def counts(self) -> Counter[tuple[str, str]]:
-        """Count requests by verb and resource; a subresource stands behind a slash."""
+        """Count requests by verb and resource; subresources are written as `pods/log`."""
         return Counter(
             (
                 request.verb,
@@ -181,7 +181,7 @@ class FaultProxy:
         )
 
     def count(self, verb: str = "", resource: str = "") -> int:
-        """Count the requests of a verb and a resource (`pods`, `pods/status`)."""
+        """Return the number of requests with a verb and resource (`pods`, `pods/status`)."""
         return sum(
             number
             for (done, of), number in self.counts().items()
@@ -189,13 +189,13 @@ class FaultProxy:
         )
 
     def reset(self) -> None:
-        """Begin to count anew."""
+        """Reset the recorded requests."""
         with self._lock:
             self._requests.clear()
 
     @property
     def connections(self) -> int:
-        """How many connections of clients are open?"""
+        """Number of open client connections."""
         return len(self._links)
 
     def close(self) -> None:
@@ -211,10 +211,10 @@ class FaultProxy:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    # Inside the loop
+    # Event loop
 
     def fault_for(self, request: ApiRequest) -> Injection | None:
-        """Take note of a request, and say what befalls it."""
+        """Record a request, and return the fault that applies to it."""
         with self._lock:
             self._requests.append(request)
             injections = list(self._injections)
@@ -231,9 +231,9 @@ class FaultProxy:
             asyncio.get_running_loop().add_reader(self._listener, self._take, self._listener)
 
     def _take(self, listener: socket.socket) -> None:
-        """Take a connection, and remember its socket until it is closed.
+        """Accept a connection, and keep its socket until it is closed.
 
-        A server of asyncio forgets what it accepted if it is closed before that is served.
+        An asyncio server forgets accepted sockets if it is closed before they are served.
         """
         with contextlib.suppress(BlockingIOError, ConnectionAbortedError):
             connection, _ = listener.accept()
@@ -262,12 +262,12 @@ class FaultProxy:
             task.cancel()
         await asyncio.gather(*other_tasks, return_exceptions=True)
         await asyncio.get_running_loop().shutdown_asyncgens()
-        # Whoever was still shaking hands is no link yet.
+        # Connections in the TLS handshake have no link yet.
         for transport in list(getattr(asyncio.get_running_loop(), "_transports", {}).values()):
             transport.abort()
-        # What was reset is closed in the next turns of the loop.
+        # Reset connections are closed in the next iterations of the loop.
         await asyncio.sleep(_LOOK_SECONDS)
-        # Cancelled before its first step, a task closes nothing.
+        # A task that is cancelled before its first step closes nothing.
         for connection in self._accepted:
             connection.close()
 
@@ -292,7 +292,7 @@ class FaultProxy:
                 lambda: protocol, taken, ssl=self._inside
             )
         except OSError:
-            # A client that goes away, or does not trust us, while hands are shaken.
+            # The client disconnected or does not trust the certificate during the handshake.
             return
         link = _Link(self, reader, asyncio.StreamWriter(transport, protocol, reader, loop))
         self._links.add(link)
@@ -303,7 +303,7 @@ class FaultProxy:
 
 
 class _Link:
-    """One connection of a client, and ours to the API server behind it."""
+    """A client connection, and the connection to the API server for it."""
 
     def __init__(
         self, proxy: FaultProxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -326,7 +326,7 @@ class _Link:
         except (_Ended, OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         except asyncio.CancelledError:
-            # Somebody cuts us: that is all that is meant.
+            # The link is cut on purpose, so this is no error.
             pass
         finally:
             self._is_ending = True
@@ -335,7 +335,7 @@ class _Link:
             self.ended.set()
 
     def carries(self, verb: str, resource: str) -> bool:
-        """Say whether such a request is on its way here; without words, everything is meant."""
+        """Return whether a matching request is being carried; without parameters, any request."""
         if not verb and not resource:
             return True
         current = self._current
@@ -346,24 +346,24 @@ class _Link:
         )
 
     def reset(self) -> None:
-        """End the connection without a goodbye."""
+        """Close the connection with a reset."""
         if self._is_ending:
             return
-        # The kernel resets what is closed with nothing to linger for.
+        # With a linger time of zero, the kernel resets the connection on close.
         with contextlib.suppress(OSError):
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
         self._writer.transport.abort()
-        # Whoever resets itself ends by itself.
+        # A task that resets its own link ends by itself.
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
 
     def interrupt(self, last_words: bytes) -> None:
-        """End the body that is being sent, with some words of ours."""
+        """End the current response body with additional data."""
         if not self._interruption.done():
             self._interruption.set_result(last_words)
 
     async def _serve_one(self) -> bool:
-        """Carry one request and its answer; false when it was the last."""
+        """Forward one request and its response; returns False after the last one."""
         head = await _read_head(self._reader)
         if head is None:
             return False
@@ -396,7 +396,7 @@ class _Link:
         return await self._answer(reader, answer, method, injection)
 
     async def _befall(self, injection: Injection) -> None:
-        """Do what happens to a request before the API server hears of it."""
+        """Apply the fault before the request is forwarded."""
         match injection.fault:
             case Delay(seconds):
                 until = asyncio.get_running_loop().time() + seconds
@@ -433,7 +433,7 @@ class _Link:
         await self._writer.drain()
 
     async def _ask(self, head: _Head, body: bytes) -> asyncio.StreamReader:
-        """Hand the request on; an old connection that has ended is replaced before it is used."""
+        """Forward the request, replacing an upstream connection that has ended."""
         if self._above is None or self._above[0].at_eof() or self._above[1].is_closing():
             if self._above is not None:
                 await _close(self._above[1])
@@ -453,7 +453,7 @@ class _Link:
         method: str,
         injection: Injection | None,
     ) -> bool:
-        """Hand the answer on as it comes, as far as a fault lets it."""
+        """Forward the response as it arrives, as far as the fault allows."""
         fault = injection.fault if injection else None
         left = None
         if isinstance(fault, Cut | Stall):
@@ -497,7 +497,7 @@ class _Link:
         return _keeps_open(head)
 
     async def _wait_for(self, pending: asyncio.Future[bytes | None]) -> None:
-        """Wait for the next piece, for an interruption, or for the client to go away."""
+        """Wait for data, for an interruption, or for the client to disconnect."""
         waited: list[asyncio.Future[Any]] = [pending, self._interruption]
         while not pending.done() and not self._interruption.done():
             await asyncio.wait(
@@ -509,7 +509,7 @@ class _Link:
                 raise _Ended
 
     async def _tunnel(self, head: _Head, fault: Fault | None) -> None:
-        """Carry an upgraded connection: bytes in both directions until one side ends it."""
+        """Forward an upgraded connection in both directions until one side closes it."""
         assert self._above is not None
         reader, writer = self._above
         self._writer.write(head.raw)
@@ -523,7 +523,7 @@ class _Link:
             if isinstance(fault, Stall) and both[1].done():
                 await both[0]
             elif both[0].done():
-                # What the API server still has to say is short: its goodbye.
+                # After the client has closed, the API server sends only its closing handshake.
                 await asyncio.wait(both, timeout=_GOODBYE_SECONDS)
         finally:
             for stream in both:
@@ -550,7 +550,7 @@ class _Link:
         await self._until(lambda: self._proxy.flows)
 
     async def _until(self, is_over: Callable[[], bool]) -> None:
-        """Wait until something holds; a client that goes away ends the waiting."""
+        """Wait for a condition; a client that disconnects ends the wait."""
         while not is_over():
             await asyncio.sleep(_LOOK_SECONDS)
             if self._reader.at_eof() or self._writer.is_closing():
@@ -558,7 +558,7 @@ class _Link:
 
 
 async def _read_head(reader: asyncio.StreamReader) -> _Head | None:
-    """Read up to the empty line; nothing where the connection ends before it."""
+    """Read up to the empty line; returns nothing if the connection ends before it."""
     try:
         raw = await reader.readuntil(b"\r\n\r\n")
     except asyncio.IncompleteReadError:
@@ -574,7 +574,7 @@ async def _read_head(reader: asyncio.StreamReader) -> _Head | None:
 async def _body(
     reader: asyncio.StreamReader, head: _Head, *, is_request: bool = False, method: str = ""
 ) -> AsyncIterator[bytes]:
-    """Give a body as it was sent, frames of chunks included, in pieces as they come."""
+    """Yield a body in pieces as it arrives, including the framing of chunks."""
     if "chunked" in head.headers.get("transfer-encoding", ""):
         while True:
             line = await reader.readuntil(b"\r\n")
@@ -602,7 +602,7 @@ async def _next(pieces: AsyncIterator[bytes]) -> bytes | None:
 
 
 def _plain(head: _Head, body: bytes) -> bytes:
-    """Give the body of a request without the frames of its chunks."""
+    """Return the body of a request without the framing of its chunks."""
     if "chunked" not in head.headers.get("transfer-encoding", ""):
         return body
     plain = b""

@@ -1,4 +1,4 @@
-"""What does somebody want of an API server? Read off the first line of a request."""
+"""Parsing of Kubernetes requests from their request line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _STREAMED: Final = ("log", "exec", "attach", "portforward")
 
 
 class ApiRequest(NamedTuple):
-    """One request, in the words of RBAC."""
+    """One request, in terms of RBAC."""
 
     verb: str
     """`get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`."""
@@ -33,12 +33,12 @@ class ApiRequest(NamedTuple):
 
     @property
     def is_stream(self) -> bool:
-        """Say whether the answer goes on for as long as both sides want."""
+        """Return whether the response is a stream without a fixed end."""
         return self.verb == "watch" or self.subresource in _STREAMED
 
 
 def parse_request(method: str, path: str, headers: dict[str, str], body: bytes) -> ApiRequest:
-    """Say what a request asks for."""
+    """Parse method and path into verb and resource."""
     url = urlsplit(path)
     parts = [unquote(part) for part in url.path.strip("/").split("/")]
     group = namespace = resource = name = subresource = ""

@@ -1,4 +1,4 @@
-"""Addresses of pods, where the network has some to give."""
+"""Addresses of pods, if a private network is available."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from kanister_py.ports.pods import PodRunner, PodSources, ReportStatus
 
 
 class AddressedPods:
-    """Gives every pod an address of its own before a runner starts it.
+    """Assigns an address to every pod before a runner starts it.
 
-    What listens on an address of a pod is reached there by everybody in this
-    network, so that Services and EndpointSlices of real processes can be dialled.
-    Pods share their ports all the same: one that listens on every address keeps
-    the next one from it.
+    Servers in a pod are reachable at its address from everywhere in this network, so that
+    Services and EndpointSlices of real processes work. Pods still share one set of ports: a
+    process that listens on all addresses blocks its port for the others.
     """
 
     def __init__(self, runner: PodRunner, network: IPv4Network) -> None:
         self._runner = runner
-        # The first ones belong to the device itself.
+        # The first addresses belong to the device.
         self._free = iter(range(256, network.num_addresses - 1))
         self._network = network
         self._returned: list[str] = []
@@ -60,7 +59,7 @@ class AddressedPods:
         with self._lock:
             if uid not in self._given:
                 number = next(self._free, None)
-                # An old one comes round again only when every new one was given.
+                # An address is reused only after all others have been assigned.
                 self._given[uid] = (
                     str(self._network[number]) if number is not None else self._returned.pop(0)
                 )

@@ -1,7 +1,7 @@
-"""What an API server asks of a node: logs, and commands in containers.
+"""The API that a node offers to an API server: logs, and commands in containers.
 
-HTTPS with certificates on both sides, as a kubelet serves it. Commands speak
-Kubernetes' channels over WebSocket, in their fifth or fourth version.
+HTTPS with client certificates, as in a kubelet. Commands use Kubernetes' channels over
+WebSocket, protocol version 5 or 4.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _HANDSHAKE_SECONDS: Final = 10.0
 
 
 class KubeletServer:
-    """Serves the pods of a node to the API server, on a port of its own choice."""
+    """Serves the pods of a node to the API server, on a free port."""
 
     def __init__(
         self, pods: PodAccess, serving: Certificate, authority: Path, *, address: str = "127.0.0.1"
@@ -65,7 +65,7 @@ class KubeletServer:
 
     @property
     def connections(self) -> int:
-        """How many are open?"""
+        """Number of open connections."""
         return self._server.connections
 
     def start(self) -> Self:
@@ -73,7 +73,7 @@ class KubeletServer:
         return self
 
     def close(self) -> None:
-        """Serve nobody any more; whoever reads is cut off."""
+        """Stop serving and cut off readers."""
         self._server.shutdown()
         self._server.cut_everybody()
         self._server.server_close()
@@ -82,7 +82,7 @@ class KubeletServer:
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
-    # Whoever still waits for a container's next line would hold us up for ever.
+    # A reader that waits for the next line of a log would block the shutdown.
     block_on_close = False
     pods: PodAccess
     context: ssl.SSLContext
@@ -95,7 +95,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, handler)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        """Shake hands in the connection's own thread: a slow client holds up nobody else."""
+        """Do the TLS handshake in the connection's thread: a slow client blocks no others."""
         request.settimeout(_HANDSHAKE_SECONDS)
         try:
             secured = self.context.wrap_socket(request, server_side=True)
@@ -107,7 +107,7 @@ class _Server(ThreadingHTTPServer):
             try:
                 super().finish_request(connection, client_address)
             except OSError:
-                # Whoever asked went away.
+                # The client has disconnected.
                 return
             finally:
                 with self._lock:
@@ -130,7 +130,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def log_message(self, *args: Any) -> None:
-        """Say nothing: what went wrong is told to whoever asked."""
+        """Log nothing: clients receive the error."""
 
     def do_GET(self) -> None:
         self._serve()
@@ -173,7 +173,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Type", "text/plain; charset=utf-8")
             self.send_header("Transfer-Encoding", "chunked")
             self.end_headers()
-            # While nothing is written, only reading tells that nobody listens any more.
+            # While nothing is written, only reading shows that the client has disconnected.
             watcher = _Watcher(self.connection, stream)
             watcher.start()
             try:
@@ -227,7 +227,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Watcher(threading.Thread):
-    """Ends the reading of a log when whoever asked for it goes away."""
+    """Stops the reading of a log when its client disconnects."""
 
     def __init__(self, connection: socket.socket, stream: LogStream) -> None:
         super().__init__(name="log-watch", daemon=True)
@@ -237,17 +237,16 @@ class _Watcher(threading.Thread):
 
     def run(self) -> None:
         with contextlib.suppress(OSError, ValueError):
-            # Nobody sends anything after the request: what can be read is the end.
+            # The client sends nothing after the request, so readable means closed.
             self._connection.recv(1)
         self.is_cut = True
         self._stream.close()
 
 
 class _Conversation:
-    """One command and whoever asked for it: stdin in, output and the outcome out.
+    """One command and its client: forwards stdin, output and the exit status.
 
-    The command outlives a client that goes away, as it does on any node: only
-    its stdin ends.
+    As on any node, the command outlives a client that disconnects: only its stdin ends.
     """
 
     def __init__(self, web_socket: WebSocket, session: ExecSession, wanted: set[Channel]) -> None:
@@ -259,7 +258,7 @@ class _Conversation:
     def run(self) -> None:
         reader = threading.Thread(target=self._listen, name="exec-stdin", daemon=True)
         with self._session:
-            # As a kubelet does: the first, empty message says that everything stands.
+            # As in a kubelet, the first, empty message says that all channels are open.
             self._tell(_STDOUT, b"")
             reader.start()
             for channel, data in self._session:
@@ -267,7 +266,7 @@ class _Conversation:
                     self._tell(_STDOUT if channel is Channel.STDOUT else _STDERR, data)
             self._tell(_ERROR, json.dumps(_outcome(self._session.exit_code)).encode())
             self._web_socket.close()
-        # The client answers our goodbye, or goes away: then there is nobody to wait for.
+        # The client answers the close frame or disconnects; either way, no more data will follow.
         reader.join(timeout=_HANDSHAKE_SECONDS)
 
     def _tell(self, channel: int, data: bytes) -> None:
@@ -292,7 +291,7 @@ class _Conversation:
 
 
 def _outcome(exit_code: int | None) -> dict[str, Any]:
-    """Say on the error channel how a command ended."""
+    """Report the exit status of a command on the error channel."""
     if exit_code == 0:
         return {"metadata": {}, "status": "Success"}
     if exit_code is None:

@@ -1,4 +1,4 @@
-"""A node of ours for a real API server: its pods run as processes of this machine."""
+"""A node for a real API server that runs pods as processes of this machine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BEAT_SECONDS: Final = 3.0
 
 
 def bind_by_request(cluster: Cluster, pod: KubeObject, node: str) -> None:
-    """Put a pod on a node as a scheduler does."""
+    """Bind a pod to a node, as a scheduler does."""
     metadata = pod["metadata"]
     cluster.create(
         {
@@ -43,7 +43,7 @@ def bind_by_request(cluster: Cluster, pod: KubeObject, node: str) -> None:
 
 
 class TokenSources(ClusterSources):
-    """What pods refer to, with tokens of their ServiceAccounts that the API server knows."""
+    """Objects that pods refer to, with tokens of their ServiceAccounts from the API server."""
 
     def __init__(self, cluster: Cluster, client: ApiClient) -> None:
         super().__init__(cluster)
@@ -63,11 +63,10 @@ class TokenSources(ClusterSources):
 
 
 class E2ENode:
-    """Registers a node, runs the pods of a cluster on it, and answers for them as a kubelet does.
+    """Registers a node, runs the pods of a cluster on it, and serves their logs like a kubelet.
 
-    There is no scheduler: pods that no node has come here. A folder `locations` stands
-    in for every store that `kando` is told of in them. `vanish` takes the node
-    away without a word, as a machine does that loses power.
+    There is no scheduler: pods without a node run here. The folder `locations` replaces the
+    stores that `kando` uses in them. `vanish` removes the node like a loss of power.
     """
 
     def __init__(
@@ -99,7 +98,7 @@ class E2ENode:
         self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     def start(self) -> Self:
-        """Be a node of the cluster, and come back when pods can be bound to it."""
+        """Register the node, and return when pods can be bound to it."""
         self._server.start()
         self._pods.start(self._adapter, TokenSources(self._adapter, self._client))
         self._describe()
@@ -108,13 +107,13 @@ class E2ENode:
         return self
 
     def close(self) -> None:
-        """End every pod, and leave the cluster."""
+        """Stop every pod and unregister the node."""
         self.vanish()
         with contextlib.suppress(ApiFailed, ApiUnreachable):
             self._client.delete(f"/api/v1/nodes/{self.name}")
 
     def vanish(self) -> None:
-        """Be gone: nothing runs and nothing answers any more, and nobody is told."""
+        """Disappear without notice: stop all pods and the API of the node."""
         if not self._closed.is_set():
             self._closed.set()
             self._heart.join()
@@ -130,11 +129,11 @@ class E2ENode:
 
     @property
     def readers(self) -> int:
-        """How many connections of the API server are open?"""
+        """Number of open connections of the API server."""
         return self._server.connections
 
     def _describe(self) -> None:
-        """Say what the node can do, and where its API listens."""
+        """Publish the capacity of the node and the address of its API."""
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         share = {"cpu": str(os.cpu_count() or 1), "memory": str(memory), "pods": "2000"}
         machine = os.uname()
@@ -160,12 +159,12 @@ class E2ENode:
 
     def _beat(self) -> None:
         while not self._closed.wait(_BEAT_SECONDS):
-            # A cluster that is away for a while finds us alive when it is back.
+            # Keep trying: the API server may be away for a while.
             with contextlib.suppress(ApiFailed, ApiUnreachable):
                 self._renew()
 
     def _renew(self) -> None:
-        """Say that we live."""
+        """Renew the lease of the node."""
         now = f"{SystemClock().now():%Y-%m-%dT%H:%M:%S.%fZ}"
         spec = {"holderIdentity": self.name, "leaseDurationSeconds": 15, "renewTime": now}
         lease = {

@@ -1,4 +1,4 @@
-"""Frames of a WebSocket, on the server's side."""
+"""WebSocket frames on the server side."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MAX_MESSAGE_BYTES: Final = 64 * 1024 * 1024
 
 
 class Stream(Protocol):
-    """The bytes below: read exactly so many, write them all."""
+    """A byte stream that reads and writes exact amounts."""
 
     def read(self, size: int, /) -> bytes: ...
 
@@ -25,7 +25,7 @@ class Stream(Protocol):
 
 
 class Opcode(IntEnum):
-    """What a frame is for."""
+    """Opcodes of frames."""
 
     CONTINUATION = 0
     TEXT = 1
@@ -42,16 +42,16 @@ class _Frame(NamedTuple):
 
 
 class ConnectionLost(Exception):
-    """The other side went away in the middle of something."""
+    """The other side disconnected in the middle of a message."""
 
 
 def accept_key(key: str) -> str:
-    """Say what answers a client's `Sec-WebSocket-Key`."""
+    """Return the `Sec-WebSocket-Accept` for a client's `Sec-WebSocket-Key`."""
     return base64.b64encode(hashlib.sha1(key.encode() + _GUID).digest()).decode()
 
 
 class WebSocket:
-    """Messages in both directions over a connection that was upgraded; written from any thread."""
+    """Messages over an upgraded connection. Any thread may send."""
 
     def __init__(self, reader: Stream, writer: Stream) -> None:
         self._reader = reader
@@ -60,9 +60,9 @@ class WebSocket:
         self._is_closed = False
 
     def __iter__(self) -> Iterator[bytes]:
-        """Give every message until the client closes; pings are answered on the way.
+        """Yield messages until the client closes; pings are answered.
 
-        Raises `ConnectionLost` where the connection ends without a close.
+        Raises `ConnectionLost` if the connection ends without a close frame.
         """
         message = b""
         while True:
@@ -81,11 +81,11 @@ class WebSocket:
                     message = b""
 
     def send(self, data: bytes) -> None:
-        """Send one message; `ConnectionLost` when nobody takes it any more."""
+        """Send one message; raises `ConnectionLost` if the client has disconnected."""
         self._write_frame(Opcode.BINARY, data)
 
     def close(self, code: int = 1000) -> None:
-        """Say goodbye, once."""
+        """Send a close frame, once."""
         with self._lock:
             if self._is_closed:
                 return

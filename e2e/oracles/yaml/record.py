@@ -1,7 +1,7 @@
-"""What does sigs.k8s.io/yaml answer to every text below?
+"""Records the answers of sigs.k8s.io/yaml to the texts below.
 
-Texts in which two keys become one (`1` and `'1'`) are left out: Go answers
-those as its maps happen to be ordered.
+Texts in which two keys become equal (`1` and `'1'`) are left out, because Go's answer
+depends on the random order of its maps.
 """
 
 from __future__ import annotations
@@ -530,7 +530,7 @@ TEXTS = [
 
 
 def texts() -> list[str]:
-    """Give every text to ask for, each once."""
+    """Return all texts without duplicates."""
     scalars = [scalar for scalar in SCALARS if scalar]
     documents = [f"a: {scalar}\n" for scalar in scalars]
     documents += [f"{scalar}: a\n" for scalar in scalars]
@@ -539,7 +539,7 @@ def texts() -> list[str]:
 
 
 def ask(oracle: Path) -> str:
-    """Have the oracle answer, an answer a line, as recorded."""
+    """Run the oracle; its output has one answer per line."""
     questions = "".join(json.dumps({"yaml": text}) + "\n" for text in texts())
     return subprocess.run(
         [oracle], input=questions, capture_output=True, text=True, check=True, encoding="utf-8"

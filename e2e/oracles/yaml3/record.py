@@ -1,4 +1,4 @@
-"""What does yaml.v3 answer to the texts of the other reader, and to those below?"""
+"""Records the answers of yaml.v3 to the texts of the other reader, and to those below."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ TEXTS = [
 
 
 def texts() -> list[str]:
-    """Give every text to ask for, each once."""
+    """Return all texts without duplicates."""
     return list(dict.fromkeys(TEXTS + manifests.texts()))
 
 
 def ask(oracle: Path) -> str:
-    """Have the oracle answer, an answer a line, as recorded."""
+    """Run the oracle; its output has one answer per line."""
     questions = "".join(json.dumps({"yaml": text}) + "\n" for text in texts())
     return subprocess.run(
         [oracle], input=questions, capture_output=True, text=True, check=True, encoding="utf-8"
