@@ -59,7 +59,7 @@ def test_an_actionset_is_created_followed_and_listed(place: Place, verbs: Verbs)
     assert read["status"]["actions"][0]["phases"][0]["funcVersion"] == "v0.0.0"
 
 
-def test_what_failed_is_done_again_without_what_went_well(place: Place, verbs: Verbs) -> None:
+def test_retry_repeats_failed_phases_and_keeps_completed_ones(place: Place, verbs: Verbs) -> None:
     place.blueprint("maps", makes("one", "ConfigMap"), makes("two", "ConfigMap"))
     existing = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "two"}}
     maps = f"/api/v1/namespaces/{place.namespace}/configmaps"
@@ -88,7 +88,7 @@ def test_a_child_gets_its_parents_artifacts(place: Place, verbs: Verbs) -> None:
     }
 
 
-def test_a_cancelled_actionset_ends_so(place: Place, verbs: Verbs) -> None:
+def test_cancelled_actionset_ends_as_cancelled(place: Place, verbs: Verbs) -> None:
     condition = {
         "condition": '{{ if eq "{ $.status.phase }" "Gone" }}true{{ else }}false{{ end }}',
         "objectReference": {"apiVersion": "v1", "resource": "namespaces", "name": place.namespace},
@@ -104,7 +104,7 @@ def test_a_cancelled_actionset_ends_so(place: Place, verbs: Verbs) -> None:
     assert "nothing left to cancel" in verbs("cancel", "first", code=1)
 
 
-def test_everything_that_is_missing_is_said_before_anything_is_made(
+def test_create_reports_all_missing_input_before_creating_anything(
     place: Place, verbs: Verbs
 ) -> None:
     place.blueprint("maps", makes("one", "ConfigMap"))
@@ -115,9 +115,7 @@ def test_everything_that_is_missing_is_said_before_anything_is_made(
 
 
 @pytest.mark.usefixtures("node")
-def test_the_lines_of_phases_are_read_from_the_logs_of_every_replica(
-    place: Place, verbs: Verbs
-) -> None:
+def test_phase_logs_are_read_from_all_replicas(place: Place, verbs: Verbs) -> None:
     place.blueprint("maps", makes("one", "ConfigMap"))
     place.start()
     place.actionset("first", "maps")

@@ -195,7 +195,9 @@ OLD = {"func": "Notify", "funcVersion": "v0.1.0", "args": {"to": "ops", "text": 
 GONE = {"func": "Notify", "funcVersion": "v0.0.1"}
 
 
-def test_mistakes_are_refused_and_the_rest_is_a_warning(webhook: Webhook, kubectl: Kubectl) -> None:
+def test_errors_are_refused_and_other_findings_are_warnings(
+    webhook: Webhook, kubectl: Kubectl
+) -> None:
     webhook.configure()
     webhook.start()
     webhook.until_trusted()
@@ -226,7 +228,7 @@ def test_mistakes_are_refused_and_the_rest_is_a_warning(webhook: Webhook, kubect
     assert b"v1" in done.stderr
 
 
-def test_a_deprecated_version_is_told_where_it_is_written_and_where_it_is_used(
+def test_deprecated_version_is_reported_in_blueprint_and_actionset(
     webhook: Webhook, kubectl: Kubectl
 ) -> None:
     webhook.configure()
@@ -244,9 +246,7 @@ def test_a_deprecated_version_is_told_where_it_is_written_and_where_it_is_used(
     assert b"v0.2.0" in done.stderr, "what to take instead"
 
 
-def test_certificates_are_renewed_under_the_eyes_of_the_api_server_without_a_refusal(
-    webhook: Webhook, kubectl: Kubectl
-) -> None:
+def test_renewed_certificates_cause_no_refusal(webhook: Webhook, kubectl: Kubectl) -> None:
     webhook.configure()
     webhook.start("--certificate-life", "9s")
     webhook.until_trusted()
@@ -272,9 +272,7 @@ def test_certificates_are_renewed_under_the_eyes_of_the_api_server_without_a_ref
     until(asked, 90)
 
 
-def test_a_new_controller_goes_on_with_the_certificates_of_the_old_one(
-    webhook: Webhook, kubectl: Kubectl
-) -> None:
+def test_new_controller_keeps_the_certificates(webhook: Webhook, kubectl: Kubectl) -> None:
     webhook.configure()
     webhook.start()
     bundle = webhook.until_trusted()
@@ -285,7 +283,7 @@ def test_a_new_controller_goes_on_with_the_certificates_of_the_old_one(
     assert done.returncode == 0, done.stderr
 
 
-def test_a_configuration_that_comes_later_is_found(webhook: Webhook) -> None:
+def test_webhook_configuration_may_be_created_later(webhook: Webhook) -> None:
     webhook.start("--certificate-life", "30s")
     path = f"/api/v1/namespaces/{webhook.namespace}/secrets/kanister-py-webhook"
 
@@ -300,7 +298,7 @@ def test_a_configuration_that_comes_later_is_found(webhook: Webhook) -> None:
     webhook.until_trusted()
 
 
-def test_what_a_revision_says_is_for_ever_and_limits_must_make_sense(
+def test_revisions_are_immutable_and_limits_are_validated(
     webhook: Webhook, kubectl: Kubectl
 ) -> None:
     for definition in read_definitions("compositions"):

@@ -206,7 +206,7 @@ def definitions(cluster: KubeCluster) -> None:
 
 @pytest.mark.usefixtures("node", "definitions")
 @pytest.mark.parametrize("name", sorted(COURSES))
-def test_a_blueprint_has_the_same_journal_on_both_clusters(
+def test_blueprint_has_the_same_journal_on_both_clusters(
     cluster: KubeCluster,
     on_cluster: Callable[[list[dict[str, Any]]], None],
     tmp_path: Path,
@@ -239,7 +239,7 @@ def test_a_blueprint_has_the_same_journal_on_both_clusters(
         pytest.fail(f"The courses differ:\n{difference_text}")
 
 
-def test_a_kind_that_the_cluster_does_not_know_is_named(cluster: KubeCluster) -> None:
+def test_unknown_kind_is_named(cluster: KubeCluster) -> None:
     with pytest.raises(KanisterError) as caught:
         cluster.create({"apiVersion": "no.example.org/v1", "kind": "No", "metadata": {"name": "n"}})
     assert 'kind "No"' in str(caught.value)

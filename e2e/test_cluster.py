@@ -55,7 +55,7 @@ def started_script(folder: Path) -> subprocess.Popen[str]:
     return script
 
 
-def test_a_user_may_do_what_rbac_grants_and_nothing_else(
+def test_user_has_exactly_the_rights_granted_by_rbac(
     api_server: LocalCluster, kubectl: Kubectl, namespace: str
 ) -> None:
     theirs = Kubectl(api_server.programs.kubectl, api_server.kubeconfig_for("someone"))
@@ -70,7 +70,7 @@ def test_a_user_may_do_what_rbac_grants_and_nothing_else(
 
 @pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_what_a_script_started_ends_with_it(tmp_path: Path, number: int) -> None:
+def test_processes_of_a_script_end_with_it(tmp_path: Path, number: int) -> None:
     folder = tmp_path / "cluster"
     with started_script(folder) as script:
         assert len(processes_under(folder)) > 3
@@ -103,7 +103,7 @@ def test_a_cluster_for_one_command_ends_with_it(tmp_path: Path) -> None:
     assert processes_under(folder) == set()
 
 
-def test_any_other_cluster_is_taken_as_it_is(api_server: LocalCluster) -> None:
+def test_given_cluster_is_used_unchanged(api_server: LocalCluster) -> None:
     done = subprocess.run(
         [
             sys.executable,
@@ -123,7 +123,7 @@ def test_any_other_cluster_is_taken_as_it_is(api_server: LocalCluster) -> None:
     assert api_server.client.is_ready()
 
 
-def test_two_clusters_stand_side_by_side(
+def test_two_clusters_run_side_by_side(
     admin: ApiClient, namespace: str, new_api_server: Callable[..., LocalCluster]
 ) -> None:
     other = new_api_server()
@@ -132,7 +132,7 @@ def test_two_clusters_stand_side_by_side(
     assert admin.get(f"/api/v1/namespaces/{namespace}")["status"]["phase"] == "Active"
 
 
-def test_an_api_server_comes_back_with_all_it_knew(
+def test_restarted_api_server_keeps_its_data(
     new_api_server: Callable[..., LocalCluster],
 ) -> None:
     cluster = new_api_server()
@@ -149,7 +149,7 @@ def test_an_api_server_comes_back_with_all_it_knew(
     assert cluster.client.get("/api/v1/namespaces/kept")["metadata"]["name"] == "kept"
 
 
-def test_who_watches_from_before_the_compaction_is_told_so(
+def test_watch_from_before_a_compaction_ends_with_gone(
     new_api_server: Callable[..., LocalCluster],
 ) -> None:
     cluster = new_api_server()
@@ -164,7 +164,7 @@ def test_who_watches_from_before_the_compaction_is_told_so(
     assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
 
 
-def test_programs_in_kubebuilder_assets_are_taken(
+def test_programs_in_kubebuilder_assets_are_used(
     programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for path in (programs.etcd, programs.kube_apiserver, programs.kubectl):
@@ -177,12 +177,12 @@ def test_programs_in_kubebuilder_assets_are_taken(
     assert programs_again.kube_controller_manager == programs.kube_controller_manager
 
 
-def test_a_version_that_is_none_is_refused() -> None:
+def test_invalid_version_is_refused() -> None:
     with pytest.raises(BuildFailed, match="no version"):
         find_programs("newest")
 
 
-def test_helm_is_there_for_the_chart(helm: Path) -> None:
+def test_helm_is_available(helm: Path) -> None:
     done = subprocess.run([helm, "version", "--short"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("v3.")
     assert os.access(helm, os.X_OK)

@@ -83,7 +83,7 @@ class TestTheRealCluster(ClusterContract):
             ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
         ],
     )
-    def test_the_schema_of_a_kind_that_comes_with_kubernetes_is_whole(
+    def test_schema_of_a_builtin_kind_is_complete(
         self, cluster: Cluster, api_version: str, kind: str
     ) -> None:
         schema = cluster.schema_of(api_version, kind)
@@ -137,7 +137,7 @@ def run_pod(cluster: KubeCluster, namespace: str, script: str, name: str = "work
 
 @pytest.mark.usefixtures("node")
 class TestCommands:
-    def test_a_command_tells_both_streams_and_its_exit_code(
+    def test_command_returns_both_streams_and_its_exit_code(
         self, cluster: KubeCluster, namespace: str
     ) -> None:
         run_pod(cluster, namespace, "exec sleep 60")
@@ -149,9 +149,7 @@ class TestCommands:
             assert session.exit_code == 7
         assert output == {Channel.STDOUT: b"out\n", Channel.STDERR: b"err\n"}
 
-    def test_a_command_that_says_nothing_ends_with_zero(
-        self, cluster: KubeCluster, namespace: str
-    ) -> None:
+    def test_silent_command_ends_with_zero(self, cluster: KubeCluster, namespace: str) -> None:
         run_pod(cluster, namespace, "exec sleep 60")
         with cluster.exec("worker", ["true"], namespace=namespace) as session:
             assert list(session) == []
@@ -172,35 +170,31 @@ class TestCommands:
 
         assert output.split()[0].decode() == hashlib.sha256(data).hexdigest()
 
-    def test_a_command_may_say_a_lot(self, cluster: KubeCluster, namespace: str) -> None:
+    def test_command_can_print_a_lot(self, cluster: KubeCluster, namespace: str) -> None:
         run_pod(cluster, namespace, "exec sleep 60")
         words = ["head", "-c", "8000000", "/dev/zero"]
         with cluster.exec("worker", words, namespace=namespace) as session:
             assert sum(len(chunk.data) for chunk in session) == 8_000_000
             assert session.exit_code == 0
 
-    def test_a_silent_command_is_waited_for(self, faulty: KubeCluster, namespace: str) -> None:
+    def test_command_without_output_is_awaited(self, faulty: KubeCluster, namespace: str) -> None:
         run_pod(faulty, namespace, "exec sleep 60")
         with faulty.exec("worker", ["sleep", "4"], namespace=namespace) as session:
             assert list(session) == []
             assert session.exit_code == 0
 
-    def test_a_command_in_a_pod_that_is_not_there(
-        self, cluster: KubeCluster, namespace: str
-    ) -> None:
+    def test_command_in_a_missing_pod(self, cluster: KubeCluster, namespace: str) -> None:
         with pytest.raises(NotFound) as caught:
             cluster.exec("nobody", ["true"], namespace=namespace)
         assert caught.value.message == 'pods "nobody" not found'
 
-    def test_a_command_in_a_container_that_is_not_there(
-        self, cluster: KubeCluster, namespace: str
-    ) -> None:
+    def test_command_in_a_missing_container(self, cluster: KubeCluster, namespace: str) -> None:
         run_pod(cluster, namespace, "exec sleep 60")
         with pytest.raises(BadRequest) as caught:
             cluster.exec("worker", ["true"], namespace=namespace, container="side")
         assert "side" in caught.value.message
 
-    def test_a_broken_connection_is_no_end_of_a_command(
+    def test_broken_connection_is_not_the_end_of_a_command(
         self, faulty: KubeCluster, faults: FaultProxy, namespace: str
     ) -> None:
         run_pod(faulty, namespace, "exec sleep 60")
@@ -213,7 +207,7 @@ class TestCommands:
                 next(chunks)
             assert session.exit_code is None
 
-    def test_a_connection_that_died_in_silence_is_found_out(
+    def test_dead_connection_is_detected(
         self, faulty: KubeCluster, faults: FaultProxy, namespace: str
     ) -> None:
         run_pod(faulty, namespace, "exec sleep 60")
@@ -226,7 +220,7 @@ class TestCommands:
                 next(chunks)
             faults.thaw()
 
-    def test_a_session_can_be_left_from_another_thread(
+    def test_session_can_be_closed_from_another_thread(
         self, cluster: KubeCluster, namespace: str
     ) -> None:
         run_pod(cluster, namespace, "exec sleep 60")
@@ -261,7 +255,7 @@ class TestLogs:
         assert read_all(cluster, namespace, tail_lines=1) == b"end"
         assert read_all(cluster, namespace, follow=True, tail_lines=2) == b"line 299\nend"
 
-    def test_a_log_that_is_cut_again_and_again_neither_loses_nor_doubles_a_line(
+    def test_repeatedly_interrupted_log_has_every_line_once(
         self, faulty: KubeCluster, faults: FaultProxy, namespace: str
     ) -> None:
         run_pod(faulty, namespace, self.COUNT)
@@ -269,14 +263,16 @@ class TestLogs:
         assert read_all(faulty, namespace, follow=True) == self.WANT
         assert faults.count("get", "pods/log") >= 4
 
-    def test_a_log_whose_connection_died_in_silence_goes_on(
+    def test_log_continues_after_a_dead_connection(
         self, faulty: KubeCluster, faults: FaultProxy, namespace: str
     ) -> None:
         run_pod(faulty, namespace, self.COUNT)
         faults.inject(Stall(after_bytes=1500), subresource="log", times=1)
         assert read_all(faulty, namespace, follow=True) == self.WANT
 
-    def test_times_are_told_to_who_wants_them(self, cluster: KubeCluster, namespace: str) -> None:
+    def test_log_lines_have_timestamps_on_request(
+        self, cluster: KubeCluster, namespace: str
+    ) -> None:
         run_pod(cluster, namespace, "echo hello")
         log = read_all(cluster, namespace, follow=True, timestamps=True)
         stamp, _, text = log.partition(b" ")
@@ -289,11 +285,11 @@ class TestLogs:
         run_pod(cluster, namespace, "sleep 0.3")
         assert read_all(cluster, namespace, follow=True) == b""
 
-    def test_a_log_of_no_pod(self, cluster: KubeCluster, namespace: str) -> None:
+    def test_log_of_a_missing_pod(self, cluster: KubeCluster, namespace: str) -> None:
         with pytest.raises(NotFound):
             cluster.read_log("nobody", namespace=namespace)
 
-    def test_following_can_be_left_from_another_thread(
+    def test_log_stream_can_be_closed_from_another_thread(
         self, cluster: KubeCluster, namespace: str
     ) -> None:
         run_pod(cluster, namespace, "echo up; exec sleep 60")
@@ -325,7 +321,7 @@ def read_events(cluster: KubeCluster, namespace: str, since: str, last: str) -> 
 
 
 class TestWatches:
-    def test_a_watch_goes_on_where_it_was_cut(
+    def test_watch_continues_after_a_reset(
         self, faulty: KubeCluster, faults: FaultProxy, admin: ApiClient, namespace: str
     ) -> None:
         since = faulty.list(CONFIG_MAPS, namespace=namespace).resource_version
@@ -341,7 +337,7 @@ class TestWatches:
                 if number % 2:
                     faults.cut(verb="watch")
 
-    def test_a_watch_that_hears_nothing_for_long_goes_on(
+    def test_idle_watch_continues(
         self, faulty: KubeCluster, faults: FaultProxy, admin: ApiClient, namespace: str
     ) -> None:
         since = faulty.list(CONFIG_MAPS, namespace=namespace).resource_version
@@ -355,7 +351,7 @@ class TestWatches:
         admin.post(f"/api/v1/namespaces/{namespace}/configmaps", config_map(namespace, "one"))
         assert read_events(faulty, namespace, since, "one") == ["ADDED one"]
 
-    def test_a_half_open_connection_is_found_out(
+    def test_half_open_connection_is_detected(
         self, faulty: KubeCluster, faults: FaultProxy, admin: ApiClient, namespace: str
     ) -> None:
         since = faulty.list(CONFIG_MAPS, namespace=namespace).resource_version
@@ -370,7 +366,7 @@ class TestWatches:
             assert next(watch).object["metadata"]["name"] == "one"
             healing.join()
 
-    def test_a_watch_outlasts_the_end_that_the_server_sets_it(
+    def test_watch_continues_after_the_timeout_of_the_server(
         self, faulty: KubeCluster, faults: FaultProxy, admin: ApiClient, namespace: str
     ) -> None:
         since = faulty.list(CONFIG_MAPS, namespace=namespace).resource_version
@@ -389,7 +385,7 @@ class TestWatches:
         assert faults.count("watch", "configmaps") >= 2
         assert faults.count("list", "configmaps") <= 3
 
-    def test_a_lost_history_is_said(
+    def test_compacted_history_is_reported(
         self, faulty: KubeCluster, faults: FaultProxy, namespace: str
     ) -> None:
         since = faulty.list(CONFIG_MAPS, namespace=namespace).resource_version
@@ -402,7 +398,7 @@ class TestWatches:
                 next(watch)
             timer.join()
 
-    def test_nobody_who_answers_is_said_in_the_end(
+    def test_unreachable_server_is_reported_at_the_end(
         self, faulty: KubeCluster, faults: FaultProxy, namespace: str
     ) -> None:
         since = faulty.list(CONFIG_MAPS, namespace=namespace).resource_version
@@ -413,7 +409,7 @@ class TestWatches:
 
 
 class TestRepeating:
-    def test_reading_outlasts_refusals_and_broken_connections(
+    def test_reads_are_retried_after_refusals_and_resets(
         self, faulty: KubeCluster, faults: FaultProxy, namespace: str
     ) -> None:
         faulty.create(config_map(namespace))
@@ -423,7 +419,7 @@ class TestRepeating:
                 assert read["data"] == {"colour": "red"}
                 assert len(injected.hits) == 1
 
-    def test_reading_outlasts_a_server_that_is_away(
+    def test_reads_are_retried_while_the_server_is_away(
         self, faulty: KubeCluster, faults: FaultProxy, namespace: str
     ) -> None:
         faulty.create(config_map(namespace))
@@ -433,7 +429,7 @@ class TestRepeating:
         assert faulty.get(CONFIG_MAPS, "settings", namespace=namespace)
         back.join()
 
-    def test_creating_is_repeated_only_when_it_was_surely_not_done(
+    def test_create_is_repeated_only_if_it_was_not_processed(
         self, faulty: KubeCluster, faults: FaultProxy, admin: ApiClient, namespace: str
     ) -> None:
         doubtful: tuple[Fault, ...] = (Refuse(500, is_done=True), Cut(after_bytes=10))
@@ -451,7 +447,7 @@ class TestRepeating:
         assert faulty.create(config_map(namespace, "later"))
         back.join()
 
-    def test_a_write_that_was_done_before_its_answer_was_lost(
+    def test_processed_write_without_a_response(
         self, faulty: KubeCluster, faults: FaultProxy, namespace: str
     ) -> None:
         created = faulty.create(config_map(namespace))
@@ -468,7 +464,7 @@ class TestRepeating:
         with pytest.raises(NotFound):
             faulty.get(CONFIG_MAPS, "settings", namespace=namespace)
 
-    def test_a_cluster_that_stays_too_busy_is_named_so(
+    def test_persistent_overload_is_reported(
         self, faulty: KubeCluster, faults: FaultProxy, namespace: str
     ) -> None:
         faults.inject(Refuse(429, retry_after=2), resource="configmaps")
@@ -478,7 +474,7 @@ class TestRepeating:
 
 
 class TestWhoWeAre:
-    def test_a_token_that_is_replaced_is_read_again(
+    def test_replaced_token_is_read_again(
         self, api_server: LocalCluster, tmp_path: Path, namespace: str
     ) -> None:
         token = tmp_path / "token"
@@ -493,7 +489,9 @@ class TestWhoWeAre:
             time.sleep(5.1)  # Interval at which credentials are renewed.
             assert cluster.list(CONFIG_MAPS, namespace=namespace).resource_version
 
-    def test_who_may_not_is_told_what(self, api_server: LocalCluster, namespace: str) -> None:
+    def test_forbidden_request_names_the_missing_right(
+        self, api_server: LocalCluster, namespace: str
+    ) -> None:
         path = api_server.kubeconfig_for("nobody", ["strangers"])
         with KubeCluster(ClusterChoice(kubeconfig=str(path))) as cluster:
             with pytest.raises(Forbidden) as caught:
@@ -502,7 +500,7 @@ class TestWhoWeAre:
                 cluster.exec("any", ["true"], namespace=namespace)
         assert 'User "nobody" cannot list resource "configmaps"' in caught.value.message
 
-    def test_a_large_list_comes_whole(
+    def test_large_list_is_complete(
         self, cluster: KubeCluster, admin: ApiClient, namespace: str
     ) -> None:
         path = f"/api/v1/namespaces/{namespace}/configmaps"
@@ -524,6 +522,6 @@ class TestWhoWeAre:
                 if len(watched) == len(listed):
                     break
 
-    def test_a_kind_that_nobody_serves_has_no_match(self, cluster: KubeCluster) -> None:
+    def test_unserved_kind_has_no_match(self, cluster: KubeCluster) -> None:
         with pytest.raises(NotFound):
             cluster.list(GroupVersionResource("nowhere.example.org", "v1", "things"))

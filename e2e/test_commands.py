@@ -90,7 +90,7 @@ class TestARun:
         assert done.code == 0, done.err
         assert admin.get(f"/api/v1/namespaces/{settings}/configmaps/copied")
 
-    def test_of_a_user_who_may_not_fails_and_names_the_right(
+    def test_forbidden_run_fails_and_names_the_right(
         self, kanister: CommandLine, api_server: LocalCluster, settings: str, blueprint: str
     ) -> None:
         nobody = api_server.kubeconfig_for(f"nobody-{uuid.uuid4().hex[:6]}")
@@ -101,7 +101,7 @@ class TestARun:
         assert error["reason"] == "ObjectNotFetched"
         assert 'cannot get resource "configmaps"' in error["message"]
 
-    def test_a_right_that_a_later_phase_lacks_is_told_before_the_first_one_acts(
+    def test_missing_right_of_a_later_phase_is_reported_before_the_first_phase(
         self,
         kanister: CommandLine,
         api_server: LocalCluster,
@@ -159,7 +159,7 @@ def test_a_plan_reads_the_objects_of_the_cluster_and_changes_nothing(
     assert "copied" not in [config_map["metadata"]["name"] for config_map in config_maps]
 
 
-def test_what_is_missing_can_be_granted_and_then_suffices(
+def test_granting_the_printed_roles_is_sufficient(
     kanister: CommandLine,
     api_server: LocalCluster,
     kubeconfig: Path,
@@ -190,7 +190,7 @@ def test_what_is_missing_can_be_granted_and_then_suffices(
     assert done.code == 0, done.err
 
 
-def test_the_right_to_read_the_object_is_missed_too(
+def test_missing_right_to_read_the_object_is_reported(
     kanister: CommandLine, api_server: LocalCluster, namespace: str, blueprint: str
 ) -> None:
     nobody = api_server.kubeconfig_for(f"nobody-{uuid.uuid4().hex[:6]}")
@@ -204,7 +204,7 @@ def test_the_right_to_read_the_object_is_missed_too(
     } in role["rules"]
 
 
-def test_what_only_a_run_can_know_is_no_right_that_nobody_misses(
+def test_right_known_only_at_run_time_is_not_reported_as_missing(
     kanister: CommandLine, kubeconfig: Path, tmp_path: Path
 ) -> None:
     phase = {"func": "KubeOps", "args": {"operation": "create", "spec": "{{ .Options.what }}"}}
@@ -219,7 +219,7 @@ def test_what_only_a_run_can_know_is_no_right_that_nobody_misses(
 
 
 class TestAWrongCluster:
-    def test_a_kubeconfig_that_is_not_there_is_named(
+    def test_missing_kubeconfig_is_named(
         self, kanister: CommandLine, blueprint: str, tmp_path: Path
     ) -> None:
         missing = tmp_path / "none"
@@ -229,7 +229,7 @@ class TestAWrongCluster:
         assert "there is no such file" in done.err
         assert "Traceback" not in done.err
 
-    def test_a_context_that_is_not_there_is_told_with_those_that_are(
+    def test_missing_context_is_reported_with_existing_ones(
         self, kanister: CommandLine, blueprint: str, kubeconfig: Path
     ) -> None:
         context = yaml.safe_load(kubeconfig.read_text())["current-context"]
@@ -238,7 +238,7 @@ class TestAWrongCluster:
         assert done.code == 1
         assert f"no context is called 'prod'; there is: {context}" in done.err
 
-    def test_a_server_that_is_not_there_is_told_soon(
+    def test_unreachable_server_is_reported_soon(
         self, kanister: CommandLine, blueprint: str, api_server: LocalCluster
     ) -> None:
         (port,) = free_ports(1)
@@ -250,7 +250,7 @@ class TestAWrongCluster:
         assert f"https://127.0.0.1:{port} cannot be reached" in done.err
         assert "Traceback" not in done.err
 
-    def test_a_server_that_shows_a_strange_certificate_is_not_trusted(
+    def test_server_with_an_unknown_certificate_is_not_trusted(
         self, kanister: CommandLine, blueprint: str, kubeconfig: Path, tmp_path: Path
     ) -> None:
         (tmp_path / "strange").mkdir()
@@ -266,7 +266,7 @@ class TestAWrongCluster:
         assert "certificate that is not trusted" in done.err
         assert "Traceback" not in done.err
 
-    def test_two_ways_to_say_which_are_one_too_many(
+    def test_two_ways_to_select_a_cluster_are_refused(
         self, kanister: CommandLine, blueprint: str
     ) -> None:
         words = ["--check", "--in-cluster", "--context", "prod"]

@@ -376,7 +376,7 @@ def test_a_change_of_a_composition_reaches_those_that_follow_it(place: Place) ->
     assert "plain" in shown
 
 
-def test_a_function_that_is_made_for_something_else_is_not_composed_with(place: Place) -> None:
+def test_function_without_the_capability_is_not_called(place: Place) -> None:
     place.push("v1.0.0", "function-clean", "operation")
     place.say(
         {
@@ -446,7 +446,7 @@ def test_a_function_that_is_made_for_something_else_is_not_composed_with(place: 
     place.kubectl("delete", "function", "function-clean", "--timeout=60s")
 
 
-def test_what_a_revision_says_cannot_be_changed(place: Place) -> None:
+def test_revision_is_immutable(place: Place) -> None:
     place.say(composition("fixed", template_step("first")))
     selector = "crossplane.io/composition-name=fixed"
 
@@ -470,14 +470,14 @@ def test_what_a_revision_says_cannot_be_changed(place: Place) -> None:
     assert b"immutable" in done.stderr
 
 
-def test_a_resource_that_is_deleted_takes_what_it_composed_with_it(place: Place) -> None:
+def test_deleting_a_composite_resource_deletes_its_composed_resources(place: Place) -> None:
     place.say(composition("gone", template_step("x")), thing("going", "gone"))
     until(lambda: place.is_ready("going"), place.logs)
     place.kubectl("delete", "xthing", "going", "-n", "default", "--timeout=60s")
     until(lambda: not place.composed("going"), place.logs)
 
 
-def test_after_a_restart_not_one_write_is_made(place: Place) -> None:
+def test_restart_causes_no_writes(place: Place) -> None:
     place.say(composition("quiet", template_step("x")))
     place.say(*(thing(f"quiet-{index}", "quiet") for index in range(10)))
     until(lambda: all(place.is_ready(f"quiet-{index}") for index in range(10)), place.logs)
@@ -519,7 +519,7 @@ needs_addresses = pytest.mark.skipif(
 
 
 @needs_addresses
-def test_packages_become_revisions_that_run_and_are_chosen(place: Place) -> None:
+def test_packages_become_revisions_that_run_and_are_selected(place: Place) -> None:
     for tag in ("v1.0.0", "v2.0.0"):
         place.push(tag)
     place.install("v1.0.0", activeRevisionLimit=2)
@@ -596,7 +596,7 @@ class Load:
 
 
 @needs_addresses
-def test_nobody_notices_an_upgrade_a_way_back_a_death_or_a_new_certificate(place: Place) -> None:
+def test_upgrade_rollback_kill_and_new_certificate_cause_no_failed_call(place: Place) -> None:
     place.stop()
     place.start("--certificate-life", "90s")
     for tag in ("v3.0.0", "v4.0.0"):
@@ -630,7 +630,7 @@ def test_nobody_notices_an_upgrade_a_way_back_a_death_or_a_new_certificate(place
 
 
 @needs_addresses
-def test_nobody_notices_a_node_that_vanishes_with_one_of_two_pods_of_a_function(
+def test_lost_node_with_one_of_two_function_pods_causes_no_failed_call(
     place: Place,
 ) -> None:
     two = runtime_config()
@@ -711,7 +711,9 @@ def named_step(name: str, text: str = "x", kind: str = "ConfigMap") -> dict[str,
     return step
 
 
-def test_two_resources_that_compose_one_name_do_not_fight(place: Place) -> None:
+def test_two_composite_resources_with_one_composed_name_do_not_overwrite_each_other(
+    place: Place,
+) -> None:
     place.say(composition("shared", named_step("shared-name")), thing("shared-a", "shared"))
     until(lambda: place.is_ready("shared-a"), place.logs)
     place.say(thing("shared-b", "shared"))
@@ -725,7 +727,7 @@ def test_two_resources_that_compose_one_name_do_not_fight(place: Place) -> None:
     assert len(place.composed("shared-a")) == 1
 
 
-def test_a_resource_that_admission_refuses_is_named_and_the_others_are_made(place: Place) -> None:
+def test_resource_refused_by_admission_is_named_and_the_others_are_created(place: Place) -> None:
     place.say(
         {
             "apiVersion": "admissionregistration.k8s.io/v1",
@@ -782,7 +784,7 @@ def _is_black_refused(place: Place) -> bool:
     return False
 
 
-def test_a_kind_that_vanishes_and_comes_back_is_composed_again(place: Place) -> None:
+def test_kind_that_is_deleted_and_created_again_is_reconciled(place: Place) -> None:
     crd = {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
@@ -822,7 +824,7 @@ def test_a_kind_that_vanishes_and_comes_back_is_composed_again(place: Place) -> 
     until(lambda: place.is_ready("widget"), place.logs)
 
 
-def test_a_function_that_answers_differently_each_time_is_held_back(place: Place) -> None:
+def test_function_with_changing_responses_is_slowed_down(place: Place) -> None:
     place.say(composition("restless", template_step("{{ randAlphaNum 8 }}")))
     place.say(thing("restless", "restless"))
     until(lambda: place.composed("restless"), place.logs)
@@ -838,7 +840,7 @@ def test_a_function_that_answers_differently_each_time_is_held_back(place: Place
     until(lambda: place.values("restless", "text") == {"calm"}, place.logs)
 
 
-def test_a_claim_of_a_legacy_kind_gets_what_it_asks_for(place: Place) -> None:
+def test_claim_of_a_legacy_kind_is_composed(place: Place) -> None:
     step = template_step("claimed")
     template = step["input"]["inline"]["template"]
     namespaced = template.replace("metadata:\n", "metadata:\n  namespace: default\n")
@@ -899,7 +901,7 @@ class RolloutOnCluster(Rollout):
         return []
 
 
-def test_claims_and_their_composite_resources_are_held_and_come_to_rest(place: Place) -> None:
+def test_claims_and_their_composite_resources_converge(place: Place) -> None:
     place.say(claims_definition())
     databases = "/apis/example.org/v1alpha1/databases"
     until(partial(place.client.get, databases), place.logs)
@@ -918,7 +920,7 @@ def _roll_out(place: Place, cluster: KubeCluster, numbered: tuple[int, Any]) -> 
     play(rollout, steps, then)
 
 
-def test_a_definition_of_the_whole_cluster_composes_there(place: Place) -> None:
+def test_cluster_scoped_definition_is_composed(place: Place) -> None:
     wide = definition()
     wide["metadata"] = {"name": "xwides.example.org"}
     wide["spec"].update(names={"kind": "XWide", "plural": "xwides"}, scope="Cluster")
@@ -948,7 +950,7 @@ def test_a_definition_of_the_whole_cluster_composes_there(place: Place) -> None:
     until(made, lambda: json.dumps(place.client.get(f"{wides}/wide")) + place.logs())
 
 
-def test_a_definition_that_is_deleted_takes_its_kind_and_all_of_it_along(place: Place) -> None:
+def test_deleting_a_definition_deletes_its_kind_and_objects(place: Place) -> None:
     short = definition()
     short["metadata"] = {"name": "xshorts.example.org"}
     short["spec"].update(names={"kind": "XShort", "plural": "xshorts"})
@@ -969,9 +971,7 @@ def test_a_definition_that_is_deleted_takes_its_kind_and_all_of_it_along(place: 
         place.client.get(crd)
 
 
-def test_people_see_what_revisions_there_are_and_who_holds_them(
-    place: Place, kanister: CommandLine
-) -> None:
+def test_revisions_and_their_users_are_listed(place: Place, kanister: CommandLine) -> None:
     place.say(composition("asked", template_step("one")))
     place.say(thing("asked", "asked", compositionUpdatePolicy="Manual"))
     until(lambda: place.is_ready("asked"), place.logs)

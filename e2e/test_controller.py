@@ -1,4 +1,4 @@
-"""The controller on a real API server: runs, deaths, replicas, and bad days."""
+"""The controller on a real API server: runs, crashes, replicas, and faults."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SETTINGS = ("KANISTER_PY", "POD_")
 
 
 def install_definitions(client: ApiClient) -> None:
-    """Install what comes with us, and wait until it is served."""
+    """Install our definitions, and wait until they are served."""
     for name in ("actionsets", "blueprints", "profiles"):
         text = files("kanister_py.crds").joinpath(f"{name}.yaml").read_text("utf-8")
         with suppress(ApiFailed):
@@ -51,7 +51,7 @@ def is_served(client: ApiClient, plural: str) -> bool:
 
 
 def until(wanted: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> Any:
-    """Ask again and again until the answer is something."""
+    """Call a function repeatedly until its result is true, and return the result."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         answer = wanted()
@@ -63,7 +63,7 @@ def until(wanted: Callable[[], Any], seconds: float = PATIENCE_SECONDS) -> Any:
 
 @contextmanager
 def stalls() -> Iterator[list[float]]:
-    """Take note of how late everybody on this machine is, for as long as the block lasts."""
+    """Measure scheduling delays of this machine during the block."""
     delays, is_over = list[float](), threading.Event()
 
     def look() -> None:
@@ -89,7 +89,7 @@ def definitions(admin: ApiClient) -> None:
 
 
 class Place:
-    """A namespace with ActionSets in it, and the controllers that were started for it."""
+    """A namespace with ActionSets, and the controllers that were started for it."""
 
     def __init__(self, client: ApiClient, kubeconfig: Path, namespace: str, folder: Path) -> None:
         self.client = client
@@ -253,7 +253,7 @@ def open_gate(place: Place) -> None:
     )
 
 
-def test_action_sets_run_and_kubectl_shows_how_far_they_are(place: Place, kubectl: Kubectl) -> None:
+def test_action_sets_run_and_kubectl_shows_their_progress(place: Place, kubectl: Kubectl) -> None:
     place.blueprint("made-up", kube_ops(place.namespace))
     place.start()
     place.actionset("one", "made-up")
@@ -263,7 +263,7 @@ def test_action_sets_run_and_kubectl_shows_how_far_they_are(place: Place, kubect
     assert "100" in shown
 
 
-def test_a_stop_ends_with_zero_and_the_next_one_leads_at_once(place: Place) -> None:
+def test_stopped_replica_exits_with_zero_and_the_next_one_leads_at_once(place: Place) -> None:
     place.blueprint("gated", gate(place.namespace), kube_ops(place.namespace))
     make_gate(place)
     first = place.start(identity="first")
@@ -278,7 +278,7 @@ def test_a_stop_ends_with_zero_and_the_next_one_leads_at_once(place: Place) -> N
     assert status["actions"][0]["phases"][0]["attempt"] == 1
 
 
-def test_another_replica_goes_on_within_fifteen_seconds_of_a_kill(place: Place) -> None:
+def test_standby_takes_over_within_fifteen_seconds_of_a_kill(place: Place) -> None:
     place.blueprint("gated", gate(place.namespace), kube_ops(place.namespace))
     make_gate(place)
     first = place.start("--leader-elect", identity="first")
@@ -294,7 +294,7 @@ def test_another_replica_goes_on_within_fifteen_seconds_of_a_kill(place: Place) 
         began = time.monotonic()
         until(lambda: place.client.get(lease)["spec"]["holderIdentity"] == "second")
         took = time.monotonic() - began
-    # For as long as nobody on this machine had a turn, the other one had none either.
+    # Delays of the machine affect the other replica in the same way, so they do not count.
     assert took - sum(stalled) < 15.0
     open_gate(place)
     assert place.until_ended("one")["state"] == "complete", place.logs()
@@ -309,7 +309,7 @@ def test_a_second_controller_without_leader_election_is_refused(place: Place) ->
 
 
 class Moment(NamedTuple):
-    """The n-th write of a kind in a run, before the API server hears of it or after it is done."""
+    """The n-th write of a kind in a run: before the API server receives it, or after it is done."""
 
     verb: str
     resource: str
@@ -324,7 +324,7 @@ class Moment(NamedTuple):
 
 
 def moments_of(writes: Sequence[ApiRequest], *, is_long: bool) -> list[Moment]:
-    """Say when to kill: at each of these writes, or at the first and the last of each kind."""
+    """Return the writes at which to kill: all of them, or the first and the last of each kind."""
     kinds: dict[tuple[str, str, str], int] = {}
     for write in writes:
         kind = (write.verb, write.resource, write.subresource)
@@ -344,7 +344,7 @@ def moments_of(writes: Sequence[ApiRequest], *, is_long: bool) -> list[Moment]:
 
 
 class AllSeen:
-    """Every object that there ever was at a path: its name by its UID."""
+    """Records every object that ever existed at a path: its name by UID."""
 
     def __init__(self, client: ApiClient, path: str) -> None:
         self._client, self._path = client, path
@@ -355,16 +355,16 @@ class AllSeen:
         with suppress(ApiFailed, ApiUnreachable):
             version = self._client.get(self._path)["metadata"]["resourceVersion"]
             while True:
-                # A watch that says nothing for long is let go of by the client.
+                # The client ends a watch that receives nothing for long.
                 with suppress(ApiUnreachable):
                     for event in self._client.watch(self._path, resourceVersion=version):
                         if event["type"] == "ERROR":
-                            # The history from there on is gone, as after a compaction.
+                            # The history is gone, as after a compaction.
                             break
                         metadata = event["object"]["metadata"]
                         self.names[metadata["uid"]] = metadata["name"]
                         version = metadata["resourceVersion"]
-                # It ends with the API server.
+                # The API server was stopped.
                 listed = self._client.get(self._path)
                 for obj in listed["items"]:
                     self.names[obj["metadata"]["uid"]] = obj["metadata"]["name"]
@@ -372,7 +372,7 @@ class AllSeen:
 
 
 @pytest.mark.usefixtures("definitions", "node")
-def test_a_run_outlives_a_kill_at_any_write(
+def test_run_survives_a_kill_at_any_write(
     admin: ApiClient, faults: FaultProxy, namespace: str, tmp_path: Path, is_long: bool
 ) -> None:
     place = Place(admin, faults.kubeconfig, namespace, tmp_path)
@@ -414,7 +414,7 @@ def test_a_run_outlives_a_kill_at_any_write(
             check_its_end(place, name, f"killed {moment}")
         controller.send_signal(signal.SIGTERM)
         assert controller.wait(PATIENCE_SECONDS) == 0
-        # Each of the three pods of each run was made once.
+        # Each of the three pods of a run was created once.
         assert len(set(pods.names.values())) == len(pods.names) == 3 * (len(moments) + 1)
     finally:
         place.close()
@@ -424,7 +424,7 @@ KILLED_AT = {"actionsets", "pods", "configmaps"}
 
 
 def check_its_end(place: Place, name: str, what: str) -> None:
-    """A run came to its end as if nothing had happened, and nothing of it is left."""
+    """Check that a run completed as if undisturbed, and left nothing behind."""
     status = place.until_ended(name)
     details = f"{what}: {status}\n{place.logs()}"
     assert status["state"] == "complete", details
@@ -439,7 +439,7 @@ def check_its_end(place: Place, name: str, what: str) -> None:
 
 
 @pytest.mark.usefixtures("node")
-def test_deleting_one_in_mid_run_takes_its_pod_away_and_tidies_up(place: Place) -> None:
+def test_deleting_a_running_actionset_deletes_its_pod(place: Place) -> None:
     space = place.namespace
     place.blueprint(
         "long", kube_task(space, "sleep", "sleep 300"), deferPhase=kube_ops(space, "tidied")
@@ -467,7 +467,7 @@ def is_gone(place: Place, name: str) -> bool:
     return False
 
 
-def test_a_run_goes_on_when_the_api_server_comes_back_without_its_history(
+def test_run_continues_after_the_history_is_compacted(
     new_api_server: Callable[..., LocalCluster], tmp_path: Path
 ) -> None:
     server = new_api_server()
@@ -484,7 +484,7 @@ def test_a_run_goes_on_when_the_api_server_comes_back_without_its_history(
         server.restart_api_server()
         until(lambda: is_served(server.client, "actionsets"))
         with suppress(subprocess.TimeoutExpired):
-            # Who could not renew for too long has ended; a kubelet would start it again.
+            # A replica that cannot renew its Lease for too long exits; a kubelet would restart it.
             assert first.wait(20) == LEADERSHIP_LOST, place.logs()
             assert "Traceback" not in place.logs()
             place.start()

@@ -1,4 +1,4 @@
-"""`kanister-py crds` on a real API server, which fills in and refuses as none in memory does."""
+"""`kanister-py crds` on a real API server, with its defaults and validation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def cluster(new_api_server: Callable[..., LocalCluster]) -> LocalCluster:
     return new_api_server()
 
 
-def test_definitions_come_stay_and_are_replaced_only_when_nobody_else_minds(
+def test_definitions_of_others_are_not_replaced(
     cluster: LocalCluster, kanister: CommandLine
 ) -> None:
     kubectl = Kubectl(cluster.programs.kubectl, cluster.kubeconfig)
@@ -36,7 +36,7 @@ def test_definitions_come_stay_and_are_replaced_only_when_nobody_else_minds(
 
     assert steps("install", "--dry-run") == {"would be created"}
     assert steps("install") == {"created"}
-    # What the API server fills in by itself is no difference.
+    # Defaults of the API server are no difference.
     assert steps("install") == {"unchanged"}
     assert steps("upgrade") == {"unchanged"}
     assert kubectl("get", "blueprints,actionsets,functions", "-A").returncode == 0

@@ -27,7 +27,7 @@ from tests.stores import running_s3
 
 pytestmark = pytest.mark.usefixtures("node")
 
-# Of this process alone: all processes of the machine are looked at.
+# Only the children of this process: the test looks at all processes of the machine.
 KEY, STORE_KEY = f"a-key-nobody-sees-{os.getpid()}", f"a-secret-nobody-sees-{os.getpid()}"
 
 
@@ -41,7 +41,7 @@ def location(tmp_path: Path) -> Iterator[Location]:
 
 @pytest.fixture
 def cluster(kubeconfig: Path, namespace: str, location: Location) -> Iterator[Cluster]:
-    """A cluster with a Profile, and a pod that has a volume with two files."""
+    """A cluster with a Profile, and a pod whose volume has two files."""
     subprocess.run(
         [
             sys.executable,
@@ -123,7 +123,7 @@ def in_app(cluster: Cluster, namespace: str, script: str) -> bytes:
 def run(
     cluster: Cluster, namespace: str, func: str, version: str, args: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """Run one phase, and give its output."""
+    """Run one phase, and return its output."""
     key = '{{ index .Phases.p.Secrets.creds.Data "key" | toString }}'
     phase = {
         "func": func,
@@ -162,14 +162,14 @@ def run(
     assert seen.pods or (func, version) == ("BackupData", "v0.0.0")
     for secret in (KEY, STORE_KEY):
         assert secret not in visible_text
-        # What v0.0.0 runs has them on its command line, as the original does.
+        # As in the original, v0.0.0 has the key on its command line.
         assert version == "v0.0.0" or secret.encode() not in b"".join(seen.commands)
     output: Mapping[str, Any] = status["actions"][0]["phases"][0].get("output") or {}
     return output
 
 
 class Heard:
-    """Everything that a run says."""
+    """Return everything that a run prints."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -182,7 +182,7 @@ class Heard:
 
 
 class Seen(NamedTuple):
-    """Every pod as it ever was, and the command lines of the machine."""
+    """All pods and all command lines that were observed."""
 
     pods: list[Mapping[str, Any]]
     commands: set[bytes]
@@ -190,7 +190,7 @@ class Seen(NamedTuple):
 
 @contextmanager
 def looking(cluster: Cluster, namespace: str) -> Iterator[Seen]:
-    """Look at pods and processes while something runs."""
+    """Observe pods and processes during the block."""
     seen, is_over = Seen([], set()), threading.Event()
     before = cluster.list(PODS, namespace=namespace).resource_version
 
@@ -214,7 +214,7 @@ def looking(cluster: Cluster, namespace: str) -> Iterator[Seen]:
 
 
 @pytest.mark.parametrize("version", ["v0.0.0", "v0.1.0"])
-def test_a_folder_comes_back_and_nothing_is_left(
+def test_folder_is_restored_and_nothing_is_left(
     cluster: Cluster, namespace: str, location: Location, version: str
 ) -> None:
     place = {"backupArtifactPrefix": "repo"}

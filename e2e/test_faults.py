@@ -1,4 +1,4 @@
-"""Does the proxy of faults do to requests what it says, and nothing to the others?"""
+"""The fault proxy itself: faults apply to matching requests and to no others."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def maps(namespace: str) -> str:
         pytest.param("GET", "/version", ("get", "", "", "", "", ""), id="no resource"),
     ],
 )
-def test_a_request_is_known_in_the_words_of_rbac(
+def test_request_is_described_in_terms_of_rbac(
     method: str, path: str, want: tuple[str, ...]
 ) -> None:
     assert parse_request(method, path, {}, b"")[:6] == want
 
 
-def test_without_faults_everything_goes_through(
+def test_requests_pass_without_faults(
     through_faults: ApiClient, faults: FaultProxy, maps: str
 ) -> None:
     created = through_faults.post(maps, config_map())
@@ -79,7 +79,7 @@ def test_without_faults_everything_goes_through(
     assert faults.counts() == {("create", "configmaps"): 1, ("get", "configmaps"): 1}
 
 
-def test_a_refused_write_never_reaches_the_api_server(
+def test_refused_write_does_not_reach_the_api_server(
     through_faults: ApiClient, faults: FaultProxy, admin: ApiClient, maps: str
 ) -> None:
     faults.inject(Refuse(429, retry_after=7), verb="create", resource="configmaps", times=1)
@@ -90,7 +90,7 @@ def test_a_refused_write_never_reaches_the_api_server(
     through_faults.post(maps, config_map())
 
 
-def test_a_write_may_be_done_and_refused_all_the_same(
+def test_write_can_be_processed_and_refused(
     through_faults: ApiClient, faults: FaultProxy, admin: ApiClient, maps: str
 ) -> None:
     faults.inject(Refuse(500, is_done=True), verb="create")
@@ -99,7 +99,7 @@ def test_a_write_may_be_done_and_refused_all_the_same(
     assert admin.get(f"{maps}/settings")["data"] == {"colour": "red"}
 
 
-def test_only_what_is_meant_is_befallen(
+def test_fault_applies_only_to_matching_requests(
     through_faults: ApiClient, faults: FaultProxy, maps: str
 ) -> None:
     faults.inject(Refuse(503), resource="configmaps", name="settings", skip=1, times=1)
@@ -113,7 +113,7 @@ def test_only_what_is_meant_is_befallen(
 @pytest.mark.parametrize(
     "fault", [pytest.param(Cut(), id="before"), pytest.param(Cut(after_bytes=40), id="after")]
 )
-def test_a_cut_is_no_answer(
+def test_reset_connection_has_no_response(
     through_faults: ApiClient, faults: FaultProxy, maps: str, fault: Cut
 ) -> None:
     faults.inject(fault, verb="get", times=1)
@@ -122,7 +122,7 @@ def test_a_cut_is_no_answer(
     through_faults.get(f"{maps}/kube-root-ca.crt")
 
 
-def test_what_is_held_is_done_when_it_is_released(
+def test_held_request_is_processed_when_released(
     through_faults: ApiClient, faults: FaultProxy, admin: ApiClient, maps: str
 ) -> None:
     held = faults.inject(Hold(), verb="create")
@@ -136,7 +136,7 @@ def test_what_is_held_is_done_when_it_is_released(
     assert admin.get(f"{maps}/settings")["data"] == {"colour": "red"}
 
 
-def test_a_slow_answer_comes_late_and_whole(
+def test_delayed_response_is_complete(
     through_faults: ApiClient, faults: FaultProxy, maps: str
 ) -> None:
     faults.inject(Delay(0.5), verb="get", times=1)
@@ -174,9 +174,7 @@ def read_names(events: Iterator[dict[str, Any]], names: list[str]) -> None:
         names.append("cut")
 
 
-def test_a_watch_is_told_that_it_is_too_old(
-    through_faults: ApiClient, faults: FaultProxy, maps: str
-) -> None:
+def test_watch_ends_with_gone(through_faults: ApiClient, faults: FaultProxy, maps: str) -> None:
     events = through_faults.watch(maps)
     assert next(events)["object"]["metadata"]["name"] == "kube-root-ca.crt"
     assert faults.expire_watches("configmaps") == 1
@@ -185,7 +183,7 @@ def test_a_watch_is_told_that_it_is_too_old(
     assert list(events) == []
 
 
-def test_a_watch_is_cut_in_the_middle(
+def test_watch_is_reset_in_the_middle(
     through_faults: ApiClient, faults: FaultProxy, maps: str
 ) -> None:
     events = through_faults.watch(maps)
@@ -195,7 +193,7 @@ def test_a_watch_is_cut_in_the_middle(
         next(events)
 
 
-def test_nothing_moves_while_the_network_is_frozen(
+def test_frozen_network_forwards_nothing(
     through_faults: ApiClient, faults: FaultProxy, admin: ApiClient, maps: str
 ) -> None:
     names: list[str] = []
@@ -217,7 +215,7 @@ def test_nothing_moves_while_the_network_is_frozen(
     assert names == ["unseen", "cut"]
 
 
-def test_who_is_refused_at_the_door_comes_in_again_later(
+def test_refused_connection_succeeds_later(
     through_faults: ApiClient, faults: FaultProxy, maps: str
 ) -> None:
     through_faults.get(maps)
@@ -229,7 +227,7 @@ def test_who_is_refused_at_the_door_comes_in_again_later(
 
 
 @pytest.mark.usefixtures("node")
-def test_commands_and_logs_come_through(
+def test_commands_and_logs_pass(
     faults: FaultProxy, api_server: LocalCluster, namespace: str, kubectl: Kubectl
 ) -> None:
     through = Kubectl(api_server.programs.kubectl, faults.kubeconfig)

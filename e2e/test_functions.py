@@ -62,7 +62,7 @@ def runs(kanister: CommandLine, kubeconfig: Path, namespace: str, tmp_path: Path
 
 @pytest.fixture
 def web(kubectl: Kubectl, namespace: str, admin: ApiClient) -> list[str]:
-    """The pods of a Deployment of two, ready."""
+    """The pods of a Deployment with two replicas, ready."""
     kubectl("-n", namespace, "create", "deployment", "web", "--image=web", "--replicas=2")
     rolled = kubectl("-n", namespace, "rollout", "status", "deployment/web", "--timeout=120s")
     assert rolled.returncode == 0, rolled.stderr
@@ -86,7 +86,7 @@ def pods_in(admin: ApiClient, namespace: str) -> list[str]:
     return [one["metadata"]["name"] for one in pods]
 
 
-def test_a_task_gives_what_its_pod_prints_and_leaves_no_pod(
+def test_task_returns_its_output_and_leaves_no_pod(
     runs: Runs, namespace: str, admin: ApiClient
 ) -> None:
     script = "echo working; echo >&2 also here; kando output size 42"
@@ -96,7 +96,7 @@ def test_a_task_gives_what_its_pod_prints_and_leaves_no_pod(
     assert pods_in(admin, namespace) == []
 
 
-def test_a_task_that_fails_says_how_and_leaves_no_pod(
+def test_failed_task_reports_the_cause_and_leaves_no_pod(
     runs: Runs, namespace: str, admin: ApiClient
 ) -> None:
     script = "echo out of tape; exit 3"
@@ -122,21 +122,23 @@ def test_pods_are_admitted_where_the_restricted_standard_is_enforced(
     assert phases_of(printed)[0]["output"] == {"size": "42"}
 
 
-def test_a_long_log_comes_whole(runs: Runs, namespace: str) -> None:
+def test_long_log_is_complete(runs: Runs, namespace: str) -> None:
     script = "seq 1 50000; kando output last 50000"
     done, printed = runs(phase("KubeTask", "task", namespace, script, image="tools"))
     assert done.code == 0, done.err
     assert phases_of(printed)[0]["output"] == {"last": "50000"}
 
 
-def test_a_command_runs_in_a_pod_that_is_there(runs: Runs, namespace: str, web: list[str]) -> None:
+def test_command_runs_in_an_existing_pod(runs: Runs, namespace: str, web: list[str]) -> None:
     script = "kando output host $(hostname); echo noise >&2"
     done, printed = runs(phase("KubeExec", "exec", namespace, script, pod=web[0]))
     assert done.code == 0, done.err
     assert phases_of(printed)[0]["output"] == {"host": web[0]}
 
 
-def test_a_command_that_fails_in_a_pod_says_how(runs: Runs, namespace: str, web: list[str]) -> None:
+def test_failed_command_in_a_pod_reports_the_cause(
+    runs: Runs, namespace: str, web: list[str]
+) -> None:
     done, printed = runs(phase("KubeExec", "exec", namespace, "echo no >&2; exit 9", pod=web[0]))
     assert done.code == 1
     error = printed.get("status", printed)["error"]
@@ -208,7 +210,7 @@ def test_data_is_prepared_on_a_volume(runs: Runs, namespace: str, admin: ApiClie
     assert phases_of(printed)[1]["output"] == {"found": "kept"}
 
 
-def test_a_workload_is_scaled_and_waited_for(
+def test_workload_is_scaled_and_awaited(
     runs: Runs, namespace: str, web: list[str], admin: ApiClient
 ) -> None:
     assert len(web) == 2

@@ -1,8 +1,7 @@
-"""A controller killed at every step of a backup and a restore: one snapshot, whole, and no more.
+"""A controller killed at every step of a backup and a restore leaves one complete snapshot.
 
-The controller is a process, restic, its pods and the S3 server are real, and the one that
-comes after each kill brings to an end what it finds. Who else may be killed is tried in
-`tests/blueprints/test_kills.py`.
+The controller is a process; restic, its pods and the S3 server are real. After each kill
+the next controller finishes the run. `tests/blueprints/test_kills.py` kills other processes.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ BLUEPRINT = Path(__file__).parents[1] / "blueprints" / "pvc-restic" / "blueprint
 
 
 class World(NamedTuple):
-    """A namespace with a volume in use, and where its files go."""
+    """A namespace with a volume in use, and the folder of its backups."""
 
     place: Place
     cluster: Cluster
@@ -79,7 +78,7 @@ class World(NamedTuple):
         )
 
     def check(self) -> None:
-        """Say that there is one snapshot, whole, and nothing else of the run."""
+        """Check that there is exactly one complete snapshot, and nothing else of the run."""
         assert self.helpers() == []
         assert self.keys("locks/") == 0
         assert self.keys("snapshots/") == 1
@@ -128,14 +127,14 @@ OF_RESTORE: Mapping[str, Moment] = {
 }
 
 
-def test_a_backup_and_a_restore_are_whole_whenever_the_controller_is_killed(world: World) -> None:
+def test_backup_and_restore_are_complete_whenever_the_controller_is_killed(world: World) -> None:
     place = world.place
     before = world.inside("cksum <large")
     controller = place.start()
     at_work: list[str] = []
 
     def killed(name: str, moment: Moment) -> dict[str, Any]:
-        """Kill the controller once in a run, and give how that ended with the next one."""
+        """Kill the controller once during a run, and return how the next one ended the run."""
         nonlocal controller
         place.until_running(name)
         until(lambda: moment(world) or place.status(name)["state"] == "complete")
@@ -165,5 +164,5 @@ def test_a_backup_and_a_restore_are_whole_whenever_the_controller_is_killed(worl
         assert world.helpers() == []
         assert world.keys("locks/") == 0
     world.check()
-    # A run that had ended shows nothing: the last step of each is short.
+    # A kill after the end of the run proves nothing, and the last step of each run is short.
     assert len(at_work) >= len(OF_BACKUP) + len(OF_RESTORE) - 2

@@ -1,4 +1,4 @@
-"""Many composite resources and revisions, over three replicas of which one dies."""
+"""Many composite resources and revisions with three replicas, one of which is killed."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ _THINGS = "/apis/example.org/v1alpha1/namespaces/default/xthings"
 _CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 _REVISIONS = f"{_EXTENSIONS}/v1/compositionrevisions"
 _PAGE = "500"
-# A thousand take as long as the machine that the API server shares is busy.
+# The duration depends on how busy the machine of the API server is.
 _PATIENCE_SECONDS = 900.0
 
 
 class Cluster:
-    """A cluster of its own, and three replicas that compose on it."""
+    """A cluster with three replicas that reconcile composite resources."""
 
     def __init__(self, server: LocalCluster, folder: Path) -> None:
         self.client: ApiClient = server.client
@@ -77,7 +77,7 @@ class Cluster:
         return str(self.client.get(path)["spec"].get("holderIdentity") or "")
 
     def say(self, obj: Mapping[str, Any]) -> None:
-        """Make or replace a Composition."""
+        """Create or replace a Composition."""
         path = f"{_EXTENSIONS}/v1/compositions"
         try:
             current = self.client.get(f"{path}/{obj['metadata']['name']}")
@@ -96,7 +96,7 @@ class Cluster:
             query["continue"] = page["metadata"]["continue"]
 
     def texts(self) -> dict[str, int]:
-        """Count what composed objects say."""
+        """Count the values in the composed objects."""
         counts: dict[str, int] = {}
         for config_map in self.every(_CONFIG_MAPS):
             if "crossplane.io/composite" in (config_map["metadata"].get("labels") or {}):
@@ -123,7 +123,7 @@ def cluster(new_api_server: Callable[..., LocalCluster], tmp_path: Path) -> Iter
         large_cluster.close()
 
 
-def test_a_thousand_resources_and_two_thousand_revisions_are_seen_to_though_a_replica_is_killed(
+def test_thousand_resources_and_two_thousand_revisions_survive_a_killed_replica(
     cluster: Cluster, is_long: bool
 ) -> None:
     many, revisions = (1000, 2000) if is_long else (60, 60)
@@ -134,7 +134,7 @@ def test_a_thousand_resources_and_two_thousand_revisions_are_seen_to_though_a_re
     _side_by_side(lambda name: cluster.client.post(_THINGS, thing(name, "many")), names)
     until(lambda: cluster.texts() == {"first": many}, cluster.logs, _PATIENCE_SECONDS)
     uids = {config_map["metadata"]["uid"] for config_map in cluster.every(_CONFIG_MAPS)}
-    # The active replica is killed in the middle of a change of all resources.
+    # The active replica is killed during a change of all resources.
     cluster.say(composition("many", template_step("second")))
     until(lambda: cluster.texts().get("second"), cluster.logs)
     gone = cluster.replicas.pop(cluster.leader())
@@ -146,12 +146,12 @@ def test_a_thousand_resources_and_two_thousand_revisions_are_seen_to_though_a_re
     numbers = [revision["spec"]["revision"] for revision in cluster.every(_REVISIONS)]
     assert len(numbers) == len(set(numbers)) == revisions + 2
     until(partial(_is_ready, cluster, many), cluster.logs, _PATIENCE_SECONDS)
-    # Who is done writes nothing more.
+    # Converged replicas write nothing.
     until(partial(_is_at_rest, cluster), cluster.logs, _PATIENCE_SECONDS)
 
 
 def _old_revision(client: ApiClient, first: Mapping[str, Any], number: int) -> None:
-    """Make a revision that nothing follows any more."""
+    """Create a revision that no composite resource follows."""
     metadata = first["metadata"]
     kept = {key: metadata[key] for key in ("labels", "ownerReferences")}
     spec = composition("many", template_step(f"old-{number}"))["spec"]
@@ -161,7 +161,7 @@ def _old_revision(client: ApiClient, first: Mapping[str, Any], number: int) -> N
             "apiVersion": first["apiVersion"],
             "kind": first["kind"],
             "metadata": {**kept, "name": f"many-old-{number}"},
-            # Below the first, whose number every later one is above.
+            # Below the number of the first one; later ones are always higher.
             "spec": {**spec, "revision": -number - 1},
         },
     )
@@ -178,7 +178,7 @@ def _is_ready(cluster: Cluster, many: int) -> bool:
 
 
 def _is_at_rest(cluster: Cluster) -> bool:
-    """Say whether nobody has written to a resource for ten seconds."""
+    """Return whether a resource stays unchanged for ten seconds."""
     version = cluster.client.get(_THINGS, limit="1")["metadata"]["resourceVersion"]
     return not list(cluster.client.watch(_THINGS, resourceVersion=version, timeoutSeconds="10"))
 

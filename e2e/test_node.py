@@ -1,4 +1,4 @@
-"""A node of ours behind a real API server, asked with a client that knows nothing of us."""
+"""The test node behind a real API server, through an independent client."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_log_is_followed_to_the_end_of_the_container(kubectl: Kubectl, namespa
     assert done.stdout == b"line 1\nline 2\nline 3\n"
 
 
-def test_a_command_takes_stdin_to_its_end_and_answers(kubectl: Kubectl, namespace: str) -> None:
+def test_command_reads_stdin_to_its_end(kubectl: Kubectl, namespace: str) -> None:
     run_pod(kubectl, namespace, "exec sleep 60")
     data = bytes(range(256)) * 4096
     done = kubectl("-n", namespace, "exec", "-i", "worker", "--", "cat", stdin=data)
@@ -67,7 +67,7 @@ def test_a_command_takes_stdin_to_its_end_and_answers(kubectl: Kubectl, namespac
     assert done.stdout == data
 
 
-def test_a_log_is_cut_as_asked(kubectl: Kubectl, namespace: str) -> None:
+def test_log_options_limit_the_lines(kubectl: Kubectl, namespace: str) -> None:
     run_pod(kubectl, namespace, "seq 1 1000; exec sleep 60")
     logs = ("-n", namespace, "logs", "worker")
     kubectl(*logs, "-f", "--limit-bytes=3893")
@@ -79,7 +79,7 @@ def test_a_log_is_cut_as_asked(kubectl: Kubectl, namespace: str) -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z 1000\n", stamped)
 
 
-def test_a_followed_log_ends_when_nobody_follows_any_more(
+def test_log_stream_ends_when_its_client_disconnects(
     kubectl: Kubectl, namespace: str, node: E2ENode
 ) -> None:
     run_pod(kubectl, namespace, "echo first; sleep 60")
@@ -162,7 +162,7 @@ def test_a_client_chooses_the_version_of_the_channels(
     assert channels == {1: b"one\n"}
 
 
-def test_a_program_that_is_not_there_says_so(kubectl: Kubectl, namespace: str) -> None:
+def test_missing_program_is_reported(kubectl: Kubectl, namespace: str) -> None:
     run_pod(kubectl, namespace, "exec sleep 60")
     done = kubectl("-n", namespace, "exec", "worker", "--", "no-such-program")
     assert done.returncode == 127
@@ -177,8 +177,8 @@ def test_a_command_in_a_pod_that_has_ended_is_refused(kubectl: Kubectl, namespac
     assert b"completed pod" in done.stderr
 
 
-def test_a_command_outlives_a_client_that_goes_away(kubectl: Kubectl, namespace: str) -> None:
-    """As on any node: what was started in a container cannot be called back."""
+def test_command_outlives_its_client(kubectl: Kubectl, namespace: str) -> None:
+    """As on any node, a command that was started in a container cannot be recalled."""
     run_pod(kubectl, namespace, "exec sleep 60")
     script = "echo started; cat; sleep 0.3; touch /tmp/finished; exec sleep 5"
     session = kubectl.start("-n", namespace, "exec", "-i", "worker", "--", "sh", "-c", script)
@@ -198,7 +198,7 @@ def test_a_command_outlives_a_client_that_goes_away(kubectl: Kubectl, namespace:
         pytest.param("exit 3", "Failed", 3, id="a failure"),
     ],
 )
-def test_a_pod_says_how_it_ended(
+def test_pod_reports_its_exit_status(
     kubectl: Kubectl, namespace: str, admin: ApiClient, script: str, phase: str, code: int
 ) -> None:
     run_pod(kubectl, namespace, script)
@@ -207,7 +207,7 @@ def test_a_pod_says_how_it_ended(
     assert status["containerStatuses"][0]["state"]["terminated"]["exitCode"] == code
 
 
-def test_a_pod_that_is_deleted_has_its_grace(
+def test_deleted_pod_has_its_grace_period(
     kubectl: Kubectl, namespace: str, admin: ApiClient
 ) -> None:
     run_pod(
@@ -223,9 +223,7 @@ def test_a_pod_that_is_deleted_has_its_grace(
     assert admin.get(f"/api/v1/namespaces/{namespace}/pods")["items"] == []
 
 
-def test_a_pod_speaks_to_the_api_server_as_its_account(
-    kubectl: Kubectl, namespace: str, admin: ApiClient
-) -> None:
+def test_pod_uses_its_service_account(kubectl: Kubectl, namespace: str, admin: ApiClient) -> None:
     folder = "/var/run/secrets/kubernetes.io/serviceaccount"
     script = (
         f"cat {folder}/namespace; echo; cat {folder}/ca.crt | head -1; "
@@ -250,7 +248,7 @@ def test_a_pod_speaks_to_the_api_server_as_its_account(
     assert review["status"]["user"]["username"] == f"system:serviceaccount:{namespace}:default"
 
 
-def test_workloads_have_their_pods(kubectl: Kubectl, namespace: str, admin: ApiClient) -> None:
+def test_workloads_create_pods(kubectl: Kubectl, namespace: str, admin: ApiClient) -> None:
     created = kubectl("-n", namespace, "create", "deployment", "web", "--image=x", "--replicas=3")
     assert created.returncode == 0, created.stderr
     assert kubectl("-n", namespace, "rollout", "status", "deployment/web").returncode == 0
@@ -270,7 +268,7 @@ def test_a_job_is_complete_when_its_pod_is(kubectl: Kubectl, namespace: str) -> 
     assert done.returncode == 0, done.stderr
 
 
-def test_a_service_of_real_processes_can_be_dialled(
+def test_service_of_real_processes_is_reachable(
     kubectl: Kubectl, namespace: str, admin: ApiClient
 ) -> None:
     if pod_network() is None:
@@ -331,7 +329,7 @@ def test_a_service_of_real_processes_can_be_dialled(
             assert answer.status == 200
 
 
-def test_a_node_that_vanishes_is_missed(new_api_server: Callable[..., LocalCluster]) -> None:
+def test_lost_node_is_detected(new_api_server: Callable[..., LocalCluster]) -> None:
     cluster = new_api_server()
     with E2ENode(cluster) as node:
         node.vanish()

@@ -1,4 +1,4 @@
-"""What is made of the chart for other tools: a base for Kustomize, a bundle for OLM."""
+"""Packages generated from the chart for other tools: a Kustomize base and an OLM bundle."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def render(helm: Path, *words: str) -> None:
     subprocess.run(program, env={**os.environ, "HELM": str(helm)}, check=True)
 
 
-def test_the_base_for_kustomize_is_what_the_chart_says(helm: Path) -> None:
+def test_kustomize_base_matches_the_chart(helm: Path) -> None:
     manifest_file = BASE / "controller.yaml"
     before = list(yaml.safe_load_all(manifest_file.read_text(encoding="utf-8")))
     render(helm, "kustomize")
@@ -45,7 +45,7 @@ def test_the_base_for_kustomize_is_what_the_chart_says(helm: Path) -> None:
     assert before == after, "deploy/render kustomize has written it anew"
 
 
-def test_the_api_server_takes_what_kustomize_makes_of_the_base(kubectl_on: Kubectl) -> None:
+def test_api_server_accepts_the_kustomize_base(kubectl_on: Kubectl) -> None:
     done = kubectl_on("kustomize", str(BASE))
     assert done.returncode == 0, done.stderr.decode()
     manifests = [document for document in yaml.safe_load_all(done.stdout) if document]
@@ -66,7 +66,7 @@ def kubectl_on(installed: Installed) -> Kubectl:
 
 
 def installed_from(bundle: Path) -> Iterator[dict[str, Any]]:
-    """Do with a bundle what the Operator Lifecycle Manager does: give all that it creates."""
+    """Return all objects that the Operator Lifecycle Manager would create from a bundle."""
     manifests = [
         yaml.safe_load(path.read_text(encoding="utf-8"))
         for path in sorted((bundle / "manifests").iterdir())
@@ -107,7 +107,7 @@ def installed_from(bundle: Path) -> Iterator[dict[str, Any]]:
         }
 
 
-def test_a_controller_with_the_rights_of_the_bundle_runs_what_it_may(
+def test_controller_with_the_rights_of_the_bundle_runs_actionsets(
     installed: Installed, kubectl_on: Kubectl, helm: Path, tmp_path: Path
 ) -> None:
     render(helm, "bundle", str(tmp_path), "--image", IMAGE)
@@ -132,7 +132,7 @@ def test_a_controller_with_the_rights_of_the_bundle_runs_what_it_may(
 
 
 def rights_of(rules: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """What an application's namespace grants, as people would write it down."""
+    """Grants in the namespace of an application, as users would write them."""
     head = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "metadata": {"name": "gate", "namespace": SHOP},
@@ -147,7 +147,7 @@ SEES_ITS_NAMESPACE = [{"apiGroups": [""], "resources": ["namespaces"], "verbs": 
 
 
 def apply(kubectl: Kubectl, objects: list[dict[str, Any]]) -> None:
-    """Apply them; one that says no namespace and needs one is at home."""
+    """Apply objects; namespaced ones without a namespace go to the home namespace."""
     for manifest in objects:
         if not manifest["kind"].startswith(("Cluster", "Custom")):
             manifest["metadata"].setdefault("namespace", HOME)

@@ -1,4 +1,4 @@
-"""Partitions on a real API server: who runs what, who takes over, and who refuses to start."""
+"""Partitions on a real API server: assignment, failover, and refused duplicates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def place(admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path) ->
 
 
 def begin(place: Place, name: str, blueprint: str, partition: str) -> None:
-    """Create an ActionSet of a partition, or of none."""
+    """Create an ActionSet, in a partition if one is given."""
     reference = {"kind": "Namespace", "name": place.namespace, "namespace": place.namespace}
     action = {"name": "act", "blueprint": blueprint, "object": reference, "options": {"name": name}}
     obj: dict[str, Any] = {
@@ -77,7 +77,7 @@ def test_each_partition_runs_its_objects_and_a_second_controller_for_it_is_refus
 
 @pytest.mark.usefixtures("node")
 @pytest.mark.parametrize("ends", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "frozen"])
-def test_a_standby_of_the_partition_goes_on_with_a_run_whose_label_has_changed(
+def test_standby_of_the_partition_resumes_a_run_whose_label_has_changed(
     place: Place, ends: signal.Signals
 ) -> None:
     space = place.namespace

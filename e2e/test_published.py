@@ -1,7 +1,7 @@
 """A published blueprint runs unmodified on a real API server: backup, destroy, restore, delete.
 
-The application, the blueprint and the ActionSet are those that Kanister publishes; they are
-found beside the recorded answers (`KANISTER_PY_RECORDED`), and nothing is collected without.
+Application, blueprint and ActionSet are published by Kanister. They are found next to the
+recorded answers (`KANISTER_PY_RECORDED`); without these, nothing is collected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.stores import running_store
 
 pytestmark = pytest.mark.usefixtures("node")
 
-# What is published names its namespaces.
+# Published manifests name their namespaces.
 MADE = (
     "/apis/apps/v1/namespaces/default/deployments/time-logger",
     "/api/v1/namespaces/default/persistentvolumeclaims/time-log-pvc",
@@ -46,7 +46,7 @@ def location(tmp_path: Path) -> Iterator[Location]:
 
 @pytest.fixture
 def cluster(kubeconfig: Path, admin: ApiClient, location: Location) -> Iterator[Cluster]:
-    """A cluster with the published application, which has written something."""
+    """A cluster with the published application, which has written data."""
     install = ["-m", "kanister_py", "crds", "install", "--only", "blueprints"]
     words = [sys.executable, *install, "--kubeconfig", str(kubeconfig)]
     subprocess.run(words, check=True, capture_output=True)
@@ -62,7 +62,7 @@ def cluster(kubeconfig: Path, admin: ApiClient, location: Location) -> Iterator[
 
 
 def in_app(cluster: Cluster, script: str) -> bytes:
-    """Run something where the application writes, once it is there."""
+    """Run a command in the pod of the application once it is ready."""
     with cluster.watch(
         PODS, namespace="default", label_selector="app=time-logger", timeout_seconds=180
     ) as watch:
@@ -79,7 +79,9 @@ def in_app(cluster: Cluster, script: str) -> bytes:
     return output
 
 
-def test_the_time_log_is_as_it_was(cluster: Cluster, location: Location) -> None:
+def test_published_time_log_blueprint_restores_its_data(
+    cluster: Cluster, location: Location
+) -> None:
     in_app(cluster, "until [ -s /var/log/time.log ]; do sleep 0.1; done; echo kept >/var/log/mark")
     artifacts = act(cluster, "backup")
     in_app(cluster, "echo lost >/var/log/mark")

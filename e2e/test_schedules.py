@@ -1,4 +1,4 @@
-"""Schedules on a real API server: what it refuses, and one run per time whatever dies."""
+"""Schedules on a real API server: validation, and one run per time whichever process is killed."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def times(place: Place) -> list[str]:
 
 
 def unhurried(place: Place) -> None:
-    """Make the blueprint that is run: it makes a ConfigMap, or finds it there."""
+    """Create the blueprint: its phase creates a ConfigMap, or finds it."""
     place.blueprint("made-up", {**kube_ops(place.namespace), "funcVersion": "v0.1.0"})
 
 
@@ -105,7 +105,7 @@ def unhurried(place: Place) -> None:
         ("n" * 64, {}, "no more than 63 characters"),
     ],
 )
-def test_the_api_server_itself_refuses_what_cannot_be(
+def test_api_server_refuses_invalid_schedules(
     place: Place, name: str, spec: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ApiFailed) as refused:
@@ -113,7 +113,7 @@ def test_the_api_server_itself_refuses_what_cannot_be(
     assert message in str(refused.value)
 
 
-def test_a_schedule_runs_and_kubectl_shows_how_it_stands(place: Place, kubectl: Kubectl) -> None:
+def test_schedule_runs_and_kubectl_shows_its_state(place: Place, kubectl: Kubectl) -> None:
     unhurried(place)
     create(place, schedule(place))
     place.start()
@@ -148,7 +148,7 @@ def test_each_time_runs_once_wherever_the_controller_is_killed(
         times=1,
     ) as held:
         held.wait_for_hit(seconds=PATIENCE_SECONDS)
-        # Another one takes over while the first still believes that it leads.
+        # Another replica takes over while the first one still believes it is the leader.
         first.send_signal(signal.SIGSTOP)
         before = len(times(place))
         place.start("--leader-elect", identity="second")
@@ -192,7 +192,7 @@ def blueprint(namespace: str) -> dict[str, Any]:
     }
 
 
-def test_another_cluster_restores_what_a_lost_one_backed_up(
+def test_another_cluster_restores_the_backup_of_a_lost_one(
     place: Place,
     namespace: str,
     new_api_server: Callable[..., LocalCluster],
@@ -203,7 +203,7 @@ def test_another_cluster_restores_what_a_lost_one_backed_up(
     create(place, schedule(place, keep={"last": 2}))
     place.start()
     path = f"/api/v1/namespaces/{namespace}/configmaps/"
-    # Backups go on, and what falls out is deleted by the blueprint.
+    # Backups continue, and the blueprint deletes the ones that retention removes.
     until(lambda: is_there(place.client, f"{path}deleted-x"))
     until(lambda: (status(place).get("backups") or {}).get("kept") == 2)
     kanister(kubeconfig, "schedule", "suspend", "often", "-n", namespace)
@@ -221,7 +221,7 @@ def test_another_cluster_restores_what_a_lost_one_backed_up(
         name = kanister(other.kubeconfig, *words).strip()
         assert other_place.until_ended(name)["state"] == "complete", other_place.logs()
         assert is_there(other.client, f"{path}restored-x")
-        # Nothing that was taken in ran there.
+        # Imported objects did not run there.
         assert not is_there(other.client, f"{path}backup-x")
     finally:
         other_place.close()

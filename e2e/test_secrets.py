@@ -1,4 +1,4 @@
-"""A secret that a phase prints in every form: nothing on the cluster or in a log tells it."""
+"""A secret that a phase prints in any form appears in no object and no log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ exit 3
 
 
 def forms() -> Iterator[str]:
-    """Give what would tell the password to whoever reads it."""
+    """Return all encodings from which the password could be read."""
     raw = PASSWORD.encode()
     yield PASSWORD
     yield json.dumps(PASSWORD)[1:-1]
@@ -45,14 +45,14 @@ def forms() -> Iterator[str]:
 def place(
     admin: ApiClient, kubeconfig: Path, namespace: str, tmp_path: Path, node: object
 ) -> Iterator[Place]:
-    del node  # it runs the pods
+    del node  # because it runs the pods
     install_definitions(admin)
     new_place = Place(admin, kubeconfig, namespace, tmp_path)
     yield new_place
     new_place.close()
 
 
-def test_no_event_status_or_log_tells_a_secret_that_a_phase_prints(place: Place) -> None:
+def test_printed_secret_appears_in_no_event_status_or_log(place: Place) -> None:
     space = place.namespace
     data = {"key": b64encode(PASSWORD.encode()).decode()}
     place.client.post(
@@ -71,7 +71,7 @@ def test_no_event_status_or_log_tells_a_secret_that_a_phase_prints(place: Place)
     status = place.until_ended("one")
     assert status["state"] == "failed"
     assert status["error"]["exitCode"] == 3
-    # What was printed is told, and masked: otherwise there would be nothing to be found.
+    # The output is reported and masked: otherwise the search could find nothing.
     assert "***" in json.dumps(status["error"]["logTail"])
     until(lambda: any("failed" in event["message"].lower() for event in events(place)))
     everything = {

@@ -1,4 +1,4 @@
-"""Mixed ActionSets on bad days, for a while: all come to their ends, and nothing grows."""
+"""Many kinds of ActionSets under faults for a while: all end, and nothing grows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LONG_SECONDS: Final = 1800.0
 PACE_SECONDS: Final = 0.4
 FAULT_SECONDS: Final = 1.5
 
-# Refused, cut before it is heard, cut when it is done, slow.
+# Refused, reset before and after processing, slow.
 DONE: Final[Sequence[Fault]] = (Refuse(503, is_done=True), Cut(after_bytes=0))
 FAULTS: Final[Sequence[Fault]] = (
     Refuse(429, retry_after=1),
@@ -44,7 +44,7 @@ FAULTS: Final[Sequence[Fault]] = (
 
 
 class Size(NamedTuple):
-    """How much a process holds at a moment."""
+    """Resources of a process at one time."""
 
     time: float
     megabytes: float
@@ -65,13 +65,13 @@ def size_of(pid: int) -> Size:
 
 
 def rise(sizes: Sequence[Size], of: Callable[[Size], float]) -> float:
-    """Say by how much a straight line through the sizes rises from the first to the last."""
+    """Return the rise of the regression line from the first to the last size."""
     slope = statistics.linear_regression([size.time for size in sizes], [*map(of, sizes)]).slope
     return slope * (sizes[-1].time - sizes[0].time)
 
 
 class Ends:
-    """How each ActionSet ended, as a watch of somebody else saw it."""
+    """Records how each ActionSet ended, with an independent watch."""
 
     def __init__(self, client: ApiClient, namespace: str) -> None:
         self._path = f"{GROUP}/namespaces/{namespace}/actionsets"
@@ -90,7 +90,7 @@ class Ends:
 
 @contextmanager
 def in_background(act: Callable[[], None], every_seconds: float) -> Iterator[None]:
-    """Do something again and again for as long as the block lasts; its failure is the test's."""
+    """Repeat an action during the block; its failure fails the test."""
     is_over, failures = threading.Event(), []
 
     def repeat() -> None:
@@ -112,12 +112,12 @@ def in_background(act: Callable[[], None], every_seconds: float) -> Iterator[Non
 
 
 def is_hit(request: ApiRequest) -> bool:
-    # Who cannot renew for too long ends, which is another test.
+    # Losing the Lease ends the process, which another test covers.
     return bool(request.resource) and request.resource != "leases" and not request.is_stream
 
 
 def is_safe(request: ApiRequest) -> bool:
-    # Of what was made without an answer, nobody knows whose it is: that phase fails, and says so.
+    # Without a response, the result is unknown: the phase fails and says so.
     return is_hit(request) and request.verb != "create"
 
 
@@ -188,7 +188,7 @@ def test_mixed_action_sets_under_faults_all_end_and_nothing_grows(
 
 
 def wait_for(wanted: Callable[[], Any], seconds: float) -> Any:
-    """Wait for something that is not to come; say whether it came all the same."""
+    """Wait for something that must not happen; returns whether it happened."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if wanted() is not None:
@@ -198,7 +198,7 @@ def wait_for(wanted: Callable[[], Any], seconds: float) -> Any:
 
 
 def check_flat(sizes: Sequence[Size]) -> None:
-    """Nothing grows once everything has been done for the first time."""
+    """Nothing grows after everything has been done once."""
     settled = sizes[len(sizes) // 2 :]
     kinds: Sequence[tuple[str, Callable[[Size], float], float]] = (
         ("megabytes", lambda size: size.megabytes, 0.08),

@@ -1,7 +1,7 @@
-"""What a controller outlives: bad days of API servers, networks, nodes, rights, and people.
+"""Failures that a controller survives: API servers, networks, nodes, permissions, and users.
 
-The controller runs in this process, over the adapter for real clusters, and through a proxy
-that makes the days bad. Each test says what the user sees, and that nothing was lost.
+The controller runs in this process, over the adapter for real clusters and a proxy that
+injects faults. Each test checks what the user sees, and that nothing was lost.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from kanister_py.executor.function_source import FunctionSource
 from kanister_py.executor.loading import load_function
 from kanister_py.wiring import read_functions
 
-# As patient as in production, in less time.
+# Timeouts as in production, shortened.
 TIMING = Timing(
     answer=2.0, only_answer=3.0, patience=6.0, watch=5.0, silence=1.0, log_silence=2.0, ping=0.5
 )
@@ -57,7 +57,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 class ShiftedClock(SystemClock):
-    """The machine's clock, until somebody sets it."""
+    """The clock of the machine, which a test can set."""
 
     shift = timedelta()
 
@@ -66,7 +66,7 @@ class ShiftedClock(SystemClock):
 
 
 class World:
-    """A namespace, a bad way to its API server, and the controllers that run here."""
+    """A namespace, a faulty connection to its API server, and the controllers in this process."""
 
     def __init__(self, place: Place, faults: FaultProxy) -> None:
         self.place = place
@@ -75,7 +75,7 @@ class World:
         self._stack = contextlib.ExitStack()
 
     def start(self, kubeconfig: Path | None = None, **settings: Any) -> Controller:
-        """Start a controller, and come back when it acts."""
+        """Start a controller, and return when it is active."""
         cluster = self._stack.enter_context(
             KubeCluster(
                 ClusterChoice(kubeconfig=str(kubeconfig or self.faults.kubeconfig)),
@@ -154,7 +154,7 @@ def world(
 
 @pytest.fixture
 def place(world: World) -> Place:
-    """What happens in the namespace; a run of two phases waits between them for a gate."""
+    """Manage the objects of the namespace; a run of two phases waits for a gate in between."""
     place = world.place
     space = place.namespace
     place.blueprint("gated", kube_ops(space, "before"), gate(space), kube_ops(space, "after"))
@@ -168,7 +168,7 @@ def is_at_gate(place: Place, name: str) -> bool:
 
 
 def ends_well(place: Place, name: str) -> dict[str, Any]:
-    """See a run through to its end: complete, each of its phases in one attempt."""
+    """Wait until a run is complete, each of its phases in one attempt."""
     status = place.until_ended(name)
     assert status["state"] == "complete", status
     assert status["progress"]["percentCompleted"] == "100"
@@ -180,7 +180,7 @@ def ends_well(place: Place, name: str) -> dict[str, Any]:
 
 
 def fails(place: Place, name: str, reason: str) -> dict[str, Any]:
-    """See a run fail for a reason, and give its error."""
+    """Wait until a run has failed for a reason, and return its error."""
     status = place.until_ended(name)
     assert status["state"] == "failed", status
     error: dict[str, Any] = status["error"]
@@ -189,30 +189,28 @@ def fails(place: Place, name: str, reason: str) -> dict[str, Any]:
 
 
 class TestTheNetwork:
-    def test_watches_that_are_cut_or_come_late_lose_nothing(
-        self, world: World, place: Place
-    ) -> None:
+    def test_interrupted_and_late_watches_lose_nothing(self, world: World, place: Place) -> None:
         world.start()
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
         held = world.faults.inject(Hold(), verb="watch")
         world.faults.cut(verb="watch")
         held.wait_for_hit(2)
-        # Nobody is told of these yet.
+        # No watch has reported these yet.
         open_gate(place)
         place.actionset("two", "gated")
         held.remove()
         for name in ("one", "two"):
             ends_well(place, name)
 
-    def test_a_half_open_connection_is_let_go(self, world: World, place: Place) -> None:
+    def test_half_open_connection_is_closed(self, world: World, place: Place) -> None:
         controller = world.start()
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
         world.faults.freeze()
         open_gate(place)
         place.actionset("two", "gated")
-        # Longer than anybody waits for an answer, shorter than the leader's term.
+        # Longer than any request timeout, shorter than the Lease.
         threading.Event().wait(TIMING.answer + 0.5)
         world.faults.thaw()
         world.faults.cut()
@@ -220,14 +218,14 @@ class TestTheNetwork:
             ends_well(place, name)
         assert controller.is_leader
 
-    def test_one_who_is_cut_off_for_long_stops_and_the_next_one_goes_on(
+    def test_disconnected_leader_stops_and_the_next_one_continues(
         self, world: World, place: Place
     ) -> None:
         first = world.start(terms=LeaseTerms(5.0, 4.0, 0.4))
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
         world.faults.refuse()
-        # It acts no more at once; a request that hangs may keep it from its end for a while.
+        # It stops acting at once; a hanging request can delay its exit.
         until(lambda: first.has_ended)
         assert first.checks()["controller"]().startswith("This process is not the leader")
         open_gate(place)
@@ -252,12 +250,12 @@ class TestAnswers:
             pytest.param(Stall(), id="an answer that never comes"),
         ],
     )
-    def test_what_is_written_into_an_actionset_gets_there_whatever_goes_wrong(
+    def test_status_writes_succeed_despite_faults(
         self, world: World, place: Place, fault: Fault
     ) -> None:
         space = place.namespace
         phases = [kube_ops(space, "before"), gate(space), kube_ops(space, "after")]
-        # What runs at the end is why there is a finalizer.
+        # The running pods are the reason for the finalizer.
         place.blueprint("tidy", *phases, deferPhase=kube_ops(space, "tidied"))
         world.start()
         open_gate(place)
@@ -271,7 +269,7 @@ class TestAnswers:
         until(lambda: place.is_let_go("one"))
         assert len(injected.hits) == 3
         place.client.get(f"/api/v1/namespaces/{space}/configmaps/tidied-one")
-        # Nobody wants to hear of it.
+        # Events are refused.
         assert {event["type"] for event in world.events("one")} == {"Normal"}
 
     @pytest.mark.parametrize(
@@ -285,9 +283,7 @@ class TestAnswers:
             pytest.param(Cut(after_bytes=10), id="answers that break off"),
         ],
     )
-    def test_reading_anything_goes_wrong_now_and_then(
-        self, world: World, place: Place, fault: Fault
-    ) -> None:
+    def test_failed_reads_are_retried(self, world: World, place: Place, fault: Fault) -> None:
         world.start()
         open_gate(place)
         count = iter(range(1_000_000))
@@ -301,7 +297,7 @@ class TestAnswers:
         for name in names:
             ends_well(place, name)
 
-    def test_events_that_nobody_takes_hold_nothing_up(self, world: World, place: Place) -> None:
+    def test_refused_events_do_not_delay_runs(self, world: World, place: Place) -> None:
         world.start()
         open_gate(place)
         refused = world.faults.inject(Refuse(403), resource="events")
@@ -309,15 +305,15 @@ class TestAnswers:
         ends_well(place, "one")
         assert refused.hits
 
-    def test_a_lost_history_is_read_anew(self, world: World, place: Place) -> None:
+    def test_compacted_history_is_listed_again(self, world: World, place: Place) -> None:
         world.start()
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
         world.faults.reset()
-        # Schedules have watches of their own, if somebody has installed their kind.
+        # Schedules have watches of their own if their kind is installed.
         watches = world.faults.expire_watches("actionsets")
         assert watches
-        # That on the gate begins a moment after the phase has.
+        # The watch on the gate starts a moment after the phase.
         until(lambda: world.faults.expire_watches("configmaps"))
         place.actionset("two", "gated")
         open_gate(place)
@@ -325,7 +321,7 @@ class TestAnswers:
             ends_well(place, name)
         assert world.faults.count("list", "actionsets") == watches
 
-    def test_a_write_of_a_function_that_may_have_been_done_is_not_made_twice(
+    def test_uncertain_write_of_a_function_is_not_repeated(
         self, world: World, place: Place
     ) -> None:
         world.start()
@@ -336,14 +332,14 @@ class TestAnswers:
         place.actionset("one", "gated")
         status = place.until_ended("one")
         assert len(lost.hits) == 1
-        # It says what it does not know; whoever retries finds what was made.
+        # The message says that the result is unknown; a retry finds the created object.
         assert status["state"] == "failed"
         assert "may have done it all the same" in status["error"]["message"]
         place.client.get(f"/api/v1/namespaces/{place.namespace}/configmaps/before-one")
 
 
 def token_of(admin: ApiClient, namespace: str, bound_to: str = "") -> str:
-    """Have a token made for the service account; it dies with the secret it is bound to."""
+    """Create a token for the service account; it is revoked with the Secret it is bound to."""
     spec: dict[str, Any] = {"expirationSeconds": 3600}
     if bound_to:
         secret = admin.get(f"/api/v1/namespaces/{namespace}/secrets/{bound_to}")
@@ -361,7 +357,7 @@ def token_of(admin: ApiClient, namespace: str, bound_to: str = "") -> str:
 
 
 def make_account(admin: ApiClient, namespace: str) -> None:
-    """Make the service account `runner`, with all rights in its namespace, by several bindings."""
+    """Create the service account `runner` with all rights in its namespace, by several bindings."""
     named = {"name": "runner", "namespace": namespace}
     admin.post(
         f"/api/v1/namespaces/{namespace}/serviceaccounts",
@@ -432,7 +428,7 @@ class TestRights:
         controller = world.start(kubeconfig)
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
-        # As a kubelet does: the new one is there before the old one dies.
+        # As a kubelet does: the new token exists before the old one expires.
         token.write_text(token_of(admin, space))
         admin.delete(f"/api/v1/namespaces/{space}/secrets/leash")
         refused = world.faults.inject(
@@ -444,10 +440,10 @@ class TestRights:
         for name in ("one", "two"):
             ends_well(place, name)
         assert controller.is_leader
-        # Watches that were cut may have come back with the old one at most once each.
+        # Each watch that was reset may have reconnected with the old token once.
         assert len(refused.hits) <= 6
 
-    def test_a_right_that_a_phase_needs_is_named_when_it_is_gone(
+    def test_revoked_right_of_a_phase_is_named(
         self, world: World, place: Place, admin: ApiClient
     ) -> None:
         space = place.namespace
@@ -464,7 +460,7 @@ class TestRights:
         error = fails(place, "one", "Forbidden")
         assert 'cannot create resource "secrets"' in error["message"]
 
-    def test_a_run_whose_status_may_not_be_written_goes_on_when_it_may_again(
+    def test_run_continues_when_its_status_can_be_written_again(
         self, world: World, place: Place, admin: ApiClient, caplog: pytest.LogCaptureFixture
     ) -> None:
         space = place.namespace
@@ -481,7 +477,7 @@ class TestRights:
             status = place.until_ended("one")
         assert status["state"] == "complete", status
 
-    def test_a_right_to_watch_that_is_gone_is_told_until_it_is_back(
+    def test_revoked_right_to_watch_is_reported_until_restored(
         self, world: World, place: Place, admin: ApiClient
     ) -> None:
         space = place.namespace
@@ -490,7 +486,7 @@ class TestRights:
         is_ready = controller.checks()["controller"]
         assert is_ready() == ""
         unbind(admin, space, "sets")
-        # Watches that are open go on until they end.
+        # Open watches continue until they end.
         world.faults.cut(verb="watch", resource="actionsets")
         until(is_ready)
         assert is_ready().startswith("Cannot watch actionsets.cr.kanister.io")
@@ -503,7 +499,7 @@ class TestRights:
 
 class TestTime:
     @pytest.mark.parametrize("jump", [pytest.param(1, id="ahead"), pytest.param(-1, id="back")])
-    def test_a_clock_that_jumps_ends_no_run_and_no_leadership(
+    def test_clock_jump_ends_no_run_and_no_leadership(
         self, world: World, place: Place, jump: int
     ) -> None:
         space = place.namespace
@@ -520,9 +516,7 @@ class TestTime:
             ends_well(place, name)
         assert controller.is_leader
 
-    def test_a_time_limit_holds_though_the_clock_is_set_back(
-        self, world: World, place: Place
-    ) -> None:
+    def test_timeout_applies_when_the_clock_is_set_back(self, world: World, place: Place) -> None:
         space = place.namespace
         place.blueprint("timed", {**gate(space), "timeout": "8s"})
         world.start()
@@ -534,7 +528,7 @@ class TestTime:
 
 class TestPods:
     @pytest.mark.usefixtures("node")
-    def test_a_pod_that_another_client_deletes_is_missed(self, world: World) -> None:
+    def test_pod_deleted_by_another_client_is_detected(self, world: World) -> None:
         place = world.place
         space = place.namespace
         place.blueprint("long", kube_task(space, "sleep", "sleep 300"))
@@ -548,9 +542,7 @@ class TestPods:
         assert f"{space}/{name}" in status["error"]["message"]
         assert world.pods() == []
 
-    def test_a_pod_on_a_node_that_vanished_is_given_up_in_time(
-        self, world: World, api_server: LocalCluster
-    ) -> None:
+    def test_pod_on_a_lost_node_times_out(self, world: World, api_server: LocalCluster) -> None:
         place = world.place
         space = place.namespace
         task = kube_task(space, "sleep", "echo up; sleep 300")
@@ -566,11 +558,11 @@ class TestPods:
             status = place.until_ended("one")
         assert status["state"] == "failed"
         assert name in status["error"]["message"] or "15s" in status["error"]["message"], status
-        # Nobody is there to end it: it is taken away without asking.
+        # No kubelet confirms the deletion, so the pod is removed without a grace period.
         until(lambda: world.pods() == [])
 
     @pytest.mark.usefixtures("node")
-    def test_a_pod_is_followed_to_its_end_on_a_bad_line(self, world: World) -> None:
+    def test_pod_is_followed_to_its_end_despite_faults(self, world: World) -> None:
         place = world.place
         space = place.namespace
         lines = "i=0; while [ $i -lt 60 ]; do echo line $i; sleep 0.02; i=$((i+1)); done"
@@ -593,7 +585,7 @@ class TestPods:
 
 
 class TestPeople:
-    def test_a_blueprint_that_is_deleted_in_mid_run_is_not_needed_any_more(
+    def test_deleted_blueprint_does_not_affect_a_running_run(
         self, world: World, place: Place
     ) -> None:
         world.start()
@@ -606,9 +598,7 @@ class TestPeople:
         error = fails(place, "two", "BlueprintNotFound")
         assert "gated" in error["message"]
 
-    def test_a_blueprint_that_is_changed_in_mid_run_counts_for_later_runs(
-        self, world: World, place: Place
-    ) -> None:
+    def test_changed_blueprint_applies_to_later_runs(self, world: World, place: Place) -> None:
         world.start()
         place.actionset("one", "gated")
         until(lambda: is_at_gate(place, "one"))
@@ -631,7 +621,7 @@ class TestPeople:
             pytest.param("patch", "BlueprintChanged", id="changed"),
         ],
     )
-    def test_a_run_is_not_taken_up_with_another_blueprint_than_it_began_with(
+    def test_run_is_not_resumed_with_another_blueprint(
         self, world: World, place: Place, change: str, reason: str
     ) -> None:
         first = world.start()
@@ -650,7 +640,7 @@ class TestPeople:
         phases_now = place.status("one")["actions"][0]["phases"]
         assert [phase["state"] for phase in phases_now] == ["complete", "failed", "pending"]
 
-    def test_an_actionset_that_is_deleted_in_mid_run_is_gone_and_others_go_on(
+    def test_deleting_a_running_actionset_does_not_affect_others(
         self, world: World, place: Place
     ) -> None:
         controller = world.start()
@@ -665,7 +655,7 @@ class TestPeople:
         with pytest.raises(ApiFailed):
             place.client.get(f"/api/v1/namespaces/{place.namespace}/configmaps/after-one")
 
-    def test_a_namespace_that_is_deleted_goes_with_its_runs(
+    def test_deleted_namespace_ends_its_runs(
         self, world: World, place: Place, admin: ApiClient
     ) -> None:
         other = f"{place.namespace}-2"
@@ -691,7 +681,7 @@ class TestPeople:
         open_gate(place)
         ends_well(place, "one")
 
-    def test_two_without_leader_election_do_not_act_side_by_side(
+    def test_second_controller_without_leader_election_does_not_act(
         self, world: World, place: Place
     ) -> None:
         world.start(identity="first")
@@ -703,12 +693,12 @@ class TestPeople:
 
 
 def much(size: int) -> dict[str, Any]:
-    """An output that is this long."""
+    """An output of this length."""
     return {"text": {"keyValue": {"text": f'{{{{ repeat {size} "x" }}}}'}}}
 
 
 class TestSizes:
-    def test_artifacts_up_to_their_limit_are_kept_whole(self, world: World) -> None:
+    def test_artifacts_up_to_their_limit_are_stored(self, world: World) -> None:
         place = world.place
         size = 500 * 1024
         place.blueprint("much", kube_ops(place.namespace), outputArtifacts=much(size))
@@ -718,7 +708,7 @@ class TestSizes:
         assert status["state"] == "complete"
         assert len(status["actions"][0]["artifacts"]["text"]["keyValue"]["text"]) == size
 
-    def test_artifacts_beyond_their_limit_fail_and_say_so(self, world: World) -> None:
+    def test_artifacts_beyond_their_limit_fail_the_run(self, world: World) -> None:
         place = world.place
         place.blueprint("too-much", kube_ops(place.namespace), outputArtifacts=much(600 * 1024))
         world.start()
@@ -727,7 +717,7 @@ class TestSizes:
         assert "512 KiB" in error["message"]
         assert place.status("one")["actions"][0]["phases"][0]["state"] == "complete"
 
-    def test_a_status_that_finds_no_room_beside_its_spec_says_so(self, world: World) -> None:
+    def test_status_that_does_not_fit_is_reported(self, world: World) -> None:
         place = world.place
         place.blueprint("much", kube_ops(place.namespace), outputArtifacts=much(500 * 1024))
         world.start()
@@ -740,13 +730,13 @@ class TestSizes:
         place.actionset("one", "much", actions=[action])
         error = fails(place, "one", "StatusTooLarge")
         assert "status" in error["message"]
-        # What it had done until then is still known.
+        # The progress before that is kept.
         assert place.status("one")["actions"][0]["phases"][0]["state"] == "complete"
 
 
 @contextlib.contextmanager
 def dead_webhook(admin: ApiClient, namespace: str, rule: Mapping[str, Any]) -> Iterator[None]:
-    """Have the API server ask somebody who is not there, for what happens in a namespace."""
+    """Register a webhook without a server for requests in a namespace."""
     name = f"dead-{namespace}"
     path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
     admin.post(
@@ -778,7 +768,7 @@ def dead_webhook(admin: ApiClient, namespace: str, rule: Mapping[str, Any]) -> I
 
 
 class TestWebhooks:
-    def test_a_webhook_that_is_down_keeps_a_phase_from_acting_and_is_named(
+    def test_unavailable_webhook_fails_the_phase_and_is_named(
         self, world: World, place: Place, admin: ApiClient
     ) -> None:
         rule = {
@@ -796,7 +786,7 @@ class TestWebhooks:
         assert status["state"] == "failed"
         assert "dead.example.org" in status["error"]["message"]
 
-    def test_a_webhook_that_is_down_in_front_of_our_status_is_waited_for(
+    def test_unavailable_webhook_on_the_status_is_retried(
         self, world: World, place: Place, admin: ApiClient, caplog: pytest.LogCaptureFixture
     ) -> None:
         rule = {
@@ -828,7 +818,7 @@ def is_refused(admin: ApiClient, namespace: str) -> bool:
 
 
 def is_status_refused(place: Place) -> bool:
-    """Try it on one that nobody runs."""
+    """Wait until the webhook has an effect, on an object that is not run."""
     with contextlib.suppress(ApiFailed):
         place.actionset("probe", "nothing", suspend=True)
     probe = place.client.get(place.path("probe"))
@@ -840,7 +830,7 @@ def is_status_refused(place: Place) -> bool:
 
 
 class TestTheApiServer:
-    def test_a_run_outlives_a_restart_and_a_history_that_is_gone(
+    def test_run_survives_a_restart_and_a_compacted_history(
         self, new_api_server: Callable[..., LocalCluster], tmp_path: Path
     ) -> None:
         server = new_api_server()
@@ -854,7 +844,7 @@ class TestTheApiServer:
                     "gated", kube_ops("shop", "before"), gate("shop"), kube_ops("shop", "after")
                 )
                 make_gate(place)
-                # It may take longer than a term until it is back, on a busy machine.
+                # On a busy machine the restart can take longer than the Lease.
                 controller = world.start(terms=LeaseTerms(120.0, 90.0, 0.5))
                 place.actionset("one", "gated")
                 until(lambda: is_at_gate(place, "one"))
@@ -869,7 +859,7 @@ class TestTheApiServer:
             finally:
                 world.close()
 
-    def test_an_etcd_that_freezes_and_a_server_that_is_killed_again_and_again_lose_nothing(
+    def test_frozen_etcd_and_killed_api_server_lose_nothing(
         self,
         new_api_server: Callable[..., LocalCluster],
         tmp_path: Path,

@@ -57,7 +57,7 @@ def rule(group: str, *resources: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def tenants(admin: ApiClient) -> Iterator[None]:
-    """Make the namespaces of two tenants, of the controller, and of one that grants everything."""
+    """Create namespaces: two tenants, the controller, and one that grants everything."""
     install_definitions(admin)
     text = files("kanister_py.crds").joinpath("referencegrants.yaml").read_text("utf-8")
     with contextlib.suppress(ApiFailed):
@@ -89,7 +89,7 @@ def controller(
     api_server: LocalCluster,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Path]:
-    """Run a controller that serves all four namespaces, and give its log."""
+    """Run a controller that serves all four namespaces, and return its log."""
     log = tmp_path_factory.mktemp("controller") / "log"
     named = [f"--namespace={name}" for name in (HOME, OWN, FOREIGN, GRANTED)]
     environment = {
@@ -124,13 +124,13 @@ def controller(
 
 @pytest.fixture(scope="module")
 def mallory(api_server: LocalCluster) -> Kubectl:
-    """Run kubectl as a user who may write ActionSets and Blueprints of one namespace only."""
+    """Run kubectl as a user who can only write ActionSets and Blueprints of one namespace."""
     return Kubectl(api_server.programs.kubectl, api_server.kubeconfig_for("mallory"))
 
 
 @pytest.fixture(scope="module")
 def objects(admin: ApiClient, kubectl: Kubectl, controller: Path) -> None:  # noqa: ARG001 # order
-    """Give every tenant a workload, Secrets and a Profile; one of them grants everything."""
+    """Create a workload, Secrets and a Profile for each tenant; the third grants everything."""
     manifests = [obj for name in (OWN, FOREIGN, GRANTED) for obj in tenant(name)]
     kinds = {kind for case in FIELDS.values() for kind in case.kinds}
     manifests.append(grant(*sorted(kinds), of=GRANTED))
@@ -146,7 +146,7 @@ class Run(Protocol):
 
 @pytest.fixture
 def run(objects: None, admin: ApiClient, mallory: Kubectl, controller: Path) -> Run:  # noqa: ARG001 # order
-    """Let mallory run an ActionSet with a field that names an object of some namespace."""
+    """Run an ActionSet of the user mallory with a field that names an object in a namespace."""
 
     def start(field: str, case: Case, where: str, **spec: Any) -> Mapping[str, Any]:
         name = "-".join([field, where, *map(str, spec.values())]).lower()
@@ -185,7 +185,7 @@ def run(objects: None, admin: ApiClient, mallory: Kubectl, controller: Path) -> 
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_an_object_of_another_tenant_is_not_reached(
+def test_object_of_another_tenant_is_refused(
     run: Run, mallory: Kubectl, admin: ApiClient, controller: Path, field: str
 ) -> None:
     refused = mallory("get", "secret", "db", "-n", FOREIGN)
@@ -204,18 +204,18 @@ def test_an_object_of_another_tenant_is_not_reached(
 
 
 @pytest.mark.parametrize("field", NODELESS)
-def test_an_object_that_its_owner_granted_is_reached(run: Run, field: str) -> None:
+def test_granted_object_is_allowed(run: Run, field: str) -> None:
     assert OUTSIDE not in json.dumps(run(field, FIELDS[field], GRANTED))
 
 
 @pytest.mark.parametrize("field", NODELESS)
-def test_an_own_object_is_reached_without_a_grant(run: Run, field: str) -> None:
+def test_own_object_needs_no_grant(run: Run, field: str) -> None:
     assert OUTSIDE not in json.dumps(run(field, FIELDS[field], OWN))
 
 
 @pytest.fixture(scope="module")
 def backup(admin: ApiClient, kubectl: Kubectl, objects: None) -> str:  # noqa: ARG001 # wanted for its effect
-    """Make a ServiceAccount that may use ConfigMaps of its namespace, and nothing else."""
+    """Create a ServiceAccount that can only use ConfigMaps of its namespace."""
     name = "backup"
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}}
     admin.post(f"/api/v1/namespaces/{OWN}/serviceaccounts", account)
@@ -230,12 +230,12 @@ def backup(admin: ApiClient, kubectl: Kubectl, objects: None) -> str:  # noqa: A
     return name
 
 
-def test_a_run_has_the_rights_of_the_account_that_it_acts_as(run: Run, backup: str) -> None:
+def test_run_has_the_rights_of_its_service_account(run: Run, backup: str) -> None:
     status = run("configMaps", FIELDS["configMaps"], OWN, serviceAccountName=backup)
     assert status["state"] == "complete", status
 
 
-def test_a_run_has_no_other_rights_than_the_account_that_it_acts_as(run: Run, backup: str) -> None:
+def test_run_has_no_other_rights_than_its_service_account(run: Run, backup: str) -> None:
     status = run("secrets", FIELDS["secrets"], OWN, serviceAccountName=backup)
     assert status["state"] == "failed"
     assert "system:serviceaccount:mallory:backup" in json.dumps(status)

@@ -1,4 +1,4 @@
-"""Spans in a real OpenTelemetry collector, over both protocols that are known."""
+"""Spans in a real OpenTelemetry collector, over both supported protocols."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from tests.ports import free_port
 
 COMPOSITION = Path(__file__).parent / "traced_composition.yaml"
 PATIENCE_SECONDS = 180.0
-# What its own log says of a span.
+# Lines about a span in the collector's log.
 SPAN = re.compile(r"Parent ID +: (\w*)\n +ID +: (\w+)\n +Name +: (.+)\n")
 
 
 class Collector:
-    """A collector that writes down each span that it gets."""
+    """A collector that logs each span that it receives."""
 
     def __init__(self, program: str, folder: Path) -> None:
         self.ports = {"grpc": free_port(), "http/protobuf": free_port()}
@@ -66,7 +66,7 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Collector]:
 
 
 @pytest.mark.parametrize("protocol", ["grpc", "http/protobuf"])
-def test_a_collector_gets_what_is_composed_with_its_steps_rounds_and_calls(
+def test_collector_receives_spans_of_steps_rounds_and_calls(
     collector: Collector, kanister: CommandLine, protocol: str
 ) -> None:
     name = f"mine-{protocol[:4]}"

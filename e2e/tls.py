@@ -1,7 +1,7 @@
-"""TLS taken off a connection, so that two threads may read and write it at once.
+"""TLS termination of one connection, so that two threads can read and write it at once.
 
-OpenSSL lets one thread at a time use a connection. A thread of ours is that
-one; everybody else has an ordinary pair of sockets.
+OpenSSL allows only one thread at a time to use a connection. A thread of this module does
+so; all others use an ordinary pair of sockets.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _WRITE: Final = selectors.EVENT_WRITE
 
 
 def unwrap(secured: ssl.SSLSocket) -> socket.socket:
-    """Give a socket that says in plain what a secured connection says, for as long as it lives.
+    """Yield a plain socket for a TLS connection, for the duration of the block.
 
-    Whoever closes the plain one closes both; where the other side ends the
-    connection, the plain one ends too.
+    Closing the plain socket closes both; if the other side ends the connection, the plain
+    socket is closed as well.
     """
     ours, theirs = socket.socketpair()
     threading.Thread(target=_Pump(secured, ours).run, name="tls", daemon=True).start()
@@ -47,13 +47,13 @@ class _Pump:
         ):
             while self._step(selector):
                 pass
-            # What was closed in good order is told so; a cut is a cut.
+            # A TLS close is passed on as the end of the stream; a reset is passed on as a reset.
             with contextlib.suppress(OSError):
                 self._secured.unwrap()
-        # Whoever holds the other end of the pair learns of it by the end of the stream.
+        # The holder of the other socket sees the end of the stream.
 
     def _step(self, selector: selectors.BaseSelector) -> bool:
-        """Carry what can be carried; false when one side has ended."""
+        """Copy available data in both directions; returns False when one side has ended."""
         self._wait(selector)
         if not self._to_plain:
             with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLWantWriteError):
@@ -74,7 +74,7 @@ class _Pump:
         return True
 
     def _wait(self, selector: selectors.BaseSelector) -> None:
-        """Wait until one side has something, or takes what it would not take before."""
+        """Wait until one side has data, or accepts data again."""
         for channel, reads, writes in (
             (self._secured, not self._to_plain, self._to_secured),
             (self._plain, not self._to_secured, self._to_plain),
@@ -84,6 +84,6 @@ class _Pump:
                 selector.unregister(channel)
             if mask:
                 selector.register(channel, mask)
-        # What OpenSSL has read already, no selector sees.
+        # Data that OpenSSL has already buffered is invisible to the selector.
         is_waiting = not self._to_plain and self._secured.pending() > 0
         selector.select(0 if is_waiting else None)

@@ -1,4 +1,4 @@
-"""The values of the chart: all that can be set is read, and no other name is taken in silence."""
+"""Values of the chart: every value in the schema is used, and unknown values are refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VALUES = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
 
 
 def names_in(schema: Mapping[str, Any], at: str = "") -> Iterator[str]:
-    """Name every value that can be set, and demand that no other can be."""
+    """Yield every value of the schema, and check that others are refused."""
     if "properties" not in schema:
         yield at
         return
@@ -36,12 +36,12 @@ def set_in(values: Any, names: frozenset[str], at: str = "") -> Iterator[str]:
 
 
 def of_the_base() -> list[dict[str, Any]]:
-    """Give what the chart makes by default, as it stands in the base for Kustomize."""
+    """Return the objects of the Kustomize base, which has the default values."""
     rendered = (REPOSITORY / "deploy/kustomize/controller.yaml").read_text(encoding="utf-8")
     return list(yaml.safe_load_all(rendered))
 
 
-# A parent chart hands `global` to all of its charts, read or not.
+# A parent chart passes `global` to all of its charts.
 NAMES = frozenset(names_in(SCHEMA)) - {"global"}
 
 
@@ -66,5 +66,5 @@ def test_the_controller_may_do_what_its_pages_offer_and_read_what_they_show() ->
     }
     expected = {("actionsets", verb) for verb in ACTION_VERBS.values()}
     expected |= {("schedules", verb) for verb in SCHEDULE_VERBS.values() if verb}
-    # Lines of runs of other replicas are read out of their logs.
+    # Log lines of runs are read from the logs of the other replicas.
     assert expected | {("pods", "list"), ("pods/log", "get")} <= allowed

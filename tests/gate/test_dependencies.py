@@ -1,4 +1,4 @@
-"""Dependencies: each does some work here, and none is let in with a hole that is known."""
+"""Dependencies: each is used, and none has a known vulnerability."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from semver import Version
 
 pytestmark = pytest.mark.gate
 
-# Data, which nobody imports.
+# Data without modules.
 IDLE = {"tzdata"}
 
 FLOORS = {
@@ -26,7 +26,7 @@ FLOORS = {
 
 
 def declared(repository: Path) -> dict[str, str]:
-    """What the package asks for, with the range it asks for it in."""
+    """Requirements of the package with their ranges."""
     project = tomllib.loads((repository / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
     requirements = [
@@ -38,7 +38,7 @@ def declared(repository: Path) -> dict[str, str]:
 
 
 def imported(repository: Path) -> set[str]:
-    """Which distributions the code imports, wherever in a module it does."""
+    """Return the distributions that the code imports anywhere."""
     names: set[str] = set()
     for file in (repository / "kanister_py").rglob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
@@ -47,7 +47,7 @@ def imported(repository: Path) -> set[str]:
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 names.add(node.module)
     tops = {name.partition(".")[0] for name in names}
-    # Distributions of one name space, such as google's, are told apart by what lies below it.
+    # Distributions that share a namespace package, such as google's, differ in deeper modules.
     spelled = {name.replace(".", "-") for name in names} | tops
     distributions = packages_distributions()
     installed_names = {
@@ -62,7 +62,7 @@ def test_every_dependency_is_imported_somewhere(repository: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FLOORS))
-def test_no_release_with_a_known_hole_is_let_in(repository: Path, name: str) -> None:
+def test_no_release_with_a_known_vulnerability_is_allowed(repository: Path, name: str) -> None:
     lowest = re.search(r">=([\d.]+)", declared(repository)[name])
     assert lowest
     floor, lower_bound = (

@@ -21,7 +21,7 @@ VERSIONS = {
 
 
 def fields_of(model: Any) -> Iterator[tuple[str, str]]:
-    """Yield the name and the description of every field, including those of nested models."""
+    """Yield the name and the description of every field, including nested models."""
     schema = model.model_json_schema(by_alias=True)
     for definition in (schema, *schema.get("$defs", {}).values()):
         for name, field in definition.get("properties", {}).items():

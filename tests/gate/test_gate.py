@@ -1,4 +1,4 @@
-"""Is the whole tree what style asks for? Types, lint, format and layers, as tests."""
+"""The tree follows the style: types, lint, format and layers, as tests."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def passes(repository: Path, *command: str) -> str:
     return done.stdout
 
 
-def test_types_hold_everywhere(repository: Path) -> None:
+def test_types_are_correct(repository: Path) -> None:
     passes(repository, "mypy", "--no-error-summary")
 
 
-def test_no_rule_of_the_linter_is_broken(repository: Path) -> None:
+def test_linter_finds_nothing(repository: Path) -> None:
     passes(repository, "ruff", "check", "--quiet", ".")
 
 
@@ -46,5 +46,5 @@ def test_imports_point_down(repository: Path) -> None:
     output = passes(
         repository, "lint-imports", "--cache-dir", str(repository / ".import_linter_cache")
     )
-    # A command that does nothing passes, too.
+    # A command that does nothing would pass as well.
     assert f"Contracts: {len(rules['contracts'])} kept, 0 broken." in output

@@ -1,4 +1,4 @@
-"""Locks of the image: what it is made of is what the package asks for, file by file."""
+"""Lock files of the images: they pin the requirements of the package, with hashes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HASH = re.compile(r" \\\n    --hash=sha256:[0-9a-f]{64}")
 
 
 def locked(path: Path) -> dict[str, str]:
-    """Read a lock, in which nothing may be but versions and their hashes."""
+    """Read a lock file, which may contain only versions and their hashes."""
     head, _, remainder = path.read_text().partition("\n")
     assert head.startswith("# Written by .ci/lock")
     entries = re.findall(r"([\w.-]+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})+)\n", remainder)
@@ -36,7 +36,7 @@ def constraints(repository: Path) -> dict[str, str]:
 
 
 def closure(wanted: Iterable[str], machine: str) -> set[str]:
-    """Name what is asked for, and what that asks for, on the machines that run the image."""
+    """Return the transitive requirements on the machines that run the image."""
     environment = {
         "python_version": "3.13",
         "python_full_version": "3.13.7",
@@ -60,7 +60,7 @@ def closure(wanted: Iterable[str], machine: str) -> set[str]:
 @pytest.mark.parametrize(
     ("lock", "section"), [("requirements.lock", "project"), ("build.lock", "build-system")]
 )
-def test_a_lock_holds_all_that_is_asked_for_at_the_versions_of_the_gate(
+def test_lock_file_pins_all_requirements_at_the_tested_versions(
     repository: Path, lock: str, section: str
 ) -> None:
     table = tomllib.loads((repository / "pyproject.toml").read_text())[section]
@@ -75,13 +75,13 @@ def test_a_lock_holds_all_that_is_asked_for_at_the_versions_of_the_gate(
 
 
 @pytest.mark.parametrize("name", ["Dockerfile", "tools.Dockerfile"])
-def test_an_image_takes_nothing_that_is_not_in_a_lock(repository: Path, name: str) -> None:
+def test_image_installs_only_locked_packages(repository: Path, name: str) -> None:
     text = (repository / "deploy" / name).read_text().replace("\\\n", " ")
     for arguments in re.findall(r"pip (?:install|wheel) ([^&\n]*)", text):
         assert "--require-hashes" in arguments or "--no-index" in arguments, arguments
 
 
-def test_the_bill_of_materials_names_all_that_is_installed(repository: Path) -> None:
+def test_bill_of_materials_lists_all_installed_distributions(repository: Path) -> None:
     words = [repository / "deploy/sbom.py", repository / "deploy/requirements.lock"]
     first, again = (json.loads(subprocess.check_output([sys.executable, *words])) for _ in range(2))
     assert first == again

@@ -1,4 +1,4 @@
-"""Alerts and dashboard of the chart speak of numbers that there are, and tell of what matters."""
+"""Alerts and dashboard of the chart use existing metrics, and the alerts fire when they should."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def families(registry: CollectorRegistry) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(scope="module")
 def numbers() -> set[str]:
-    """Name every series that a scrape of a controller may find."""
+    """Return every series that a scrape of a controller can contain."""
     metrics = ControllerMetrics()
-    for name in controller_metrics._GAUGES:  # the one list of them
+    for name in controller_metrics._GAUGES:  # The list of all metrics.
         metrics.watch(name, lambda: 0.0)
     Metrics(metrics.registry)
     PrometheusFunctionMetrics(metrics.registry)
@@ -64,12 +64,12 @@ def expressions() -> list[str]:
     return [*(rule["expr"] for group in rules for rule in group["rules"]), *shown, *queries]
 
 
-def test_alerts_and_dashboard_ask_for_numbers_that_there_are(numbers: set[str]) -> None:
+def test_alerts_and_dashboard_use_existing_metrics(numbers: set[str]) -> None:
     names = {name for expression in expressions() for name in NAME.findall(expression)}
     assert names - numbers == set()
 
 
-def test_every_number_stands_on_the_page_for_operators(numbers: set[str]) -> None:
+def test_every_metric_is_documented(numbers: set[str]) -> None:
     page = (REPOSITORY / "docs/metrics-and-traces.md").read_text(encoding="utf-8")
     mentions = set(re.findall(r"`((?:kanister_|function_run_)\w+)", page))
     series = {re.sub(r"_(bucket|count|sum)$", "", name) for name in numbers}
@@ -77,7 +77,7 @@ def test_every_number_stands_on_the_page_for_operators(numbers: set[str]) -> Non
     assert mentions - numbers - series == set()
 
 
-def test_no_two_panels_lie_on_each_other() -> None:
+def test_panels_do_not_overlap() -> None:
     board = json.loads((FOLDER / "dashboard.json").read_text(encoding="utf-8"))
     cells = [
         (x, y)
@@ -89,7 +89,7 @@ def test_no_two_panels_lie_on_each_other() -> None:
     assert max(x for x, _ in cells) < 24
 
 
-# What the alerts tell, asked of Prometheus' own tool
+# Alerts, evaluated by promtool
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def promise(promtool: str, *words: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_expression_is_one(promtool: str, tmp_path: Path) -> None:
+def test_every_expression_is_valid(promtool: str, tmp_path: Path) -> None:
     promise(promtool, "check", "rules", str(ALERTS))
     shown = [
         re.sub(r"\$__rate_interval", "5m", expression).replace("$namespace", ".*")
@@ -120,13 +120,13 @@ def test_every_expression_is_one(promtool: str, tmp_path: Path) -> None:
     promise(promtool, "check", "rules", str(file))
 
 
-# promtool begins at the beginning of time.
+# promtool starts at time zero.
 START = datetime(1970, 1, 1, tzinfo=UTC)
 STEP = timedelta(minutes=15)
 
 
 class Nights:
-    """What a controller's numbers say over some days, scraped every quarter of an hour."""
+    """Metrics of a controller over some days, scraped every quarter of an hour."""
 
     def __init__(self) -> None:
         self.metrics = ControllerMetrics()
@@ -177,7 +177,7 @@ def name_of(name: str, labels: Mapping[str, str]) -> str:
 def fires(
     promtool: str, folder: Path, nights: Nights, asked: Mapping[float, list[tuple[str, Act]]]
 ) -> None:
-    """Have Prometheus say which alerts fire after so many hours, and for whom: no others may."""
+    """Check with promtool that exactly these alerts fire after so many hours."""
     rules = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
     alerts = {rule["alert"]: rule for group in rules for rule in group["rules"]}
     tests: list[dict[str, Any]] = []
@@ -212,7 +212,7 @@ def expected(alert: Mapping[str, Any], act: Act) -> dict[str, Any]:
     return {"exp_labels": {**labels, **alert["labels"]}, "exp_annotations": texts}
 
 
-def test_a_nightly_backup_that_fails_every_night_is_told_of(promtool: str, tmp_path: Path) -> None:
+def test_alert_for_a_nightly_backup_that_fails_every_night(promtool: str, tmp_path: Path) -> None:
     nights = Nights()
     other = ACT._replace(object="StatefulSet/shop/cache")
     for night in range(4):
@@ -225,9 +225,7 @@ def test_a_nightly_backup_that_fails_every_night_is_told_of(promtool: str, tmp_p
     fires(promtool, tmp_path, nights, timeline)
 
 
-def test_a_weekly_backup_that_failed_is_told_of_until_one_completes(
-    promtool: str, tmp_path: Path
-) -> None:
+def test_alert_for_a_weekly_backup_until_one_completes(promtool: str, tmp_path: Path) -> None:
     nights = Nights()
     nights.until(2)
     nights.run(ACT, FAILED)
@@ -238,7 +236,7 @@ def test_a_weekly_backup_that_failed_is_told_of_until_one_completes(
     fires(promtool, tmp_path, nights, {1.0: [], 3: alerts, 7 * 24: alerts, 8 * 24 + 1: []})
 
 
-def test_a_backup_of_no_schedule_is_told_of_as_well_and_a_try_is_forgotten_in_a_day(
+def test_alert_for_a_backup_without_a_schedule_ends_after_a_day(
     promtool: str, tmp_path: Path
 ) -> None:
     nights = Nights()
@@ -259,7 +257,7 @@ def test_a_backup_of_no_schedule_is_told_of_as_well_and_a_try_is_forgotten_in_a_
 @pytest.mark.parametrize(
     "not_ready", ["Suspended", "LastRunFailed", ""], ids=["suspended", "failing", "no run begins"]
 )
-def test_a_backup_that_is_older_than_twice_its_interval_raises_an_alert(
+def test_alert_for_a_backup_older_than_twice_its_interval(
     promtool: str, tmp_path: Path, not_ready: str
 ) -> None:
     nights = Nights()
@@ -274,8 +272,8 @@ def test_a_backup_that_is_older_than_twice_its_interval_raises_an_alert(
     fires(promtool, tmp_path, nights, {1.0: [], 48: [], 50: old, 71: old, 74: []})
 
 
-def test_what_happens_once_in_silence_is_told_of(promtool: str, tmp_path: Path) -> None:
-    """Series that stand for a while, one for each alert that no run brings about."""
+def test_alert_for_an_event_that_happens_once(promtool: str, tmp_path: Path) -> None:
+    """Series that exist for a while, one for each alert that runs do not cause."""
 
     def alert(name: str, series: str, values: str, minutes: int, **labels: str) -> dict[str, Any]:
         (rule,) = [rule_entry for rule_entry in rules if rule_entry["alert"] == name]
@@ -360,10 +358,10 @@ def test_what_happens_once_in_silence_is_told_of(promtool: str, tmp_path: Path) 
     promise(promtool, "test", "rules", str(file))
 
 
-# How many series there are
+# Number of series
 
 
-def test_what_people_call_things_has_no_end_and_numbers_do() -> None:
+def test_number_of_series_is_bounded() -> None:
     metrics = ControllerMetrics()
     for number in range(MOST_LABEL_SETS + 50):
         act = ACT._replace(blueprint=f"made-{number}")

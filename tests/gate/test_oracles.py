@@ -1,4 +1,4 @@
-"""Are the oracles left out only where nobody can mistake that for a pass?"""
+"""The oracles report clearly when they did not run."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def run_without_go(repository: Path, **environment: str) -> subprocess.Completed
     )
 
 
-def test_a_machine_without_go_is_told_that_nothing_was_asked(repository: Path) -> None:
+def test_missing_go_is_reported_as_not_run(repository: Path) -> None:
     done = run_without_go(repository)
     assert done.returncode == 0
     assert "SKIPPED" in done.stderr
     assert done.stdout == ""
 
 
-def test_where_every_gate_must_run_a_machine_without_go_fails(repository: Path) -> None:
+def test_missing_go_fails_when_every_gate_must_run(repository: Path) -> None:
     done = run_without_go(repository, KANISTER_PY_EVERY_GATE="1")
     assert done.returncode == 1
     assert "SKIPPED" in done.stderr

@@ -1,4 +1,4 @@
-"""Are the generated files what their sources say?"""
+"""Generated files match their sources."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 pytestmark = pytest.mark.gate
 
 
-def test_the_descriptors_are_what_the_proto_files_say(repository: Path) -> None:
+def test_descriptors_match_the_proto_files(repository: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(repository / ".ci/stubs"), "--check"],
         capture_output=True,
@@ -29,7 +29,7 @@ def test_the_descriptors_are_what_the_proto_files_say(repository: Path) -> None:
         ("reflection_v1", "reflection_v1alpha", ("reflection.v1;", "reflection.v1alpha;")),
     ],
 )
-def test_two_versions_of_a_protocol_differ_in_their_package_alone(
+def test_two_versions_of_a_protocol_differ_only_in_their_package(
     repository: Path, one: str, other: str, versions: tuple[str, str]
 ) -> None:
     folder = repository / "kanister_py/proto"

@@ -1,4 +1,4 @@
-"""Does a wheel work where the clone is not?"""
+"""An installed wheel works without the clone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "-
 
 @pytest.fixture(scope="module")
 def installed(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The package from a wheel of this tree, in a folder of its own."""
+    """The package from a wheel of this tree, in a separate folder."""
     wheels = tmp_path_factory.mktemp("wheels")
     target = tmp_path_factory.mktemp("installed")
     build = ("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(wheels))
@@ -39,12 +39,12 @@ def run(installed: Path, *command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_package_is_found_in_the_wheel_and_not_in_the_clone(installed: Path) -> None:
+def test_package_is_imported_from_the_wheel(installed: Path) -> None:
     done = run(installed, "-c", "import kanister_py; print(kanister_py.__file__)")
     assert Path(done.stdout.strip()).is_relative_to(installed)
 
 
-def test_the_record_of_versions_is_inside(installed: Path) -> None:
+def test_wheel_contains_the_version_record(installed: Path) -> None:
     done = run(installed, "-m", "kanister_py", "functions", "list", "-o", "json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["functions"]
@@ -52,10 +52,10 @@ def test_the_record_of_versions_is_inside(installed: Path) -> None:
     assert (installed / "kanister_py/versions.schema.json").is_file()
 
 
-def test_its_types_are_there_for_its_users(installed: Path) -> None:
+def test_wheel_contains_type_information(installed: Path) -> None:
     assert (installed / "kanister_py/py.typed").is_file()
 
 
 @pytest.mark.parametrize("name", ["page.html.j2", "page.css", "page.js"])
-def test_the_page_is_inside(installed: Path, name: str) -> None:
+def test_wheel_contains_the_page(installed: Path, name: str) -> None:
     assert (installed / "kanister_py/http_api/page" / name).is_file()
