@@ -51,9 +51,11 @@ class RevisionCensus:
 
     def count(self) -> None:
         inventory = read_inventory(self._cluster, self._entries, composed=False)
-        found = [each.as_data() for each in inventory.revisions if each.function is not None]
-        if found != self.revisions:
-            self.revisions = found
+        revisions = [
+            revision.as_data() for revision in inventory.revisions if revision.function is not None
+        ]
+        if revisions != self.revisions:
+            self.revisions = revisions
 
     def every_now_and_then(self, clock: Clock) -> Repeating:
         what = "the census of revisions"

@@ -122,11 +122,13 @@ class Cleanup:
     def _release(self, obj: KubeObject) -> bool:
         """Remove our finalizer; return whether the object had it."""
         while FINALIZER in (obj["metadata"].get("finalizers") or ()):
-            others = [each for each in obj["metadata"]["finalizers"] if each != FINALIZER]
+            kept = [
+                finalizer for finalizer in obj["metadata"]["finalizers"] if finalizer != FINALIZER
+            ]
             version = obj["metadata"]["resourceVersion"]
             operations = [
                 {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
-                {"op": "replace", "path": "/metadata/finalizers", "value": others},
+                {"op": "replace", "path": "/metadata/finalizers", "value": kept},
             ]
             name, namespace = name_of(obj), namespace_of(obj)
             try:
@@ -136,10 +138,10 @@ class Cleanup:
             except NotFound:
                 return False
             except Conflict:
-                found = find(self._cluster, ACTION_SETS, name, namespace)
-                if found is None:
+                current = find(self._cluster, ACTION_SETS, name, namespace)
+                if current is None:
                     return False
-                obj = found
+                obj = current
             else:
                 return True
         return False

@@ -66,12 +66,12 @@ class _Parts(NamedTuple):
     all: Sequence[Part]
 
     def start(self) -> None:
-        for each in self.all:
-            each.start()
+        for part in self.all:
+            part.start()
 
     def close(self) -> None:
-        for each in reversed(self.all):
-            each.close()
+        for part in reversed(self.all):
+            part.close()
         self.timers.close()
         self.events.close()
 
@@ -217,12 +217,12 @@ class Controller:
             check_leadership=self._leadership.check,
         )
         actionsets = self._made_actionsets(tools) if settings.runs_actionsets else None
-        others = [make(tools) for make in self._part_makers]
+        added = [make(tools) for make in self._part_makers]
         own: tuple[Part, ...] = ()
         if actionsets is not None:
             # Who makes ActionSets at their times is who runs them.
             own = (actionsets, Schedules(tools, settings.namespaces, settings.partition))
-        return _Parts(timers, events, actionsets, (*own, *others))
+        return _Parts(timers, events, actionsets, (*own, *added))
 
     def _made_actionsets(self, tools: PartTools) -> ActionSets:
         settings = self.settings
@@ -358,7 +358,7 @@ class Controller:
     def is_settled(self) -> bool:
         """Whether all that was there has been looked at, and nothing is under way."""
         parts = self._parts
-        return parts is not None and all(each.is_settled for each in parts.all)
+        return parts is not None and all(part.is_settled for part in parts.all)
 
     @property
     def active_runs(self) -> int:
@@ -381,7 +381,7 @@ class Controller:
         if parts is None:
             is_there = self._leadership.stands_by
             return self._leadership.why_never or ("" if is_there else "has not begun yet")
-        return next(filter(None, (each.trouble for each in parts.all)), "")
+        return next(filter(None, (part.trouble for part in parts.all)), "")
 
 
 def _warn_of_missing_namespaces(cluster: Cluster, namespaces: Sequence[str]) -> None:

@@ -118,7 +118,7 @@ class ClusterOverview:
     def lines(self, namespace: str, name: str, after: int) -> Sequence[Mapping[str, Any]]:
         own = self._lines.lines(ObjectKey(namespace, name), after=after)
         if own or self._lines.has(ObjectKey(namespace, name)):
-            return [each.as_dict() for each in own]
+            return [line.as_dict() for line in own]
         return self._lines_of_pods(namespace, name)[after:]
 
     def is_elsewhere(self, namespace: str, name: str) -> bool:
@@ -132,12 +132,12 @@ class ClusterOverview:
         key = ObjectKey(namespace, name)
         with self._reading:
             now = self._clock.monotonic()
-            for old in [k for k, each in self._from_pods.items() if each[0] <= now]:
+            for old in [k for k, entry in self._from_pods.items() if entry[0] <= now]:
                 del self._from_pods[old]
             if key not in self._from_pods:
-                found = self._read_pods(namespace, name)
+                lines = self._read_pods(namespace, name)
                 until = self._clock.monotonic() + _LOOK_AT_PODS_SECONDS
-                self._from_pods[key] = (until, found)
+                self._from_pods[key] = (until, lines)
             return self._from_pods[key][1]
 
     def _read_pods(self, namespace: str, name: str) -> Sequence[Mapping[str, Any]]:
@@ -158,7 +158,9 @@ class ClusterOverview:
         where = (namespace,) if namespace else self._namespaces
         try:
             return [
-                item for each in where for item in self._cluster.list(SCHEDULES, namespace=each)
+                item
+                for namespace in where
+                for item in self._cluster.list(SCHEDULES, namespace=namespace)
             ]
         except NotFound:
             # Nobody has installed the definition.
@@ -177,8 +179,8 @@ class ClusterOverview:
                 suspend_schedule(cluster, namespace, name, is_suspended=verb == "suspend")
                 return ""
             case "run-now":
-                made = write_run_now(cluster, namespace, name, choice, force=False)
+                run = write_run_now(cluster, namespace, name, choice, force=False)
             case _:
-                found = cluster.get(ACTION_SETS, name, namespace=namespace)
-                made = write_retry(found, "", "", choice)
-        return str(cluster.create(made)["metadata"]["name"])
+                actionset = cluster.get(ACTION_SETS, name, namespace=namespace)
+                run = write_retry(actionset, "", "", choice)
+        return str(cluster.create(run)["metadata"]["name"])

@@ -110,9 +110,9 @@ class ObjectCache:
         with self._lock:
             self._listed[resource] = int(version)
             missing = [
-                (each[1], obj)
-                for each, obj in self._written.items()
-                if each[0] == resource and self._has_ended(resource, each[1], obj)
+                (key[1], obj)
+                for key, obj in self._written.items()
+                if key[0] == resource and self._has_ended(resource, key[1], obj)
             ]
             for key, _obj in missing:
                 del self._written[resource, key]
@@ -132,8 +132,8 @@ class ObjectCache:
         with self._lock:
             store = self._stores.pop(resource, None)
             self._listed.pop(resource, None)
-            for each in [each for each in self._written if each[0] == resource]:
-                del self._written[each]
+            for key in [each for each in self._written if each[0] == resource]:
+                del self._written[key]
         if store is not None:
             store.close()
 
@@ -145,7 +145,7 @@ class ObjectCache:
     @property
     def open_watches(self) -> int:
         with self._lock:
-            return sum(each.open_watches for each in self._stores.values())
+            return sum(cache.open_watches for cache in self._stores.values())
 
     def trouble_of(self, resource: GroupVersionResource) -> str:
         """Say what keeps a kind that is watched from being up to date; empty if nothing does."""
@@ -165,9 +165,9 @@ class ObjectCache:
         if written is not None:
             return written
         if resource not in _NEVER_WATCHED:
-            found = self.watch(resource).get(key)
-            if found is not None:
-                return found
+            obj = self.watch(resource).get(key)
+            if obj is not None:
+                return obj
         return find(self._cluster, resource, key.name, key.namespace)
 
     def find(self, reference: Mapping[str, Any]) -> KubeObject | None:
@@ -194,16 +194,16 @@ class ObjectCache:
         if store is None or not store.has_synced:
             selector = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
             return self._cluster.list(resource, namespace=namespace, label_selector=selector).items
-        found = [
+        entries = [
             (key, self.get_cached(resource, key) or obj)
             for key, obj in store.items()
             if not namespace or key.namespace == namespace
         ]
-        wanted = labels.items()
+        required = labels.items()
         return [
             obj
-            for _key, obj in sorted(found, key=lambda each: each[0])
-            if wanted <= labels_of(obj).items()
+            for _key, obj in sorted(entries, key=lambda entry: entry[0])
+            if required <= labels_of(obj).items()
         ]
 
     def list_cached(self, resource: GroupVersionResource) -> Sequence[KubeObject]:
@@ -237,8 +237,8 @@ class ObjectCache:
         self, resource: GroupVersionResource, obj: KubeObject, *, in_own_pass: bool = False
     ) -> bool:
         """Say whether an object is as we wrote it lately; on request, only in its own pass."""
-        found = self._own_versions.get((resource, key_of(obj), _version(obj)))
-        return found is not None and (found or not in_own_pass)
+        in_own_pass_then = self._own_versions.get((resource, key_of(obj), _version(obj)))
+        return in_own_pass_then is not None and (in_own_pass_then or not in_own_pass)
 
     def is_write_of_another(self, resource: GroupVersionResource, obj: KubeObject) -> bool:
         """Say whether an object is as we wrote it lately in a pass over another one."""
@@ -260,8 +260,8 @@ class ObjectCache:
             self._is_closed = True
             stores = list(self._stores.values())
             self._stores.clear()
-        for each in stores:
-            each.close()
+        for cache in stores:
+            cache.close()
 
 
 def _uid(obj: KubeObject) -> str:

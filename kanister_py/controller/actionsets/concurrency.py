@@ -47,18 +47,18 @@ class Limit(NamedTuple):
 
 def parse_limit(text: str) -> Limit:
     """Read `[NAMESPACE/]BLUEPRINT[:ACTION]=N`, a Blueprint of `*` for all."""
-    found = _LIMIT.fullmatch(text)
-    if found is None:
+    match = _LIMIT.fullmatch(text)
+    if match is None:
         raise UsageError(
             f"must be [NAMESPACE/]BLUEPRINT[:ACTION]=N, such as shop/mysql=2, found {text!r}",
             reason="InvalidLimit",
         )
-    blueprint = found["blueprint"]
+    blueprint = match["blueprint"]
     return Limit(
-        found["namespace"] or "",
+        match["namespace"] or "",
         "" if blueprint == "*" else blueprint,
-        found["action"] or "",
-        int(found["at_once"]),
+        match["action"] or "",
+        int(match["at_once"]),
     )
 
 
@@ -86,13 +86,13 @@ def queues_of(
 ) -> Queues:
     """Name the queues of an ActionSet; an action is a namespace, a Blueprint, a name."""
     own = (Queue(key.namespace, concurrency_key),) if concurrency_key else ()
-    asked = tuple(actions)
+    pairs = tuple(actions)
     return (
         *own,
         *(
             Queue("", str(limit), limit.at_once)
             for limit in limits
-            if any(limit.means(*each) for each in asked)
+            if any(limit.means(*pair) for pair in pairs)
         ),
     )
 

@@ -110,7 +110,7 @@ class FailureNotices:
             obj["metadata"]["name"],
             ended.uid,
             acts[0].schedule if acts else "",
-            [ActOfRun(each.blueprint, each.action, each.object) for each in acts],
+            [ActOfRun(act.blueprint, act.action, act.object) for act in acts],
             text_of_time(ended.ended_at),
             reason,
             phase,
@@ -128,12 +128,12 @@ class FailureNotices:
 
     def _look(self, notice: _Notice) -> Look:
         try:
-            found = self._find(notice) if notice.receiver is None else self._send(notice)
+            result = self._find(notice) if notice.receiver is None else self._send(notice)
         except TransientError:
             return _AGAIN
-        if not found.has_failed:
+        if not result.has_failed:
             self._let_go(notice)
-        return found
+        return result
 
     def _give_up(self, notice: _Notice) -> None:
         _LOG.warning("The notice %s was given up after %d attempts", notice, _RETRY.limit + 1)
@@ -157,22 +157,22 @@ class FailureNotices:
         named = self._secret_of(SCHEDULES, end.namespace, end.schedule) if end.schedule else ""
         if named:
             return [(end.namespace, named)]
-        found: dict[tuple[str, str], None] = {}
-        for blueprint in dict.fromkeys(each.blueprint for each in end.actions):
+        names: dict[tuple[str, str], None] = {}
+        for blueprint in dict.fromkeys(action.blueprint for action in end.actions):
             where, _, name = blueprint.rpartition("/")
             if named := self._secret_of(BLUEPRINTS, where or end.namespace, name):
-                found[where or end.namespace, named] = None
-        return list(found)
+                names[where or end.namespace, named] = None
+        return list(names)
 
     def _secret_of(self, resource: GroupVersionResource, namespace: str, name: str) -> str:
         try:
-            found = self._tools.cluster.get(resource, name, namespace=namespace)
+            obj = self._tools.cluster.get(resource, name, namespace=namespace)
         except TransientError:
             raise
         except KanisterError:
             # Who is gone, or may not be seen, wants to know nothing.
             return ""
-        return str(annotations_of(found).get(NOTIFY) or "")
+        return str(annotations_of(obj).get(NOTIFY) or "")
 
     def _hand_on(self, notice: _Notice, namespace: str, name: str) -> None:
         try:

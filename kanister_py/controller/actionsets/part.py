@@ -177,8 +177,8 @@ class ActionSets:
         """Return the account that the annotation of a namespace names; empty for none."""
         if not self._settings.impersonates:
             return ""
-        found = self._namespaces.get(NAMESPACES, namespace)
-        return str(annotations_of(found).get(SERVICE_ACCOUNT_ANNOTATION) or "")
+        obj = self._namespaces.get(NAMESPACES, namespace)
+        return str(annotations_of(obj).get(SERVICE_ACCOUNT_ANNOTATION) or "")
 
     def _shared_surroundings(self, namespace: str) -> Surroundings:
         workers: Workers = self._workers
@@ -211,9 +211,9 @@ class ActionSets:
 
     def _oldest_run_seconds(self) -> float:
         began = [
-            each.created_at
-            for _, each in self.store.items()
-            if isinstance(each, Live) and not each.is_suspended
+            kept.created_at
+            for _, kept in self.store.items()
+            if isinstance(kept, Live) and not kept.is_suspended
         ]
         return (self._tools.clock.now() - min(began)).total_seconds() if began else 0.0
 

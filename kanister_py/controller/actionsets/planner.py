@@ -112,9 +112,13 @@ class Planner:
                 "only; start it with --impersonate-service-accounts",
                 reason="ImpersonationDisabled",
             )
-        found = self._blueprints_of(actionset, seen_at)
-        course = course_of(actionset, {name: each.blueprint for name, each in found.items()})
-        subjects = tuple([found[each.blueprint].subject for each in actionset.spec.actions])
+        blueprints = self._blueprints_of(actionset, seen_at)
+        course = course_of(
+            actionset, {name: parsed.blueprint for name, parsed in blueprints.items()}
+        )
+        subjects = tuple(
+            [blueprints[action.blueprint].subject for action in actionset.spec.actions]
+        )
         if status is None or status.state is State.PENDING:
             fresh = first_status(course)
             if retry_of:
@@ -126,34 +130,34 @@ class Planner:
         return Planned(course, status, subjects, is_resumed=True)
 
     def _blueprints_of(self, actionset: ActionSet, seen_at: float) -> dict[str, _Parsed]:
-        found: dict[str, _Parsed] = {}
+        blueprints: dict[str, _Parsed] = {}
         for index, action in enumerate(actionset.spec.actions):
-            if action.blueprint not in found:
+            if action.blueprint not in blueprints:
                 path = f"spec.actions[{index}].blueprint"
                 key = self._key_of(path, action.blueprint, actionset.metadata.namespace)
-                found[action.blueprint] = self._read(path, key, seen_at)
-        return found
+                blueprints[action.blueprint] = self._read(path, key, seen_at)
+        return blueprints
 
     def _key_of(self, path: str, name: str, own: str) -> ObjectKey:
         if not name:
             raise _no_blueprint(path, name, "", "Is required")
-        namespace, slash, rest = name.partition("/")
+        namespace, slash, blueprint = name.partition("/")
         if not slash:
             return ObjectKey(own, name)
         if namespace != own and not self._allows_other_namespaces:
             raise _no_blueprint(
                 path,
-                rest,
+                blueprint,
                 namespace,
                 "Blueprints of other namespaces are not allowed here; the controller allows them "
                 "with --allow-cross-namespace-blueprints",
             )
-        return ObjectKey(namespace, rest)
+        return ObjectKey(namespace, blueprint)
 
     def _read(self, path: str, key: ObjectKey, seen_at: float) -> _Parsed:
-        known = self._await_turn(key, seen_at)
-        if known is not None:
-            return known
+        parsed = self._await_turn(key, seen_at)
+        if parsed is not None:
+            return parsed
         asked_at = self._clock.monotonic()
         try:
             return self._keep(
@@ -174,11 +178,11 @@ class Planner:
         came_at, awaited = self._clock.monotonic(), 0
         with self._changed:
             while True:
-                known = self._parsed.get(key)
-                if known is not None and known.asked_at > max(seen_at, came_at - _FRESH_SECONDS):
-                    return known
+                parsed = self._parsed.get(key)
+                if parsed is not None and parsed.asked_at > max(seen_at, came_at - _FRESH_SECONDS):
+                    return parsed
                 now = self._clock.monotonic()
-                pause = known.asked_at + _PACE_SECONDS - now if known is not None else 0.0
+                pause = parsed.asked_at + _PACE_SECONDS - now if parsed is not None else 0.0
                 under_way = self._asking.get(key)
                 if under_way is not None and awaited < _MOST_AWAITED:
                     while self._asking.get(key) is under_way:
@@ -193,9 +197,9 @@ class Planner:
     def _keep(self, key: ObjectKey, obj: KubeObject, asked_at: float) -> _Parsed:
         metadata = obj["metadata"]
         version = (metadata["uid"], metadata["resourceVersion"])
-        known = self._parsed.get(key)
-        if known is not None and known.version == version:
-            parsed = known._replace(asked_at=asked_at)
+        before = self._parsed.get(key)
+        if before is not None and before.version == version:
+            parsed = before._replace(asked_at=asked_at)
         else:
             document = Document.of(obj, f"Blueprint {key}")
             blueprint = parse_blueprint(LocatedObject(document, (), "Blueprint", obj)).blueprint
@@ -247,7 +251,7 @@ def _is_ours(status: Status) -> bool:
                 return False
     # One that was suspended before it could be launched has its versions, and nothing else.
     return any(
-        action.start_time is not None or any(each.func_version for each in action.every_phase())
+        action.start_time is not None or any(phase.func_version for phase in action.every_phase())
         for action in status.actions
     )
 
@@ -256,12 +260,12 @@ def _refuse_if_changed(course: Course, status: Status) -> None:
     """Refuse to go on with a Blueprint that is not the one a run began with."""
     if len(status.actions) != len(course.actions):
         raise _blueprint_changed("(all)", "(several)")
-    for action, known in zip(course.actions, status.actions, strict=True):
+    for action, recorded in zip(course.actions, status.actions, strict=True):
         fresh = action.action
         names = [phase.name for phase in fresh.phases]
         deferred = fresh.defer_phase.name if fresh.defer_phase is not None else None
-        was = known.deferred.name if known.deferred is not None else None
-        if names != [phase.name for phase in known.phases] or deferred != was:
+        was = recorded.deferred.name if recorded.deferred is not None else None
+        if names != [phase.name for phase in recorded.phases] or deferred != was:
             raise _blueprint_changed(action.spec.name, action.spec.blueprint)
 
 
@@ -275,7 +279,7 @@ def _blueprint_changed(action: str, blueprint: str) -> UsageError:
 
 def _have_same_phases(old: Sequence[ActionStatus], new: Sequence[ActionStatus]) -> bool:
     def shape(actions: Sequence[ActionStatus]) -> list[tuple[str, list[str]]]:
-        return [(each.name, [phase.name for phase in each.phases]) for each in actions]
+        return [(action.name, [phase.name for phase in action.phases]) for action in actions]
 
     return shape(old) == shape(new)
 

@@ -33,7 +33,7 @@ class LinesOfPods:
         pods = self._pods(partition_of(actionset))
         for pod in pods:
             statuses = status_of(pod).get("containerStatuses") or ()
-            has_former = any(each.get("restartCount") for each in statuses)
+            has_former = any(status.get("restartCount") for status in statuses)
             if has_former:
                 lines += self._lines_of(pod, actionset, previous=True)
             lines += self._lines_of(pod, actionset, previous=False)
@@ -42,31 +42,31 @@ class LinesOfPods:
 
     def _pods(self, partition: str) -> list[KubeObject]:
         where = self._namespace or self._home(partition)
-        found = self._cluster.list(PODS, namespace=where, label_selector=POD_SELECTOR).items
-        if not found:
+        pods = self._cluster.list(PODS, namespace=where, label_selector=POD_SELECTOR).items
+        if not pods:
             raise UsageError(
                 f"No pods of a controller are in namespace {where}; "
                 "give --server with the address where it publishes functions",
                 reason=_UNAVAILABLE,
             )
-        return found
+        return pods
 
     def _home(self, partition: str) -> str:
         name = lease_name(LEASE_NAME, partition)
         try:
-            found = self._cluster.list(LEASES, field_selector=f"metadata.name={name}").items
+            leases = self._cluster.list(LEASES, field_selector=f"metadata.name={name}").items
         except Forbidden as error:
             raise UsageError(
                 f"You may not look for the controller ({error.message}); "
                 "give --controller-namespace or --server",
                 reason=_UNAVAILABLE,
             ) from error
-        if not found:
+        if not leases:
             raise UsageError(
                 "No controller has ever led on this cluster; start one, or give --server",
                 reason=_UNAVAILABLE,
             )
-        newest = max(found, key=lambda lease: sort_key_of_time(lease["spec"].get("renewTime")))
+        newest = max(leases, key=lambda lease: sort_key_of_time(lease["spec"].get("renewTime")))
         self._namespace = str(newest["metadata"]["namespace"])
         return self._namespace
 

@@ -96,9 +96,9 @@ def keep(obj: KubeObject, clock: Clock | None = None) -> Kept:
 
 def actions_of(live: Live) -> Iterator[tuple[str, str, str]]:
     """Give of each of its actions the Blueprint's namespace and name, and its own name."""
-    for each in acts_of(live.obj):
-        where, _, name = each.blueprint.rpartition("/")
-        yield where or each.namespace, name, each.action
+    for act in acts_of(live.obj):
+        where, _, name = act.blueprint.rpartition("/")
+        yield where or act.namespace, name, act.action
 
 
 def acts_of(obj: KubeObject) -> tuple[Act, ...]:
@@ -107,12 +107,12 @@ def acts_of(obj: KubeObject) -> tuple[Act, ...]:
     labels = labels_of(obj)
     schedule = str(labels.get(SCHEDULE_LABEL) or labels.get(RETENTION_LABEL) or "")
     actions = spec.get("actions") if isinstance(spec, dict) else None
-    found = []
-    for each in actions if isinstance(actions, list) else ():
-        given = each if isinstance(each, dict) else {}
-        blueprint, name = str(given.get("blueprint") or ""), str(given.get("name") or "")
-        found.append(Act(namespace, schedule, blueprint, name, _name_of(given.get("object"))))
-    return tuple(found)
+    acts = []
+    for entry in actions if isinstance(actions, list) else ():
+        action = entry if isinstance(entry, dict) else {}
+        blueprint, name = str(action.get("blueprint") or ""), str(action.get("name") or "")
+        acts.append(Act(namespace, schedule, blueprint, name, _name_of(action.get("object"))))
+    return tuple(acts)
 
 
 def _name_of(reference: Any) -> str:
@@ -126,8 +126,8 @@ def _name_of(reference: Any) -> str:
 def reason_of_end(obj: KubeObject) -> tuple[str, str]:
     """Say why an ActionSet failed, and in which phase, as far as its status tells."""
     error = (read_status_data(obj) or {}).get("error")
-    found = error if isinstance(error, dict) else {}
-    return str(found.get("reason") or ""), str(found.get("phase") or "")
+    failure = error if isinstance(error, dict) else {}
+    return str(failure.get("reason") or ""), str(failure.get("phase") or "")
 
 
 def note_end(obj: KubeObject, ended: Ended, metrics: ControllerMetrics) -> bool:
@@ -139,8 +139,8 @@ def note_end(obj: KubeObject, ended: Ended, metrics: ControllerMetrics) -> bool:
     if not ended.is_complete:
         outcome = CANCELLED_OUTCOME if reason_of_end(obj)[0] == CANCELLED else FAILED
     had_failed = False
-    for each in acts_of(obj):
-        had_failed = metrics.note_end(each, outcome, ended.ended_at) or had_failed
+    for act in acts_of(obj):
+        had_failed = metrics.note_end(act, outcome, ended.ended_at) or had_failed
     return had_failed
 
 
@@ -150,8 +150,8 @@ def _ended(obj: KubeObject, is_complete: bool) -> Ended:
     actions = spec.get("actions")
     blueprints = [
         intern(name)
-        for each in (actions if isinstance(actions, list) else ())
-        if isinstance(each, dict) and isinstance(name := each.get("blueprint"), str)
+        for action in (actions if isinstance(actions, list) else ())
+        if isinstance(action, dict) and isinstance(name := action.get("blueprint"), str)
     ]
     holds = is_complete and holds_artifacts(obj)
     return Ended(
@@ -199,5 +199,5 @@ def _notes_in(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
 def _parents_in(notes: Mapping[str, Any]) -> tuple[str, ...]:
     if not notes:
         return ()
-    found = (notes.get(PARENT), notes.get(RETRY_OF))
-    return tuple(intern(name) for name in dict.fromkeys(found) if name and isinstance(name, str))
+    parents = (notes.get(PARENT), notes.get(RETRY_OF))
+    return tuple(intern(name) for name in dict.fromkeys(parents) if name and isinstance(name, str))

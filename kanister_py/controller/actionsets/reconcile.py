@@ -222,14 +222,14 @@ class ActionSetReconciler:
 
     def _end_unwritable(self, key: ObjectKey, active: ActiveRun, error: KanisterError) -> None:
         """End a run whose status the cluster will never take, with as much as it takes."""
-        known = active.run.status
+        before = active.run.status
         is_too_large = isinstance(error.__cause__, RequestTooLarge)
         reason = "StatusTooLarge" if is_too_large else "StatusRefused"
         bare = refused_status(error.message, reason, self._now())
         refused = bare._replace(
-            actions=_interrupted(known, error.message, error, self._now()).actions
+            actions=_interrupted(before, error.message, error, self._now()).actions
         )
-        self._tidying.sweep(key, active.uid, known)
+        self._tidying.sweep(key, active.uid, before)
         for status in (refused, bare):
             if self._write_end(key, active.writer, status):
                 active.writer.remove_finalizer()
@@ -253,12 +253,12 @@ class ActionSetReconciler:
             return
         if not kept.is_pending:
             # Others may have brought it further than our copy says.
-            found = find(self._tools.cluster, ACTION_SETS, key.name, key.namespace)
-            if found is None or found["metadata"]["uid"] != kept.uid:
+            current = find(self._tools.cluster, ACTION_SETS, key.name, key.namespace)
+            if current is None or current["metadata"]["uid"] != kept.uid:
                 return
-            if isinstance(keep(found), Ended):
+            if isinstance(keep(current), Ended):
                 return
-            obj = found
+            obj = current
         writer = self._starter.writer_of(key, obj)
         try:
             planned = self._starter.plan(obj, kept.seen_at)
@@ -282,13 +282,13 @@ class ActionSetReconciler:
     ) -> None:
         message = error.message
         if isinstance(error, InvalidDocument):
-            message = "; ".join(str(each) for each in error.problems)
+            message = "; ".join(str(problem) for problem in error.problems)
         now = self._now()
         refused = refused_status(message, error.reason, now, getattr(error, "action", ""))
-        known = known_status(obj)
-        if known is not None and known.state is State.RUNNING:
-            refused = refused._replace(actions=_interrupted(known, message, error, now).actions)
-            self._tidying.sweep(key, obj["metadata"]["uid"], known)
+        before = known_status(obj)
+        if before is not None and before.state is State.RUNNING:
+            refused = refused._replace(actions=_interrupted(before, message, error, now).actions)
+            self._tidying.sweep(key, obj["metadata"]["uid"], before)
         if self._write_end(key, writer, refused):
             writer.remove_finalizer()
             self._tellers.tell_refused(subject_of(obj), refused, acts_of(obj))
@@ -394,7 +394,7 @@ class ActionSetReconciler:
 
     def _have_all(self, act: Callable[[ActionSetRun], None]) -> bool:
         with self._lock:
-            runs = [each.run for each in self._active.values()]
+            runs = [active.run for active in self._active.values()]
         have_acted = True
         for run in runs:
             with run.at_rest(_PATIENCE_SECONDS) as is_ours:
@@ -407,15 +407,17 @@ class ActionSetReconciler:
     def at_work(self) -> AtWork:
         """Say how much is at work at this moment, over all runs."""
         with self._lock:
-            runs = [each.run for each in self._active.values()]
-        found = [run.at_work for run in runs]
-        return AtWork(sum(each.phases for each in found), sum(each.untouchable for each in found))
+            runs = [active.run for active in self._active.values()]
+        counts = [run.at_work for run in runs]
+        return AtWork(
+            sum(count.phases for count in counts), sum(count.untouchable for count in counts)
+        )
 
     @property
     def has_unreported_ends(self) -> bool:
         """Whether runs have come to an end that is still being reported."""
         with self._lock:
-            return any(each.run.status.is_final for each in self._active.values())
+            return any(active.run.status.is_final for active in self._active.values())
 
     def _now(self) -> datetime:
         return self._tools.clock.now()

@@ -185,13 +185,15 @@ class RunTeller:
         self, outcome: PhaseStarted | PhaseCompleted | PhaseSkipped | PhaseFailed, status: Status
     ) -> None:
         place = outcome.place
-        phase, known = self._course.phase(place), status.phase_at(place)
+        phase, phase_status = self._course.phase(place), status.phase_at(place)
         name = phase.name
         what, title = ("deferPhase",) * 2 if place.phase == DEFER else ("phase", "Phase")
-        numbers = ActPhase(*self._acts[place.action][:-1], name, phase.func, known.func_version)
+        numbers = ActPhase(
+            *self._acts[place.action][:-1], name, phase.func, phase_status.func_version
+        )
         if isinstance(outcome, PhaseStarted):
             self._tellers.metrics.begin_phase(numbers)
-            self._note_place(place, phase, known)
+            self._note_place(place, phase, phase_status)
         match outcome:
             case PhaseStarted() if place.action in self._launched:
                 self._tell_launch(place.action, f": {what} {name}")
@@ -202,26 +204,26 @@ class RunTeller:
                 self._log(f"starts {what} {name}", status, place)
                 return
             case PhaseCompleted():
-                if known.state is State.FAILED:
+                if phase_status.state is State.FAILED:
                     self._fail_phase(place, status)
                     return
                 self._ended = (f"Ended {title}", f"{what} {name}")
                 if not _is_last(status):
                     self._tell_ended()
                 self._log(f"completed {what} {name}", status, place)
-                self._count(numbers, COMPLETE, known, outcome.time)
+                self._count(numbers, COMPLETE, phase_status, outcome.time)
             case PhaseSkipped():
                 self._post(NORMAL, f"Skipped {title}", f"The condition of {what} {name} says no")
                 self._log(f"skipped {what} {name}", status, place)
-                self._count(numbers, SKIPPED, known, outcome.time)
+                self._count(numbers, SKIPPED, phase_status, outcome.time)
             case PhaseFailed(_, _, error):
-                if known.state is State.PENDING:
+                if phase_status.state is State.PENDING:
                     message = f"Attempt at {what} {name} failed: {error.message}"
                     self._post(WARNING, f"Retrying {title}", message)
                     self._log(f"will try {what} {name} again", status, place, logging.WARNING)
                 else:
                     self._fail_phase(place, status)
-                self._count(numbers, FAILED, known, outcome.time, error.reason)
+                self._count(numbers, FAILED, phase_status, outcome.time, error.reason)
 
     def _tell_launch(self, action: int, first_phase: str = "") -> None:
         self._launched.discard(action)
@@ -301,11 +303,11 @@ class RunTeller:
         self._end_act(index, COMPLETE if is_good else FAILED, status)
 
     def _end_act(self, index: int, outcome: str, status: Status) -> None:
-        known = status.actions[index]
-        if outcome == FAILED and _is_cancelled(known, status):
+        action_status = status.actions[index]
+        if outcome == FAILED and _is_cancelled(action_status, status):
             outcome = CANCELLED
-        end = known.completion_time
-        seconds = _seconds(known.start_time, end) if end is not None else None
+        end = action_status.completion_time
+        seconds = _seconds(action_status.start_time, end) if end is not None else None
         self._tellers.metrics.end_run(self._acts[index], outcome, seconds, self._trace_id)
 
     def _end(self, status: Status) -> None:
@@ -359,21 +361,21 @@ class RunTeller:
             "traceId": self._trace_id,
         }
         if place is not None:
-            known = status.phase_at(place)
+            phase_status = status.phase_at(place)
             phase = self._course.phase(place)
             fields |= {
                 "action": self._course.actions[place.action].spec.name,
                 "phase": phase.name,
                 "function": phase.func,
-                "version": known.func_version,
-                "attempt": known.attempt,
+                "version": phase_status.func_version,
+                "attempt": phase_status.attempt,
             }
         _LOG.log(level, "ActionSet %s %s", self._key, what, extra=fields_of(**fields))
 
 
 def _is_cancelled(action: ActionStatus, status: Status) -> bool:
-    errors = [status.error, *(each.error for each in action.phases)]
-    return any(each is not None and each.reason == CANCELLED_REASON for each in errors)
+    errors = [status.error, *(phase.error for phase in action.phases)]
+    return any(error is not None and error.reason == CANCELLED_REASON for error in errors)
 
 
 def _seconds(start: datetime | None, end: datetime) -> float | None:

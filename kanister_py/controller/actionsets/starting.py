@@ -127,5 +127,5 @@ def without_condition(status: Status, kind: str) -> Status:
     if not status.conditions:
         return status
     return status._replace(
-        conditions=tuple(each for each in status.conditions if each.type != kind)
+        conditions=tuple(condition for condition in status.conditions if condition.type != kind)
     )

@@ -226,21 +226,21 @@ class StatusWriter:
     def _reread(self, data: dict[str, Any] | None, error: KanisterError) -> bool:
         """Look what is there instead, and say whether it is what was to be written."""
         try:
-            found = find(
+            current = find(
                 self._cluster, ACTION_SETS, self._metadata["name"], self._metadata["namespace"]
             )
         except TransientError as trouble:
             self._fail_unless_leader(trouble)
             return False
-        if found is None or found["metadata"]["uid"] != self._metadata["uid"]:
+        if current is None or current["metadata"]["uid"] != self._metadata["uid"]:
             self.is_gone = True
             return True
-        stands = known_status(found)
+        stands = known_status(current)
         if data is not None and stands == parse_status(data):
             # It had been taken, only the answer was lost.
-            self._keep(found, data)
+            self._keep(current, data)
             return True
-        if partition_of(found) != self._partition:
+        if partition_of(current) != self._partition:
             raise JournalUnwritable(
                 f"the status of {self.name}",
                 f"ActionSet {self.name} belongs to another partition now",
@@ -251,7 +251,7 @@ class StatusWriter:
                 f"Somebody else has written the status of ActionSet {self.name}; "
                 "it goes on from what stands there now",
             ) from error
-        self._metadata, _ = _slim(found)
+        self._metadata, _ = _slim(current)
         return False
 
     # The requests
@@ -266,11 +266,11 @@ class StatusWriter:
                     "status": data,
                 }
             )
-        kept, rest = split_status(data)
+        kept, extras = split_status(data)
         operations = [
             *self._over_this_version(),
             {"op": "add", "path": "/status", "value": kept},
-            *self._annotate(annotation_of(rest)),
+            *self._annotate(annotation_of(extras)),
         ]
         if self._wants_finalizer and not status.is_final and not self.has_finalizer:
             operations.append(self._finalizers(has_ours=True))
@@ -294,9 +294,13 @@ class StatusWriter:
         return self._patch([*self._over_this_version(), self._finalizers(has_ours=has_ours)])
 
     def _finalizers(self, *, has_ours: bool) -> dict[str, Any]:
-        others = [each for each in self._metadata.get("finalizers") or () if each != FINALIZER]
-        wanted = [*others, FINALIZER] if has_ours else others
-        return {"op": "add", "path": "/metadata/finalizers", "value": wanted}
+        foreign = [
+            finalizer
+            for finalizer in self._metadata.get("finalizers") or ()
+            if finalizer != FINALIZER
+        ]
+        finalizers = [*foreign, FINALIZER] if has_ours else foreign
+        return {"op": "add", "path": "/metadata/finalizers", "value": finalizers}
 
     def _over_this_version(self) -> list[dict[str, Any]]:
         version = self._metadata["resourceVersion"]

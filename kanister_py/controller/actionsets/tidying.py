@@ -110,8 +110,8 @@ class Tidying:
         """
         if kept.made_for is None:
             return True
-        found = find(self._cluster, SCHEDULES, kept.made_for.schedule, key.namespace)
-        return found is None or has_noted(found, kept.made_for.time)
+        schedule = find(self._cluster, SCHEDULES, kept.made_for.schedule, key.namespace)
+        return schedule is None or has_noted(schedule, kept.made_for.time)
 
     def delete(self, key: ObjectKey, uid: str) -> None:
         """Delete an ActionSet that nobody needs any more."""
@@ -132,9 +132,9 @@ def parents_in_need(sets: Iterable[tuple[ObjectKey, Kept]]) -> frozenset[ObjectK
     """Say which ActionSets those that live were made from."""
     return frozenset(
         ObjectKey(key.namespace, parent)
-        for key, each in sets
-        if isinstance(each, Live)
-        for parent in each.parents
+        for key, kept in sets
+        if isinstance(kept, Live)
+        for parent in kept.parents
     )
 
 
@@ -147,17 +147,17 @@ def surplus(
     for all of them. Records of a schedule's backups are left to that schedule.
     """
     by_blueprint: dict[tuple[str, str], list[tuple[datetime, ObjectKey]]] = {}
-    for key, each in sets.items():
-        if isinstance(each, Ended) and not each.is_record:
-            for blueprint in each.blueprints or ("",):
-                found = by_blueprint.setdefault((key.namespace, blueprint), [])
-                found.append((each.ended_at, key))
+    for key, ended in sets.items():
+        if isinstance(ended, Ended) and not ended.is_record:
+            for blueprint in ended.blueprints or ("",):
+                dated = by_blueprint.setdefault((key.namespace, blueprint), [])
+                dated.append((ended.ended_at, key))
     kept: set[ObjectKey] = set()
     old: list[tuple[datetime, ObjectKey]] = []
-    for found in by_blueprint.values():
-        found.sort(reverse=True)
-        kept.update(key for _, key in found[:newest])
-        old += found[newest:]
+    for dated in by_blueprint.values():
+        dated.sort(reverse=True)
+        kept.update(key for _, key in dated[:newest])
+        old += dated[newest:]
     return [
         key
         for key in dict.fromkeys(key for _, key in sorted(old))

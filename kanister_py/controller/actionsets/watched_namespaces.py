@@ -33,16 +33,16 @@ class WatchedNamespaces:
         return cast("Cluster", self)
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._cluster, name)
-        self.__dict__[name] = found
-        return found
+        attribute = getattr(self._cluster, name)
+        self.__dict__[name] = attribute
+        return attribute
 
     def get(self, resource: GroupVersionResource, name: str, **options: Any) -> KubeObject:
         if resource == NAMESPACES:
             store = self._store if self._store is not None else self._begin()
-            found = store.get(ObjectKey("", name)) if store is not None else None
-            if found is not None:
-                return found
+            namespace = store.get(ObjectKey("", name)) if store is not None else None
+            if namespace is not None:
+                return namespace
         return self._cluster.get(resource, name, **options)
 
     def _begin(self) -> WatchCache[KubeObject] | None:

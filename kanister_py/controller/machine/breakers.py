@@ -72,7 +72,7 @@ class Breakers(Generic[Key]):
     @property
     def open_ones(self) -> int:
         with self._lock:
-            return sum(each.is_open for each in self._circuits.values())
+            return sum(circuit.is_open for circuit in self._circuits.values())
 
     def why_paused(self, revision: str) -> str:
         """Say why a revision may not be called now; empty if it may, be it to try it."""

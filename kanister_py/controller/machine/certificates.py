@@ -140,9 +140,9 @@ class CertificateKeeper:
     def _after(self, step: AuthorityStep, data: Mapping[str, str], name: str) -> dict[str, str]:
         changed = dict(data)
         if step in (AuthorityStep.CREATE, AuthorityStep.STAGE):
-            made = self._certificates.new_authority(name, self._authority_life)
+            pair = self._certificates.new_authority(name, self._authority_life)
             prefix = "tls" if step is AuthorityStep.CREATE else "next"
-            changed[f"{prefix}.crt"], changed[f"{prefix}.key"] = made
+            changed[f"{prefix}.crt"], changed[f"{prefix}.key"] = pair
         elif step is AuthorityStep.PROMOTE:
             changed["former.crt"] = changed["tls.crt"]
             changed["tls.crt"] = changed.pop("next.crt")
@@ -180,11 +180,11 @@ class CertificateKeeper:
 
 
 def _texts(secret: KubeObject | None) -> dict[str, str]:
-    found = (secret or {}).get("data") or {}
-    return {key: base64.b64decode(text).decode("utf-8", "replace") for key, text in found.items()}
+    data = (secret or {}).get("data") or {}
+    return {key: base64.b64decode(text).decode("utf-8", "replace") for key, text in data.items()}
 
 
 def _authority_of(data: Mapping[str, str]) -> Authority:
     trusted = [data[key] for key in ("tls.crt", "next.crt", "former.crt") if data.get(key)]
-    bundle = "".join(each if each.endswith("\n") else f"{each}\n" for each in trusted)
+    bundle = "".join(text if text.endswith("\n") else f"{text}\n" for text in trusted)
     return Authority(KeyPair(data["tls.crt"], data["tls.key"]), bundle)

@@ -27,14 +27,14 @@ class FencedCluster:
         return FencedCluster(self._cluster.acting_as(user), self._check).as_cluster()
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._cluster, name)
-        if not callable(found):
-            return found
+        attribute = getattr(self._cluster, name)
+        if not callable(attribute):
+            return attribute
         check = self._check
 
         def call(*args: Any, **options: Any) -> Any:
             check()
-            return found(*args, **options)
+            return attribute(*args, **options)
 
         # Every function of a run goes through here: the next call finds it at once.
         self.__dict__[name] = call

@@ -37,7 +37,7 @@ def await_composer(
     logged = ""
     while not is_stopping():
         try:
-            found = cluster.list(LEASES, namespace=namespace).items
+            leases = cluster.list(LEASES, namespace=namespace).items
         except TransientError as error:
             why = f"nobody knows whether another process does: {error.message}"
         except KanisterError as error:
@@ -45,8 +45,8 @@ def await_composer(
             _LOG.warning("Nobody knows whether another process composes: %s", error.message)
             return
         else:
-            held = [each for each in found if name_of(each) == lease]
-            composers = [who for each in held if (who := _composer(each, seen, clock))]
+            held = [obj for obj in leases if name_of(obj) == lease]
+            composers = [who for obj in held if (who := _composer(obj, seen, clock))]
             if not composers:
                 return
             why = f"{composers[0]} composes (lease {namespace}/{lease})"

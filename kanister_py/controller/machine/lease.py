@@ -88,8 +88,8 @@ class Sighting:
         if seen != self.seen:
             self.seen, self._seen_at = seen, now
         # The holder's own word on how long it may be silent counts, should it be longer.
-        given = spec.get("leaseDurationSeconds")
-        term = float(given) if isinstance(given, int) else self._term_seconds
+        duration = spec.get("leaseDurationSeconds")
+        term = float(duration) if isinstance(duration, int) else self._term_seconds
         return "" if now - self._seen_at >= term else seen[0]
 
 
@@ -221,29 +221,29 @@ class Leadership:
 
     def take(self) -> bool:
         """Take the Lease if it is free, ours, or abandoned. Raises what the cluster says."""
-        asked = self._clock.monotonic()
-        found = find(self._cluster, LEASES, self._name, self._namespace)
-        holder = "" if found is None else self._sighting.note(spec_of(found))
+        sent_at = self._clock.monotonic()
+        lease = find(self._cluster, LEASES, self._name, self._namespace)
+        holder = "" if lease is None else self._sighting.note(spec_of(lease))
         if holder not in ("", self._identity):
-            self._notes_of_holder = annotations_of(found or {})
+            self._notes_of_holder = annotations_of(lease or {})
             return False
         if self._is_closed:
             # It may be free for the reason alone that it was given back.
             return False
         try:
-            if found is None:
+            if lease is None:
                 written = self._cluster.create(self._lease_of(None))
             else:
-                written = self._cluster.replace(self._lease_of(found))
+                written = self._cluster.replace(self._lease_of(lease))
         except (AlreadyExists, Conflict, NotFound):
             return False
         self._note_time(written)
-        return self._hold(asked)
+        return self._hold(sent_at)
 
     def _note_time(self, written: KubeObject) -> None:
         """Hear the API server's time from what it notes of a write."""
         fields = written["metadata"].get("managedFields") or ()
-        times = [parse_time(each.get("time")) for each in fields]
+        times = [parse_time(entry.get("time")) for entry in fields]
         server_time = max(filter(None, times), default=None)
         if server_time is not None:
             self._on_time(server_time)
@@ -315,11 +315,11 @@ class Leadership:
             _LOG.info("The lease %s could not be given back: %s", self._name, error.message)
 
     def _write_free(self) -> None:
-        found = self._cluster.get(LEASES, self._name, namespace=self._namespace)
-        spec = spec_of(found)
+        lease = self._cluster.get(LEASES, self._name, namespace=self._namespace)
+        spec = spec_of(lease)
         if spec.get("holderIdentity") == self._identity:
-            found["spec"] = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}
-            self._cluster.replace(found)
+            lease["spec"] = {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}
+            self._cluster.replace(lease)
 
     def _lease_of(self, found: KubeObject | None) -> KubeObject:
         now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")

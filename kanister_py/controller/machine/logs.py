@@ -216,7 +216,7 @@ class PhaseLines:
         """Give the lines of an ActionSet that are still kept, from behind a number on."""
         with self._lock:
             book = self._books.get(key)
-            return [each for each in book.lines if each.number > after] if book else []
+            return [line for line in book.lines if line.number > after] if book else []
 
     def forget(self, key: ObjectKey) -> None:
         """Let go of the lines of an ActionSet that is gone."""

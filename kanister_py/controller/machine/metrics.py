@@ -79,8 +79,8 @@ class ControllerMetrics:
         self._gauges: dict[str, Gauge] = {}
         # The first controller's, under its name: it counts actions.
         self.resolutions = self._counter("kanister_action_set_resolutions", "resolution")
-        for each in (SUCCESS, FAILURE):
-            self.resolutions.labels(each)
+        for counter in (SUCCESS, FAILURE):
+            self.resolutions.labels(counter)
         self.action_sets = self._counter("kanister_py_action_sets", "state", "reason")
         self._runs = self._capped(self._counter("kanister_py_runs", *_ACT, "outcome"))
         self._run_seconds = self._capped(
@@ -93,8 +93,8 @@ class ControllerMetrics:
             self._counter("kanister_py_schedule_times", "namespace", "schedule", "outcome")
         )
         self._notices = self._counter("kanister_py_notices", "outcome")
-        for each in ("sent", "refused", "dropped"):
-            self._notices.labels(each)
+        for outcome in ("sent", "refused", "dropped"):
+            self._notices.labels(outcome)
         of_function = ("function", "version")
         self.phase_failures = self._counter("kanister_py_phase_failures", *of_function, "reason")
         self._last = _LastEnds(self.registry)
@@ -260,8 +260,8 @@ class _Capped(Generic[_Metric]):
         if not is_known:
             self._on_other()
             named = (OTHER,) * len(named)
-        for each in outcomes[:-1]:
-            self._metric.labels(*named, each)
+        for outcome in outcomes[:-1]:
+            self._metric.labels(*named, outcome)
         return self._metric.labels(*named, *outcomes[-1:])
 
 
@@ -283,8 +283,8 @@ class _LastEnds:
                 if len(self._ends) >= MOST_LABEL_SETS:
                     return False
                 ends = self._ends[act] = {COMPLETE: 0.0, FAILED: 0.0}
-                for each in self._shown.values():
-                    each.labels(*act)
+                for gauges in self._shown.values():
+                    gauges.labels(*act)
             if outcome not in ends or seconds <= ends[outcome]:
                 return False
             had_failed = ends[FAILED] > ends[COMPLETE]
@@ -294,7 +294,7 @@ class _LastEnds:
 
     def forget(self, namespace: str, schedule: str) -> None:
         with self._lock:
-            for act in [each for each in self._ends if each[:2] == (namespace, schedule)]:
+            for act in [key for key in self._ends if key[:2] == (namespace, schedule)]:
                 del self._ends[act]
                 for shown in self._shown.values():
                     shown.remove(*act)

@@ -39,7 +39,7 @@ def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> bool:
     sees_all = True
     for namespace in namespaces:
         try:
-            found = find_neighbour(cluster, KANISTER, namespace)
+            neighbour = find_neighbour(cluster, KANISTER, namespace)
         except TransientError:
             raise
         except ApiError as error:
@@ -49,9 +49,9 @@ def refuse_neighbours(cluster: Cluster, namespaces: Sequence[str]) -> bool:
             )
             sees_all = False
             continue
-        if found:
+        if neighbour:
             raise another_controller(
-                found, "scale it to 0 or uninstall it first, or watch other namespaces"
+                neighbour, "scale it to 0 or uninstall it first, or watch other namespaces"
             )
     return sees_all
 
@@ -77,7 +77,7 @@ def _runs(deployment: KubeObject, neighbour: Neighbour) -> bool:
     labels = labels_of(deployment)
     names = (labels.get("app"), labels.get("app.kubernetes.io/name"))
     containers = spec_of(spec.get("template") or {}).get("containers") or ()
-    images = (str(each.get("image", "")) for each in containers)
+    images = (str(container.get("image", "")) for container in containers)
     runs_it = any(_repository_of(image).endswith(neighbour.images) for image in images)
     return runs_it or neighbour.app in names
 

@@ -101,10 +101,10 @@ class OverlapCheck:
                     error.message,
                 )
         try:
-            found = self._cluster.list(LEASES, namespace=self._home, label_selector=_SELECTOR)
+            leases = self._cluster.list(LEASES, namespace=self._home, label_selector=_SELECTOR)
         except TransientError:
             raise
         except ApiError as error:
             _LOG.warning("Other controllers cannot be seen: %s", error.message)
             return []
-        return list(found.items)
+        return list(leases.items)

@@ -95,14 +95,14 @@ class WebhookTrust:
 
     def _have_trusted(self, bundle: str) -> None:
         name = self._settings.configuration
-        found = find(self._cluster, CONFIGURATIONS, name)
-        if found is None:
+        configuration = find(self._cluster, CONFIGURATIONS, name)
+        if configuration is None:
             # It may come later, with the chart that is being installed.
             _LOG.info("ValidatingWebhookConfiguration %s is not there: nobody asks us", name)
             return
-        wanted = base64.b64encode(bundle.encode()).decode()
-        webhooks = found.get("webhooks") or ()
-        stale = _stale(webhooks, wanted)
+        encoded = base64.b64encode(bundle.encode()).decode()
+        webhooks = configuration.get("webhooks") or ()
+        stale = _stale(webhooks, encoded)
         if not stale:
             return
         patch = [
@@ -110,10 +110,10 @@ class WebhookTrust:
             {
                 "op": "test",
                 "path": "/metadata/resourceVersion",
-                "value": found["metadata"]["resourceVersion"],
+                "value": configuration["metadata"]["resourceVersion"],
             },
             *(
-                {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": wanted}
+                {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": encoded}
                 for index in stale
             ),
         ]
@@ -125,9 +125,9 @@ class WebhookTrust:
 
 
 def _stale(webhooks: Sequence[dict[str, object]], wanted: str) -> list[int]:
-    clients = [each.get("clientConfig") for each in webhooks]
+    clients = [webhook.get("clientConfig") for webhook in webhooks]
     return [
         index
-        for index, each in enumerate(clients)
-        if isinstance(each, dict) and each.get("caBundle") != wanted
+        for index, client in enumerate(clients)
+        if isinstance(client, dict) and client.get("caBundle") != wanted
     ]

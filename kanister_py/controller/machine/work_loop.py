@@ -167,8 +167,8 @@ class WorkQueue(Generic[Key]):
         parked = self._parked.pop(group, None)
         while parked:
             key = parked.popleft()
-            others = [each for each in self._groups[key] if each[0] != group]
-            if not self._park(key, others):
+            groups = [entry for entry in self._groups[key] if entry[0] != group]
+            if not self._park(key, groups):
                 self._ready.appendleft(key)
                 self._changed.notify()
                 break
@@ -266,9 +266,9 @@ class WorkLoop(Generic[Key]):
             began = self._clock.monotonic()
             outcome = "done"
             try:
-                found = look(key)
-                if found is not None:
-                    outcome = self._settle(key, found)
+                result = look(key)
+                if result is not None:
+                    outcome = self._settle(key, result)
             except LeadershipLost:
                 outcome = "not the leader"
             except KanisterError as error:

@@ -38,7 +38,7 @@ def says(live: Any, wanted: Any) -> bool:
         return (
             isinstance(live, list)
             and len(live) == len(wanted)
-            and all(says(each, value) for each, value in zip(live, wanted, strict=True))
+            and all(says(entry, value) for entry, value in zip(live, wanted, strict=True))
         )
     # What is wanted empty may be left out.
     return live is None and wanted in ("", False, 0)
@@ -98,11 +98,11 @@ def with_conditions(
     generation: int,
 ) -> dict[str, Any]:
     """Put conditions into a status. Its time is that of the last change of its status."""
-    found = {each["type"]: each for each in status.get("conditions") or ()}
+    by_type = {each["type"]: each for each in status.get("conditions") or ()}
     dated = {"observedGeneration": generation, "lastTransitionTime": text_of_time(now)}
     for each in conditions:
-        merge_condition(found, {**each, **dated}, kept_by=STATUS_FIELD)
-    return {**status, "conditions": list(found.values())}
+        merge_condition(by_type, {**each, **dated}, kept_by=STATUS_FIELD)
+    return {**status, "conditions": list(by_type.values())}
 
 
 def write_status(
@@ -120,20 +120,20 @@ def write_status(
     `patched`, its resource, conditions alone are written: the rest may change meanwhile.
     """
     before = status_of(obj)
-    wanted = with_conditions(
+    desired = with_conditions(
         before if status is None else status,
         conditions,
         now=clock.now(),
         generation=obj["metadata"].get("generation", 0),
     )
-    if wanted == before:
+    if desired == before:
         return obj
     if patched is None:
-        return cluster.replace_status({**obj, "status": wanted})
+        return cluster.replace_status({**obj, "status": desired})
     return cluster.patch(
         patched,
         obj["metadata"]["name"],
-        {"status": {"conditions": wanted["conditions"]}},
+        {"status": {"conditions": desired["conditions"]}},
         namespace=namespace_of(obj),
         subresource="status",
     )
@@ -155,6 +155,8 @@ def hold(cluster: Cluster, obj: KubeObject, finalizer: str) -> KubeObject:
 def let_go(cluster: Cluster, obj: KubeObject, *finalizers: str) -> None:
     """Take finalizers off an object that is on its way out."""
     metadata = obj["metadata"]
-    left = [each for each in metadata.get("finalizers") or () if each not in finalizers]
+    left = [
+        finalizer for finalizer in metadata.get("finalizers") or () if finalizer not in finalizers
+    ]
     with suppress(NotFound):
         cluster.replace({**obj, "metadata": {**metadata, "finalizers": left}})

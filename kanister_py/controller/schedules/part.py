@@ -152,8 +152,8 @@ class Schedules:
         self._beginning.close()
         self._clock_watch.close()
         self._loop.close()
-        for each in self._stores:
-            each.close()
+        for cache in self._stores:
+            cache.close()
 
     def _begin(self) -> None:
         with self._lock:
@@ -168,8 +168,8 @@ class Schedules:
         else:
             with self._lock:
                 self._is_watching = True
-            for each in self._stores:
-                each.start()
+            for cache in self._stores:
+                cache.start()
         self._has_begun = True
 
     @property
@@ -180,11 +180,11 @@ class Schedules:
     def is_settled(self) -> bool:
         if not self._is_watching:
             return self._has_begun
-        return all(each.has_synced for each in self._stores) and self._loop.queue.is_idle
+        return all(cache.has_synced for cache in self._stores) and self._loop.queue.is_idle
 
     @property
     def trouble(self) -> str:
-        troubles = [each.trouble for each in self._stores if each.trouble]
+        troubles = [cache.trouble for cache in self._stores if cache.trouble]
         return troubles[0] if troubles and self._is_watching else ""
 
     # What the watches tell
@@ -281,5 +281,5 @@ class Schedules:
             return
         self._clock_set_at = offset
         _LOG.info("The clock was set: the times of all schedules are looked at again")
-        for key, rest in self.store.items():
-            self._set_alarm(key, rest)
+        for key, entry in self.store.items():
+            self._set_alarm(key, entry)

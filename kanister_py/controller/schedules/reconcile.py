@@ -83,8 +83,8 @@ class ScheduleReconciler:
     def has_made(self, key: ObjectKey, uid: str) -> bool:
         """Say whether a run is the one that was made and noted here, and not seen until now."""
         with self._lock:
-            made = self._made.get(key)
-            return made is not None and made.uid == uid
+            created = self._made.get(key)
+            return created is not None and created.uid == uid
 
     def reconcile(self, key: ObjectKey) -> Look:
         """Look at a schedule, and do what is due; say when it is to be looked at again."""
@@ -98,7 +98,7 @@ class ScheduleReconciler:
         self._metrics.begin_schedule(key.namespace, key.name)
         now = self._clock.now()
         runs, unseen = self._runs(key)
-        is_running = bool(unseen) or any(each.is_active for each in runs)
+        is_running = bool(unseen) or any(run.is_active for run in runs)
         situation = situation_of(obj, schedule, now, is_running=is_running)
         decision = decide(situation)
         started = unseen
@@ -138,16 +138,16 @@ class ScheduleReconciler:
         """Give the runs that are seen, and the name of one that was made and is not seen yet."""
         runs = self._runs_of(key)
         with self._lock:
-            made = self._made.get(key)
-            if made is not None and any(each.uid == made.uid for each in runs):
+            created = self._made.get(key)
+            if created is not None and any(run.uid == created.uid for run in runs):
                 del self._made[key]
-                made = None
-        if made is None:
+                created = None
+        if created is None:
             return runs, ""
         # A watch shows most within a moment; what was gone before that is asked for.
-        there = find(self._cluster, ACTION_SETS, made.name, key.namespace)
-        if there is not None and there["metadata"]["uid"] == made.uid:
-            return runs, made.name
+        current = find(self._cluster, ACTION_SETS, created.name, key.namespace)
+        if current is not None and current["metadata"]["uid"] == created.uid:
+            return runs, created.name
         self.forget(key)
         return runs, ""
 
@@ -155,27 +155,27 @@ class ScheduleReconciler:
         """Make the ActionSet of a time, unless it is there; give its name."""
         name = name_of_run(key.name, obj["metadata"]["uid"], time)
         try:
-            made = self._cluster.create(run_of(obj, name, time))
+            actionset = self._cluster.create(run_of(obj, name, time))
         except AlreadyExists:
             # Who made it died before that was noted, or acts at this very moment.
             found = find(self._cluster, ACTION_SETS, name, key.namespace)
             if found is None:
                 return ""
-            made = found
+            actionset = found
         with self._lock:
-            self._made[key] = Made(name, made["metadata"]["uid"])
+            self._made[key] = Made(name, actionset["metadata"]["uid"])
         return name
 
     def _cancel(self, obj: KubeObject, runs: Sequence[Run]) -> None:
-        for each in runs:
-            if each.is_active and not each.is_cancelled:
-                self._on(each, {"spec": {"cancel": True}})
-                message = f"Cancelled {each.name}; the next run begins when it has ended"
+        for run in runs:
+            if run.is_active and not run.is_cancelled:
+                self._on(run, {"spec": {"cancel": True}})
+                message = f"Cancelled {run.name}; the next run begins when it has ended"
                 self._tell(subject_of(obj), NORMAL, "Replaced", message)
 
     def _collect(self, runs: Sequence[Run]) -> None:
-        for each in runs:
-            self._on(each, None)
+        for run in runs:
+            self._on(run, None)
 
     def _on(self, run: Run, patch: dict[str, object] | None) -> None:
         """Change an ActionSet, or delete it without a change; one that is gone is fine."""
@@ -191,7 +191,7 @@ class ScheduleReconciler:
     # Events and conditions
 
     def _refuse(self, obj: KubeObject, error: InvalidDocument) -> Look:
-        why = "; ".join(f"{each.path}: {each.message}" for each in error.problems)
+        why = "; ".join(f"{problem.path}: {problem.message}" for problem in error.problems)
         if status_of(obj).get("observedGeneration") != obj["metadata"].get("generation"):
             self._tell(subject_of(obj), WARNING, "Invalid", why)
         status = {**status_of(obj), "observedGeneration": obj["metadata"].get("generation", 0)}
@@ -233,6 +233,6 @@ class ScheduleReconciler:
 def _retention(plan: Plan) -> dict[str, Any]:
     if not plan.failed:
         return condition("Retention", "True", "AsSaid")
-    failed = min(plan.failed, key=lambda each: each.name)
+    failed = min(plan.failed, key=lambda backup: backup.name)
     message = f"{failed.name} could not delete {failed.parent}: {failed.error}; it is tried again"
     return condition("Retention", "False", "DeleteFailed", message)

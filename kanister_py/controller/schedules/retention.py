@@ -33,53 +33,56 @@ def delete_backups(cluster: Cluster, plan: Plan, subject: Subject, tell: Tell) -
     if not plan.begin and not plan.held:
         return None
     backups = _backups(cluster, plan)
-    made = [
+    created = [
         *plan.held,
         *(
-            each
-            for each in _unread(cluster, plan.begin, backups)
-            if _begin(cluster, each, backups[each.backup.name])
+            deletion
+            for deletion in _unread(cluster, plan.begin, backups)
+            if _begin(cluster, deletion, backups[deletion.backup.name])
         ),
     ]
-    free = _unread(cluster, made, backups)
-    for each in made:
+    free = _unread(cluster, created, backups)
+    for name in created:
         with suppress(NotFound):
-            if each in free:
+            if name in free:
                 go = {"spec": {"suspend": False}}
-                cluster.patch(ACTION_SETS, each.name, go, namespace=subject.namespace)
+                cluster.patch(ACTION_SETS, name.name, go, namespace=subject.namespace)
             else:
-                cluster.delete(ACTION_SETS, each.name, namespace=subject.namespace)
-    wanted = [each for each in (*plan.begin, *plan.held) if each.backup.name in backups]
-    return None if len(free) == len(wanted) else _READER_PAUSE
+                cluster.delete(ACTION_SETS, name.name, namespace=subject.namespace)
+    recorded = [
+        deletion for deletion in (*plan.begin, *plan.held) if deletion.backup.name in backups
+    ]
+    return None if len(free) == len(recorded) else _READER_PAUSE
 
 
 def _backups(cluster: Cluster, plan: Plan) -> dict[str, KubeObject]:
-    found = {}
-    for each in (*plan.begin, *plan.held):
+    reasons = {}
+    for deletion in (*plan.begin, *plan.held):
         with suppress(NotFound):
-            backup = each.backup
+            backup = deletion.backup
             obj = cluster.get(ACTION_SETS, backup.name, namespace=backup.namespace)
             if obj["metadata"]["uid"] == backup.uid:
-                found[backup.name] = obj
-    return found
+                reasons[backup.name] = obj
+    return reasons
 
 
 def _unread(
     cluster: Cluster, deletions: Iterable[Deletion], backups: Mapping[str, KubeObject]
 ) -> list[Deletion]:
     """Give the deletions whose backups nobody reads; one that is tried again is half gone."""
-    there = [each for each in deletions if each.backup.name in backups]
-    if not there:
+    existing = [deletion for deletion in deletions if deletion.backup.name in backups]
+    if not existing:
         return []
-    others = [
-        each
-        for each in cluster.list(ACTION_SETS, namespace=there[0].backup.namespace)
-        if RETENTION_LABEL not in labels_of(each)
+    needed = [
+        obj
+        for obj in cluster.list(ACTION_SETS, namespace=existing[0].backup.namespace)
+        if RETENTION_LABEL not in labels_of(obj)
     ]
     return [
-        each
-        for each in there
-        if each.after or not any(reads(other, backups[each.backup.name]) for other in others)
+        deletion
+        for deletion in existing
+        if deletion.after
+        or not any(reads(other, backups[deletion.backup.name]) for other in needed)
     ]
 
 
