@@ -355,7 +355,7 @@ def _tune_garbage_collection() -> None:
 
 def ending_of(controller: Controller, signals: StopSignals) -> int:
     """Run a controller until it is stopped, and say with which code the process ends."""
-    signals.call(controller.ask_to_stop)
+    signals.call(controller.request_stop)
     try:
         controller.run()
     except LeadershipLost:

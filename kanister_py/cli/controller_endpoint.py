@@ -66,7 +66,7 @@ def sources_of(
     usage = UsageCensus(cluster, functions.registry, where, RefusedReads(clock))
     revisions = RevisionCensus(cluster, functions.registry)
     for census in (usage, revisions) if has_revisions else (usage,):
-        repeating = census.every_now_and_then(clock)
+        repeating = census.as_periodic_task(clock)
         stack.callback(repeating.close)
         repeating.start()
     review = AccessReviewer(cluster, clock).review

@@ -85,7 +85,7 @@ def show(args: argparse.Namespace, cluster: Cluster, clock: Clock) -> int:
     )
     overview = ClusterOverview(cluster, clock, PhaseLines(clock), home="", namespaces=(namespace,))
     try:
-        overview.wait_until_seen()
+        overview.wait_until_synced()
         if not args.once and args.output == "table" and is_terminal(sys.stdout):
             _follow(overview, query, clock, with_namespaces=not namespace)
         else:

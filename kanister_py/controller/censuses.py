@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kanister_py.controller.machine.repeating import Repeating
+from kanister_py.controller.machine.periodic import PeriodicTask
 from kanister_py.core.actionsets.uses import Uses
 from kanister_py.core.registry.entries import FunctionEntry, Registry
 from kanister_py.executor.find_uses import tally_uses
@@ -36,9 +36,9 @@ class UsageCensus:
         tally = tally_uses(self._cluster, self._registry, self._namespaces, self._refused)
         self.uses = tally.counts()
 
-    def every_now_and_then(self, clock: Clock) -> Repeating:
+    def as_periodic_task(self, clock: Clock) -> PeriodicTask:
         what = "the census of versions in use"
-        return Repeating(clock, what, self.count, first_seconds=10.0, every_seconds=300.0)
+        return PeriodicTask(clock, what, self.count, first_seconds=10.0, every_seconds=300.0)
 
 
 class RevisionCensus:
@@ -57,6 +57,6 @@ class RevisionCensus:
         if revisions != self.revisions:
             self.revisions = revisions
 
-    def every_now_and_then(self, clock: Clock) -> Repeating:
+    def as_periodic_task(self, clock: Clock) -> PeriodicTask:
         what = "the census of revisions"
-        return Repeating(clock, what, self.count, first_seconds=5.0, every_seconds=60.0)
+        return PeriodicTask(clock, what, self.count, first_seconds=5.0, every_seconds=60.0)

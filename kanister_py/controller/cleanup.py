@@ -16,7 +16,7 @@ from kanister_py.controller.machine.lease import (
     COMPOSING_LEASE_NAME,
     LEASE_NAME,
     LeaseTerms,
-    Sighting,
+    ObservedLease,
     lease_name,
 )
 from kanister_py.core.actionsets.partitions import Scope, partition_of
@@ -64,7 +64,7 @@ class Cleanup:
         self._deployments = deployments
         self._timeout_seconds = timeout_seconds
         term = LeaseTerms().term_seconds
-        self._sightings = {name: Sighting(clock, term) for name in self._lease_names()}
+        self._sightings = {name: ObservedLease(clock, term) for name in self._lease_names()}
 
     def run(self) -> CleanupResult:
         """Stop the controller and release its objects. Safe to repeat."""

@@ -28,7 +28,7 @@ from kanister_py.controller.actionsets.part import ActionSets
 from kanister_py.controller.machine.cluster_clock import ClusterClock
 from kanister_py.controller.machine.events import EventPoster
 from kanister_py.controller.machine.fencing import FencedCluster
-from kanister_py.controller.machine.handover import await_composer
+from kanister_py.controller.machine.handover import wait_for_composer
 from kanister_py.controller.machine.lease import (
     COMPOSING_LEASE_NAME,
     LEASE_NAME,
@@ -169,21 +169,21 @@ class Controller:
     def _run(self) -> None:
         settings = self.settings
 
-        def wait_for_composer(lease: str) -> None:
+        def wait_for_lease(lease: str) -> None:
             stopped = (self._changed, lambda: self._is_stopping)
             name = lease_name(lease, settings.partition)
-            await_composer(self._outer, self._clock, settings.home, name, *stopped)
+            wait_for_composer(self._outer, self._clock, settings.home, name, *stopped)
 
         if settings.refuses_neighbours and settings.runs_actionsets:
             self._patiently(self._refuse_neighbours)
         if settings.composes and settings.runs_actionsets:
-            wait_for_composer(COMPOSING_LEASE_NAME)
-        if not self._leadership.acquire(is_patient=settings.stands_by):
+            wait_for_lease(COMPOSING_LEASE_NAME)
+        if not self._leadership.acquire(stands_by=settings.stands_by):
             return
         _LOG.info("Leads as %s", settings.identity)
         self._leadership.keep(self._lose)
         if settings.composes and not settings.runs_actionsets:
-            wait_for_composer(LEASE_NAME)
+            wait_for_lease(LEASE_NAME)
         self._refuse_overlap()
         if self._is_stopping:
             return
@@ -212,7 +212,7 @@ class Controller:
             cluster=self._cluster,
             clock=clock,
             timers=timers,
-            tell=events.post,
+            post_event=events.post,
             metrics=metrics,
             check_leadership=self._leadership.check,
         )
@@ -308,7 +308,7 @@ class Controller:
             self._is_stopping = True
             self._changed.notify_all()
 
-    def ask_to_stop(self, why: str = "") -> None:
+    def request_stop(self, why: str = "") -> None:
         """Begin nothing new from here on, and have `run` come back soon."""
         with self._changed:
             self._why_stopping = self._why_stopping or why
@@ -328,7 +328,7 @@ class Controller:
 
     def stop(self) -> None:
         """Stop in good order, and come back when that is done."""
-        self.ask_to_stop()
+        self.request_stop()
         self._has_ended.wait()
 
     def kill(self) -> None:

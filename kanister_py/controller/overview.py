@@ -68,7 +68,7 @@ class ClusterOverview:
     def close(self) -> None:
         self._store.close()
 
-    def wait_until_seen(self) -> None:
+    def wait_until_synced(self) -> None:
         """Come back once all runs have been seen; raise what keeps them from being seen."""
         self._follow(None)
         if not self._store.has_synced:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kanister_py.controller.functions.settings import FunctionTools
-from kanister_py.controller.machine.events import Tell
+from kanister_py.controller.machine.events import PostEvent
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.core.registry.entries import FunctionEntry, Registry
@@ -14,12 +14,14 @@ from kanister_py.ports.clock import Clock
 from kanister_py.ports.cluster import Cluster
 
 
-def part_tools(cluster: Cluster, clock: Clock, tell: Tell = lambda *_event: None) -> PartTools:
+def part_tools(
+    cluster: Cluster, clock: Clock, post_event: PostEvent = lambda *_event: None
+) -> PartTools:
     return PartTools(
         cluster=cluster,
         clock=clock,
         timers=TimerService(clock),
-        tell=tell,
+        post_event=post_event,
         metrics=ControllerMetrics(),
         check_leadership=lambda: None,
     )

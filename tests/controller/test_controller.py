@@ -918,7 +918,7 @@ def test_a_stop_is_told_with_what_it_waits_for_and_when_it_is_done(
         assert Touchy.began.wait(PATIENCE_SECONDS)
         world.until_state("running", "b")
         until_logged(caplog, "ActionSet default/b starts phase")
-        controller.ask_to_stop("SIGTERM")
+        controller.request_stop("SIGTERM")
         message = until_logged(caplog, "Stops on SIGTERM")["message"]
         Touchy.gate.set()
         controller.stop()
@@ -966,7 +966,7 @@ def test_one_that_never_led_says_so_when_it_is_stopped(
     with caplog.at_level(logging.INFO, "kanister_py"):
         second = world.controller(identity="second", stands_by=True)
         until_logged(caplog, "Stands by as second, first leads")
-        second.ask_to_stop("SIGTERM")
+        second.request_stop("SIGTERM")
         second.stop()
     assert "Stops on SIGTERM; it did not lead" in caplog.text
     assert "Has stopped" not in caplog.text

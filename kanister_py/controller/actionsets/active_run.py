@@ -27,10 +27,10 @@ class Host:
     key: ObjectKey
     queue: WorkQueue[ObjectKey]
     timers: TimerService
-    has_rung: bool = False
+    is_due: bool = False
 
     def wake(self) -> None:
-        self.has_rung = True
+        self.is_due = True
         self.queue.add(self.key)
 
     def on_over(self) -> None:
@@ -63,7 +63,7 @@ class ActiveRun:
         """Say whether there is anything to tell the run; most of what is seen it did itself."""
         wishes = self._wishes_in(kept)
         return (
-            self.host.has_rung
+            self.host.is_due
             or self.writer.is_late
             or wishes.is_suspended != self.is_suspended
             or (wishes.is_cancelled and not self.is_cancelled)
@@ -72,8 +72,8 @@ class ActiveRun:
     def tell(self, kept: Kept | None) -> None:
         """Hand on what the object wants by now, and what time it is; the run is at rest."""
         self._steer(self._wishes_in(kept))
-        if self.host.has_rung:
-            self.host.has_rung = False
+        if self.host.is_due:
+            self.host.is_due = False
             self.run.ring()
         try:
             self.writer.flush()

@@ -18,7 +18,7 @@ from kanister_py.controller.actionsets.projection import Ended, acts_of, reason_
 from kanister_py.controller.machine.events import WARNING, Subject, subject_of
 from kanister_py.controller.machine.metrics import Act
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.work_loop import DONE, Look, WorkLoop
+from kanister_py.controller.machine.work_loop import DONE, PassResult, WorkLoop
 from kanister_py.core.actionsets.failure_notices import (
     FAILED,
     NOTIFY,
@@ -45,7 +45,7 @@ _LOG: Final = logging.getLogger(__name__)
 _MOST_WAITING: Final = 1_000
 _MOST_HEARD: Final = 10_000
 _RETRY: Final = RetryRule(limit=8, backoff_seconds=1.0, factor=3.0, max_backoff_seconds=600.0)
-_AGAIN: Final = Look(has_failed=True)
+_AGAIN: Final = PassResult(has_failed=True)
 _LATE: Final = timedelta(minutes=10)
 """How old an end may be that this process hears of for the first time, after a restart too."""
 
@@ -126,7 +126,7 @@ class FailureNotices:
         else:
             self._count("dropped")
 
-    def _look(self, notice: _Notice) -> Look:
+    def _look(self, notice: _Notice) -> PassResult:
         try:
             result = self._find(notice) if notice.receiver is None else self._send(notice)
         except TransientError:
@@ -146,7 +146,7 @@ class FailureNotices:
 
     # For whom it is
 
-    def _find(self, notice: _Notice) -> Look:
+    def _find(self, notice: _Notice) -> PassResult:
         """Find out to whom a notice goes, and hand it on."""
         for where, name in self._named(notice.end):
             self._hand_on(notice, where, name)
@@ -185,14 +185,14 @@ class FailureNotices:
             raise
         except KanisterError as error:
             message = f"No notice of it: Secret {namespace}/{name}: {error.message}"
-            self._tools.tell(notice.subject, WARNING, error.reason, message)
+            self._tools.post_event(notice.subject, WARNING, error.reason, message)
             self._count("refused")
             return
         self._add(_Notice(notice.end, notice.subject, receiver))
 
     # On its way
 
-    def _send(self, notice: _Notice) -> Look:
+    def _send(self, notice: _Notice) -> PassResult:
         """Deliver a notice to its receiver."""
         assert notice.receiver is not None
         url, key = notice.receiver
@@ -206,7 +206,7 @@ class FailureNotices:
             return DONE
         # An answer may say anything: its number is all that is reported of it.
         message = f"The notice of it was answered with {status} by {origin_of(url)}"
-        self._tools.tell(notice.subject, WARNING, "NoticeRefused", message)
+        self._tools.post_event(notice.subject, WARNING, "NoticeRefused", message)
         self._count("refused")
         return DONE
 

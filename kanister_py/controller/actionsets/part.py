@@ -12,7 +12,7 @@ from kanister_py.controller.actionsets.failure_notices import FailureNotices
 from kanister_py.controller.actionsets.planner import Planner
 from kanister_py.controller.actionsets.projection import Ended, Kept, Live, keep, note_end
 from kanister_py.controller.actionsets.reconcile import ActionSetReconciler
-from kanister_py.controller.actionsets.reporting import Tellers
+from kanister_py.controller.actionsets.reporting import RunReporting
 from kanister_py.controller.actionsets.starting import RunStarter
 from kanister_py.controller.actionsets.status import StatusWriters
 from kanister_py.controller.actionsets.tidying import Tidying, parents_in_need, surplus
@@ -20,7 +20,7 @@ from kanister_py.controller.actionsets.watched_namespaces import WatchedNamespac
 from kanister_py.controller.machine.events import NORMAL, Subject, subject_of
 from kanister_py.controller.machine.logs import PhaseLines
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.repeating import Repeating
+from kanister_py.controller.machine.periodic import PeriodicTask
 from kanister_py.controller.machine.work_loop import WorkLoop
 from kanister_py.controller.settings import ControllerSettings
 from kanister_py.core.actionsets.partitions import partition_of
@@ -111,7 +111,7 @@ class ActionSets:
             partition=settings.partition,
         )
         queue = self._passes.queue
-        tellers = Tellers(tools.tell, tools.metrics, lines, functions.registry)
+        reporting = RunReporting(tools.post_event, tools.metrics, lines, functions.registry)
         planner = Planner(
             cluster,
             clock,
@@ -128,12 +128,12 @@ class ActionSets:
             queue,
             self.tidying,
             Concurrency(settings.limits),
-            RunStarter(tools, queue, planner, functions, tellers, writers, self._surroundings),
-            tellers,
+            RunStarter(tools, queue, planner, functions, reporting, writers, self._surroundings),
+            reporting,
             is_paused=settings.is_paused,
         )
         self.tidying.is_active = self.reconciler.is_active
-        self._collection = Repeating(
+        self._collection = PeriodicTask(
             clock,
             "the collection of ActionSets",
             self.collect_surplus,
@@ -242,7 +242,7 @@ class ActionSets:
             # Every partition watches all Blueprints; the one without a name reports them.
             return
         if old is None and new is not None and self._blueprints.has_synced:
-            self._tools.tell(new, NORMAL, "Added", f"Added blueprint {key.name}")
+            self._tools.post_event(new, NORMAL, "Added", f"Added blueprint {key.name}")
 
     @property
     def is_settled(self) -> bool:

@@ -29,7 +29,7 @@ from kanister_py.controller.actionsets.projection import (
     acts_of,
     keep,
 )
-from kanister_py.controller.actionsets.reporting import Tellers
+from kanister_py.controller.actionsets.reporting import RunReporting
 from kanister_py.controller.actionsets.starting import WAITING, RunStarter, without_condition
 from kanister_py.controller.actionsets.status import StatusWriter
 from kanister_py.controller.actionsets.tidying import Tidying
@@ -73,7 +73,7 @@ class ActionSetReconciler:
         tidying: Tidying,
         concurrency: Concurrency,
         starter: RunStarter,
-        tellers: Tellers,
+        reporting: RunReporting,
         *,
         is_paused: bool,
     ) -> None:
@@ -83,7 +83,7 @@ class ActionSetReconciler:
         self._tidying = tidying
         self._concurrency = concurrency
         self._starter = starter
-        self._tellers = tellers
+        self._reporting = reporting
         self._is_paused = is_paused
         self._lock = Lock()
         self._active: dict[ObjectKey, ActiveRun] = {}
@@ -116,7 +116,7 @@ class ActionSetReconciler:
             if new.ttl_seconds is not None or new.has_finalizer:
                 self._tidying.add(key)
         elif old is not None:
-            self._tellers.lines.forget(key)
+            self._reporting.lines.forget(key)
             self._tidying.drop(key)
             if active is None:
                 self._queue.drop(key)
@@ -154,7 +154,7 @@ class ActionSetReconciler:
             with run.at_rest(_PATIENCE_SECONDS) as is_ours:
                 if not is_ours:
                     # It writes, or cannot: nobody else should have to wait for that.
-                    self._queue.add_later(key, _LOOK_AGAIN_SECONDS)
+                    self._queue.add_after(key, _LOOK_AGAIN_SECONDS)
                     return
                 active.tell(kept)
             is_done = run.is_done
@@ -165,7 +165,7 @@ class ActionSetReconciler:
             if is_ours:
                 self._retire(key, active)
             else:
-                self._queue.add_later(key, _LOOK_AGAIN_SECONDS)
+                self._queue.add_after(key, _LOOK_AGAIN_SECONDS)
 
     def _retire(self, key: ObjectKey, active: ActiveRun) -> None:
         run = active.run
@@ -201,7 +201,7 @@ class ActionSetReconciler:
             return
         if run.is_at_work:
             # The same attempt must not be made twice, not even by one process.
-            queue.add_later(key, _LOOK_AGAIN_SECONDS)
+            queue.add_after(key, _LOOK_AGAIN_SECONDS)
             return
         with self._lock:
             self._active.pop(key, None)
@@ -211,7 +211,7 @@ class ActionSetReconciler:
         if isinstance(error.__cause__, Invalid | RequestTooLarge):
             self._end_unwritable(key, active, error)
             return
-        seconds = queue.add_failed(key)
+        seconds = queue.add_rate_limited(key)
         _LOG.warning(
             "ActionSet %s cannot go on, and is looked at again in %g s: %s",
             key,
@@ -233,7 +233,7 @@ class ActionSetReconciler:
         for status in (refused, bare):
             if self._write_end(key, active.writer, status):
                 active.writer.remove_finalizer()
-                self._tellers.tell_refused(active.subject, status, active.acts)
+                self._reporting.tell_refused(active.subject, status, active.acts)
                 return
 
     def _may_act(self) -> bool:
@@ -249,7 +249,7 @@ class ActionSetReconciler:
         obj = kept.obj
         if kept.is_pending and self._is_paused and not kept.is_deleted:
             message = "The controller is paused: this begins when it goes on"
-            self._tellers.tell(subject_of(obj), NORMAL, "Paused", message)
+            self._reporting.post_event(subject_of(obj), NORMAL, "Paused", message)
             return
         if not kept.is_pending:
             # Others may have brought it further than our copy says.
@@ -291,13 +291,13 @@ class ActionSetReconciler:
             self._tidying.sweep(key, obj["metadata"]["uid"], before)
         if self._write_end(key, writer, refused):
             writer.remove_finalizer()
-            self._tellers.tell_refused(subject_of(obj), refused, acts_of(obj))
+            self._reporting.tell_refused(subject_of(obj), refused, acts_of(obj))
 
     def _write_end(self, key: ObjectKey, writer: StatusWriter, status: Status) -> bool:
         try:
             writer.put(status)
         except KanisterError as error:
-            seconds = self._queue.add_failed(key)
+            seconds = self._queue.add_rate_limited(key)
             _LOG.warning(
                 "The end of ActionSet %s cannot be written, next try in %g s: %s",
                 key,
@@ -324,7 +324,7 @@ class ActionSetReconciler:
         if not queues:
             return False
         if not self._store.has_synced:
-            self._queue.add_later(key, _LOOK_AGAIN_SECONDS / 4)
+            self._queue.add_after(key, _LOOK_AGAIN_SECONDS / 4)
             return True
         waits = self._concurrency.waits_in(key)
         if waits is None:
@@ -362,8 +362,8 @@ class ActionSetReconciler:
         status = known_status(obj) or Status()
         message = f"{error.message}; grant this to the controller, then the ActionSet continues"
         if self._write_waiting(writer, status, "AccessMissing", message):
-            self._tellers.tell(subject_of(obj), WARNING, "AccessMissing", message)
-        self._queue.add_failed(key)
+            self._reporting.post_event(subject_of(obj), WARNING, "AccessMissing", message)
+        self._queue.add_rate_limited(key)
 
     def _write_waiting(
         self, writer: StatusWriter, status: Status, reason: str, message: str

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from kanister_py.controller.machine.events import NORMAL, WARNING, Subject, Tell
+from kanister_py.controller.machine.events import NORMAL, WARNING, PostEvent, Subject
 from kanister_py.controller.machine.logs import PhaseLines, PhasePlace, fields_of
 from kanister_py.controller.machine.metrics import (
     CANCELLED,
@@ -56,10 +56,10 @@ from kanister_py.executor.watch_cache import ObjectKey
 _LOG: Final = logging.getLogger("kanister_py.controller")
 
 
-class Tellers(NamedTuple):
+class RunReporting(NamedTuple):
     """All that hear of runs, together."""
 
-    tell: Tell
+    post_event: PostEvent
     metrics: ControllerMetrics
     lines: PhaseLines
     registry: Registry[FunctionEntry]
@@ -77,7 +77,7 @@ class Tellers(NamedTuple):
                 namespace=subject.namespace, actionSet=subject.name, reason=error.reason
             ),
         )
-        self.tell(
+        self.post_event(
             subject,
             WARNING,
             f"ActionSetFailed Action: {error.action}".rstrip(": "),
@@ -99,14 +99,14 @@ class Tellers(NamedTuple):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class RunTeller:
+class RunReporter:
     """Reporter of one run. It is called in order, and must not hold the run up.
 
     What happens at one moment is one event: the start of an action and of its first phase,
     the end of the last phase and of the ActionSet.
     """
 
-    _tellers: Tellers
+    _reporting: RunReporting
     _key: ObjectKey
     _subject: Subject
     _course: Course
@@ -133,7 +133,7 @@ class RunTeller:
             for each in status.totals.running:
                 self._note_place(each, self._course.phase(each), status.phase_at(each))
             place = self._places.setdefault((action, phase), PhasePlace(action, phase))
-        self._tellers.lines.write(self._key, self._subject.uid, place, line)
+        self._reporting.lines.write(self._key, self._subject.uid, place, line)
 
     def _note_place(self, place: Place, phase: Phase, known: PhaseStatus) -> None:
         action = self._course.actions[place.action].spec.name
@@ -176,7 +176,7 @@ class RunTeller:
 
     def _begin(self, warnings: Iterable[Warned], status: Status) -> None:
         for act in self._acts:
-            self._tellers.metrics.begin_run(act)
+            self._reporting.metrics.begin_run(act)
         self._log("began", status)
         for warned in warnings:
             self._warn(warned)
@@ -192,7 +192,7 @@ class RunTeller:
             *self._acts[place.action][:-1], name, phase.func, phase_status.func_version
         )
         if isinstance(outcome, PhaseStarted):
-            self._tellers.metrics.begin_phase(numbers)
+            self._reporting.metrics.begin_phase(numbers)
             self._note_place(place, phase, phase_status)
         match outcome:
             case PhaseStarted() if place.action in self._launched:
@@ -252,7 +252,7 @@ class RunTeller:
         self._tell_ended()
         reason = f"ActionSetFailed Action: {self._course.actions[action].spec.name}"
         self._post(WARNING, reason, message)
-        self._tellers.tell(self._blueprints[action], WARNING, reason, message)
+        self._reporting.post_event(self._blueprints[action], WARNING, reason, message)
 
     def _warn(self, warned: Warned) -> None:
         self._post(WARNING, warned.reason, warned.message)
@@ -270,8 +270,8 @@ class RunTeller:
             ),
         )
         if warned.reason == "FunctionVersionDeprecated":
-            removed_in = self._tellers.removal_of(warned)
-            self._tellers.metrics.count_deprecated(warned.function, warned.version, removed_in)
+            removed_in = self._reporting.removal_of(warned)
+            self._reporting.metrics.count_deprecated(warned.function, warned.version, removed_in)
 
     # Numbers
 
@@ -279,7 +279,7 @@ class RunTeller:
         self, phase: ActPhase, how: str, known: PhaseStatus, end: datetime, reason: str = ""
     ) -> None:
         seconds = _seconds(known.start_time, end)
-        self._tellers.metrics.end_phase(phase, how, reason, seconds, self._trace_id)
+        self._reporting.metrics.end_phase(phase, how, reason, seconds, self._trace_id)
 
     @property
     def _trace_id(self) -> str:
@@ -299,7 +299,7 @@ class RunTeller:
             and (action.deferred is None or action.deferred.state is State.COMPLETE)
             and not isinstance(outcome, ArtifactsFailed | LaunchFailed)
         )
-        self._tellers.metrics.resolutions.labels(SUCCESS if is_good else FAILURE).inc()
+        self._reporting.metrics.resolutions.labels(SUCCESS if is_good else FAILURE).inc()
         self._end_act(index, COMPLETE if is_good else FAILED, status)
 
     def _end_act(self, index: int, outcome: str, status: Status) -> None:
@@ -308,13 +308,13 @@ class RunTeller:
             outcome = CANCELLED
         end = action_status.completion_time
         seconds = _seconds(action_status.start_time, end) if end is not None else None
-        self._tellers.metrics.end_run(self._acts[index], outcome, seconds, self._trace_id)
+        self._reporting.metrics.end_run(self._acts[index], outcome, seconds, self._trace_id)
 
     def _end(self, status: Status) -> None:
         for action in sorted(self._launched):
             self._tell_launch(action)
         reason = status.error.reason if status.error is not None else ""
-        self._tellers.metrics.action_sets.labels(str(status.state), reason).inc()
+        self._reporting.metrics.action_sets.labels(str(status.state), reason).inc()
         for index in set(range(len(self._acts))) - self._resolved:
             # None of its phases has ended: it was cancelled, or could not be launched.
             self._resolved.add(index)
@@ -342,7 +342,7 @@ class RunTeller:
     # Saying it
 
     def _post(self, kind: str, reason: str, message: str) -> None:
-        self._tellers.tell(self._subject, kind, reason, message)
+        self._reporting.post_event(self._subject, kind, reason, message)
 
     def _log(
         self,

@@ -10,7 +10,7 @@ from typing import Any, Final
 from kanister_py.controller.actionsets.active_run import ActiveRun, Host
 from kanister_py.controller.actionsets.planner import Planned, Planner
 from kanister_py.controller.actionsets.projection import acts_of
-from kanister_py.controller.actionsets.reporting import RunTeller, Tellers
+from kanister_py.controller.actionsets.reporting import RunReporter, RunReporting
 from kanister_py.controller.actionsets.status import StatusWriter, StatusWriters
 from kanister_py.controller.machine.events import subject_of
 from kanister_py.controller.machine.part import PartTools
@@ -39,7 +39,7 @@ class RunStarter:
         queue: WorkQueue[ObjectKey],
         planner: Planner,
         functions: FunctionSource,
-        tellers: Tellers,
+        reporting: RunReporting,
         writers: StatusWriters,
         surroundings: Callable[[str, str], Surroundings],
     ) -> None:
@@ -47,13 +47,13 @@ class RunStarter:
         self._queue = queue
         self._planner = planner
         self._functions = functions
-        self._tellers = tellers
+        self._reporting = reporting
         self._writers = writers
         self._surroundings = surroundings
 
     def writer_of(self, key: ObjectKey, obj: KubeObject) -> StatusWriter:
         """Return a writer of the status of an ActionSet, which is queued to write progress."""
-        return self._writers.of(obj, lambda seconds: self._queue.add_later(key, seconds))
+        return self._writers.of(obj, lambda seconds: self._queue.add_after(key, seconds))
 
     def plan(self, obj: KubeObject, seen_at: float) -> Planned:
         """Plan a run. Raises `KanisterError` if the ActionSet cannot run."""
@@ -84,8 +84,8 @@ class RunStarter:
         acts = acts_of(obj)
         host = Host(key, self._queue, self._tools.timers)
         subject = subject_of(obj)
-        teller = RunTeller(
-            self._tellers, key, subject, course, planned.blueprints, acts, lambda: run
+        teller = RunReporter(
+            self._reporting, key, subject, course, planned.blueprints, acts, lambda: run
         )
         run = ActionSetRun(
             course,

@@ -71,7 +71,7 @@ class Tidying:
         if not isinstance(kept, Ended):
             return
         if self.is_active(key):
-            self._chores.add_later(key, _LOOK_AGAIN_SECONDS)
+            self._chores.add_after(key, _LOOK_AGAIN_SECONDS)
             return
         if kept.has_finalizer:
             self._finish_cleanup(key, kept)
@@ -97,9 +97,9 @@ class Tidying:
             return
         left = (expiry - self._clock.now()).total_seconds()
         if left > 0:
-            self._chores.add_later(key, left)
+            self._chores.add_after(key, left)
         elif key in parents_in_need(self._store.items()) or not self._is_noted(key, kept):
-            self._chores.add_later(key, 30.0)
+            self._chores.add_after(key, 30.0)
         else:
             self.delete(key, kept.uid)
 

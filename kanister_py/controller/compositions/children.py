@@ -48,7 +48,7 @@ class Children:
     """Composed resources, as they are written for the composite resources that compose them."""
 
     def __init__(self, part: PartTools, seen: ObjectCache) -> None:
-        self._cluster, self._tell = part.cluster, part.tell
+        self._cluster, self._tell = part.cluster, part.post_event
         self._seen = seen
 
     def refused(

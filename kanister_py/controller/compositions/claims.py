@@ -38,7 +38,7 @@ class ClaimReconciler:
     """Reconciler of the claims of one kind, each with its composite resource."""
 
     def __init__(self, part: PartTools, kind: Kind) -> None:
-        self._cluster, self._clock, self._tell = part.cluster, part.clock, part.tell
+        self._cluster, self._clock, self._tell = part.cluster, part.clock, part.post_event
         self._kind = kind
         self._claims = part.cluster.resource_for(kind.api_version, kind.claim_kind).gvr
         self._composites = part.cluster.resource_for(kind.api_version, kind.kind).gvr

@@ -12,7 +12,7 @@ from kanister_py.controller.compositions.resources import Outcome
 from kanister_py.controller.compositions.served_kinds import ServedKinds
 from kanister_py.controller.compositions.tasks import Task
 from kanister_py.controller.machine.breakers import Breakers
-from kanister_py.controller.machine.work_loop import DONE, FAILED, Look, WorkQueue
+from kanister_py.controller.machine.work_loop import DONE, FAILED, PassResult, WorkQueue
 from kanister_py.core.compositions.messages import Data
 from kanister_py.executor.object_cache import ObjectCache
 from kanister_py.executor.response_cache import memory_of_data
@@ -84,7 +84,7 @@ class CompositeWorker:
         )
         """Requirements that functions returned last, by step."""
 
-    def reconcile(self, task: Task) -> Look:
+    def reconcile(self, task: Task) -> PassResult:
         """Reconcile one composite resource."""
         served = self._kinds.of(task.resource)
         xr = self._cache.get_cached(task.resource, task.key)
@@ -122,14 +122,14 @@ class CompositeWorker:
                 self._requirements.put(task, requirements, memory_of_data(requirements))
         return self._next(task, outcome, has_new_dependencies=has_new_dependencies)
 
-    def _next(self, task: Task, outcome: Outcome, *, has_new_dependencies: bool) -> Look:
+    def _next(self, task: Task, outcome: Outcome, *, has_new_dependencies: bool) -> PassResult:
         """Decide when to reconcile again."""
         if outcome.is_postponed:
             self._outages.record_postponed(task, outcome.unavailable)
         # The breaker enqueues a held task when its function answers; the time is a fallback.
         seconds = self._outages.hold(task, outcome.unavailable, is_postponed=outcome.is_postponed)
         if seconds is not None:
-            return Look(seconds)
+            return PassResult(seconds)
         if outcome.changed:
             # The response to the write is in the cache; there is no need to wait for the watch.
             self._dependencies.enqueue(task, outcome.changed)
@@ -139,7 +139,7 @@ class CompositeWorker:
         if outcome.is_failed:
             return FAILED
         waits = (outcome.again_seconds, self._dependencies.rate_limit.calm_after(task))
-        return Look(min(filter(None, waits), default=None))
+        return PassResult(min(filter(None, waits), default=None))
 
     def forget(self, task: Task) -> None:
         """Forget a composite resource that was deleted or belongs to another partition."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from threading import RLock
 
 from kanister_py.controller.compositions.revisions import reconcile_composition
-from kanister_py.controller.machine.events import Tell
+from kanister_py.controller.machine.events import PostEvent
 from kanister_py.core.compositions.model import Composition, parse_composition
 from kanister_py.core.errors import NotFound
 from kanister_py.core.kube.parts import labels_of, name_of, spec_of
@@ -25,7 +25,7 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 class CompositionIndex:
     """Index of Compositions and CompositionRevisions; each version is parsed once."""
 
-    def __init__(self, cluster: Cluster, cache: ObjectCache, tell: Tell) -> None:
+    def __init__(self, cluster: Cluster, cache: ObjectCache, tell: PostEvent) -> None:
         self._cluster = cluster
         self._cache = cache
         self._tell = tell

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from kanister_py.controller.compositions.tasks import Kind
-from kanister_py.controller.machine.events import NORMAL, WARNING, Tell, subject_of
+from kanister_py.controller.machine.events import NORMAL, WARNING, PostEvent, subject_of
 from kanister_py.controller.machine.writing import (
     FIELD_MANAGER,
     condition,
@@ -39,7 +39,7 @@ class DefinitionOutcome(NamedTuple):
 
 
 def reconcile_definition(
-    cluster: Cluster, clock: Clock, name: str, tell: Tell
+    cluster: Cluster, clock: Clock, name: str, tell: PostEvent
 ) -> DefinitionOutcome:
     """Make or update the kinds of a definition."""
     found = find(cluster, DEFINITIONS, name)

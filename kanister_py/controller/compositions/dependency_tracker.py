@@ -110,7 +110,7 @@ class DependencyTracker:
         """Enqueue a task because `source` changed, with a delay if there are too many changes."""
         seconds = self.rate_limit.delay_for(task, source)
         if seconds:
-            self._queue.add_later(task, seconds)
+            self._queue.add_after(task, seconds)
         else:
             self._queue.add(task)
 

@@ -39,8 +39,8 @@ from kanister_py.controller.machine.breakers import Breakers, GuardedRunner
 from kanister_py.controller.machine.certificates import CertificateKeeper
 from kanister_py.controller.machine.neighbours import CROSSPLANE, another_controller, find_neighbour
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.repeating import Repeating
-from kanister_py.controller.machine.work_loop import DONE, FAILED, Look, WorkLoop, WorkQueue
+from kanister_py.controller.machine.periodic import PeriodicTask
+from kanister_py.controller.machine.work_loop import DONE, FAILED, PassResult, WorkLoop, WorkQueue
 from kanister_py.core.actionsets.partitions import labelled_partition
 from kanister_py.core.kube.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -92,7 +92,7 @@ class Compositions:
         breakers: Breakers[Task] = Breakers(clock, part.timers, self.queue.add)
         part.metrics.watch("kanister_py_open_breakers", lambda: float(breakers.open_ones))
         guarded = tools._replace(runner=GuardedRunner(tools.runner, breakers, clock))
-        self.index = CompositionIndex(cluster, self.seen, part.tell)
+        self.index = CompositionIndex(cluster, self.seen, part.post_event)
         self._registry = FunctionRevisionRegistry(self.seen, guarded, settings)
         self._pipelines = PipelineRunner(part, self.seen, self._registry, guarded, settings)
         self._composed_with = ComposedWithStatus(cluster, self.seen, self._registry)
@@ -120,8 +120,8 @@ class Compositions:
         )
         self._always = self._always_watched()
         self._readiness = Readiness(self.seen, self._kinds, self._always)
-        self._certificate: Repeating | None = None
-        self._collection = Repeating(
+        self._certificate: PeriodicTask | None = None
+        self._collection = PeriodicTask(
             clock,
             "the collection of revisions",
             self._collect,
@@ -137,7 +137,7 @@ class Compositions:
             part,
             self.seen,
             kind,
-            CompositionSelector(self.index, kind, part.tell, uses_revisions=uses_revisions),
+            CompositionSelector(self.index, kind, part.post_event, uses_revisions=uses_revisions),
             self._pipelines,
             self._composed_with,
             settings.poll_seconds,
@@ -155,7 +155,7 @@ class Compositions:
         )
         folder = tools.client_files
         if folder is not None:
-            self._certificate = Repeating(
+            self._certificate = PeriodicTask(
                 clock,
                 "the certificate for calling functions",
                 lambda: write_client_certificate(
@@ -221,7 +221,7 @@ class Compositions:
 
     # Looking
 
-    def look(self, task: Task) -> Look:
+    def look(self, task: Task) -> PassResult:
         """Look at one object."""
         try:
             if self._settings.is_paused:
@@ -231,21 +231,21 @@ class Compositions:
             if task.role is Role.DEFINITION:
                 self._readiness.note_look(task.key.name)
 
-    def _look(self, task: Task) -> Look:
+    def _look(self, task: Task) -> PassResult:
         if not self._owns(task):
             if task.role is Role.DEFINITION:
-                return Look(self._kinds.observe(task.key.name))
+                return PassResult(self._kinds.observe(task.key.name))
             self._worker.forget(task)
             return DONE
         if task.role is Role.COMPOSITE:
             # Who has not seen every function would say that some are missing.
             if not self._has_seen_all:
-                return Look(_SYNC_SECONDS)
+                return PassResult(_SYNC_SECONDS)
             with self._answers.scope():
                 return self._worker.reconcile(task)
         if task.role is Role.COMPOSITION_REVISION:
             return self._look_at_composition_revision(task.key)
-        return Look(self._look_at_machinery(task))
+        return PassResult(self._look_at_machinery(task))
 
     def _owns(self, task: Task) -> bool:
         """Return whether an object belongs to this partition.
@@ -276,7 +276,7 @@ class Compositions:
                     served.claims.reconcile(task.key.namespace, name)
             case Role.COMPOSITION:
                 if self._settings.uses_revisions:
-                    reconcile_composition(self._part.cluster, name, self._part.tell)
+                    reconcile_composition(self._part.cluster, name, self._part.post_event)
             case Role.FUNCTION:
                 return self._functions.reconcile(name)
             case Role.REVISION:
@@ -285,7 +285,7 @@ class Compositions:
                 return self._kinds.reconcile(name)
         return None
 
-    def _look_at_composition_revision(self, key: ObjectKey) -> Look:
+    def _look_at_composition_revision(self, key: ObjectKey) -> PassResult:
         if not self.seen.has_synced(FUNCTION_REVISIONS):
             # Before every function has been seen, a condition that holds would be taken back.
             return FAILED
@@ -296,7 +296,7 @@ class Compositions:
                 clock=self._part.clock,
                 revision=revision,
                 functions=self._registry.current(),
-                tell=self._part.tell,
+                tell=self._part.post_event,
             )
             if written is not None:
                 self.seen.remember(written)

@@ -104,7 +104,7 @@ class CompositeReconciler:
         poll_seconds: float,
     ) -> None:
         self._part = part
-        self._cluster, self._clock, self._tell = part.cluster, part.clock, part.tell
+        self._cluster, self._clock, self._tell = part.cluster, part.clock, part.post_event
         self._cache = cache
         self._kind = kind
         self._selector = selector

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from kanister_py.controller.machine.events import NORMAL, WARNING, Subject, Tell, subject_of
+from kanister_py.controller.machine.events import NORMAL, WARNING, PostEvent, Subject, subject_of
 from kanister_py.core.errors import AlreadyExists, Conflict
 from kanister_py.core.kube.names import MAX_LABEL
 from kanister_py.core.kube.parts import (
@@ -35,7 +35,7 @@ _RAISED: Final = "UpdateRevision"
 _LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def reconcile_composition(cluster: Cluster, name: str, tell: Tell) -> str:
+def reconcile_composition(cluster: Cluster, name: str, tell: PostEvent) -> str:
     """Make, raise or find the revision of a Composition; give its name.
 
     Empty if there is no Composition to have one. Two that do this at once end with one
@@ -99,7 +99,7 @@ def _numbered(revision: KubeObject, composition: KubeObject) -> Numbered:
 
 
 def _raise(
-    cluster: Cluster, revision: KubeObject, number: int, subject: Subject, tell: Tell
+    cluster: Cluster, revision: KubeObject, number: int, subject: Subject, tell: PostEvent
 ) -> str:
     metadata = revision["metadata"]
     # Over this very version: a controller that raised one meanwhile makes us look again.
@@ -123,7 +123,7 @@ def _create(
     identity: str,
     number: int,
     taken: set[str],
-    tell: Tell,
+    tell: PostEvent,
 ) -> str:
     owner = composition["metadata"]["name"]
     name = revision_name(owner, identity, taken)

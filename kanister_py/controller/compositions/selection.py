@@ -8,7 +8,7 @@ from typing import NamedTuple
 from kanister_py.controller.compositions.composition_index import CompositionIndex
 from kanister_py.controller.compositions.one_pass import Pass
 from kanister_py.controller.compositions.tasks import Kind
-from kanister_py.controller.machine.events import NORMAL, Tell
+from kanister_py.controller.machine.events import NORMAL, PostEvent
 from kanister_py.core.compositions.definitions import machinery_of
 from kanister_py.core.compositions.model import Composition
 from kanister_py.core.kube.copies import copy_json
@@ -35,7 +35,7 @@ class CompositionSelector:
     """Selector of compositions for one kind of composite resource."""
 
     def __init__(
-        self, compositions: CompositionIndex, kind: Kind, tell: Tell, *, uses_revisions: bool
+        self, compositions: CompositionIndex, kind: Kind, tell: PostEvent, *, uses_revisions: bool
     ) -> None:
         self._compositions = compositions
         self._kind = kind

@@ -73,7 +73,8 @@ class ServedKinds:
     def reconcile(self, name: str) -> float | None:
         """Look at a definition, and serve what it offers; say when to look again."""
         part = self._part
-        return self._follow(name, reconcile_definition(part.cluster, part.clock, name, part.tell))
+        observed = reconcile_definition(part.cluster, part.clock, name, part.post_event)
+        return self._follow(name, observed)
 
     def observe(self, name: str) -> float | None:
         """Serve what a definition offers that another replica sees to."""

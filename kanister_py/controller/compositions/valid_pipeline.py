@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from kanister_py.controller.machine.events import WARNING, Tell, subject_of
+from kanister_py.controller.machine.events import WARNING, PostEvent, subject_of
 from kanister_py.controller.machine.writing import condition, write_status
 from kanister_py.core.compositions.capabilities import check_pipeline
 from kanister_py.core.compositions.model import parse_composition
@@ -27,7 +27,7 @@ def reconcile_composition_revision(
     clock: Clock,
     revision: KubeObject,
     functions: Registry[FunctionRevision],
-    tell: Tell,
+    tell: PostEvent,
 ) -> KubeObject | None:
     """Have a revision say whether its pipeline is valid; give it if that had to be written.
 

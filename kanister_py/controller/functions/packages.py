@@ -124,7 +124,7 @@ class FunctionReconciler:
     def __init__(
         self, part: PartTools, tools: FunctionTools, settings: CompositionSettings, users: Users
     ) -> None:
-        self._cluster, self._clock, self._tell = part.cluster, part.clock, part.tell
+        self._cluster, self._clock, self._tell = part.cluster, part.clock, part.post_event
         self._packages, self._entries = tools.packages, tools.entries
         self._settings = settings
         self._users = users

@@ -60,7 +60,7 @@ class Subject(NamedTuple):
         return {key: value for key, value in pairs.items() if value}
 
 
-Tell = Callable[[Subject, str, str, str], None]
+PostEvent = Callable[[Subject, str, str, str], None]
 """Takes a happening: to whom, its type, its reason and its message."""
 
 

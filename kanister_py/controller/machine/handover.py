@@ -11,7 +11,7 @@ from collections.abc import Callable
 from threading import Condition
 from typing import Final
 
-from kanister_py.controller.machine.lease import LeaseTerms, Sighting
+from kanister_py.controller.machine.lease import LeaseTerms, ObservedLease
 from kanister_py.core.actionsets.partitions import ACTS_ON, COMPOSITIONS
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.kube.parts import annotations_of, name_of, spec_of
@@ -24,7 +24,7 @@ _LOG: Final = logging.getLogger(__name__)
 _LOOK_SECONDS: Final = 1.5
 
 
-def await_composer(
+def wait_for_composer(
     cluster: Cluster,
     clock: Clock,
     namespace: str,
@@ -33,7 +33,7 @@ def await_composer(
     is_stopping: Callable[[], bool],
 ) -> None:
     """Wait while another process composes under another Lease, and renews it."""
-    seen: dict[str, Sighting] = {}
+    seen: dict[str, ObservedLease] = {}
     logged = ""
     while not is_stopping():
         try:
@@ -58,10 +58,10 @@ def await_composer(
                 clock.wait(changed, _LOOK_SECONDS)
 
 
-def _composer(lease: KubeObject, seen: dict[str, Sighting], clock: Clock) -> str:
+def _composer(lease: KubeObject, seen: dict[str, ObservedLease], clock: Clock) -> str:
     """Say who composes under a Lease; empty if nobody does, or it is not renewed any more."""
     notes = annotations_of(lease).get(ACTS_ON, COMPOSITIONS)
     if COMPOSITIONS not in notes.split(","):
         return ""
-    sighting = seen.setdefault(name_of(lease), Sighting(clock, LeaseTerms().term_seconds))
+    sighting = seen.setdefault(name_of(lease), ObservedLease(clock, LeaseTerms().term_seconds))
     return sighting.note(spec_of(lease))

@@ -67,7 +67,7 @@ def lease_name(base: str, partition: str) -> str:
     return f"{base}-{partition}" if partition else base
 
 
-class Sighting:
+class ObservedLease:
     """A Lease as it was seen last, and for how long it has looked the same."""
 
     def __init__(self, clock: Clock, term_seconds: float) -> None:
@@ -110,7 +110,7 @@ class Leadership:
         self._is_held = False
         self._is_lost = False
         self._is_closed = False
-        self._sighting = Sighting(who.clock, who.terms.term_seconds)
+        self._sighting = ObservedLease(who.clock, who.terms.term_seconds)
         self._notes = dict(notes or {})
         self._notes_of_holder: Mapping[str, str] = {}
         self._trouble = ""
@@ -165,7 +165,7 @@ class Leadership:
 
     # Coming to hold it
 
-    def acquire(self, *, is_patient: bool = True) -> bool:
+    def acquire(self, *, stands_by: bool = True) -> bool:
         """Wait until the Lease is held; False if closed meanwhile.
 
         Who is not patient waits only for a holder that may be dead: for one that
@@ -191,7 +191,7 @@ class Leadership:
                 if first_seen is not None:
                     _LOG.info("Stands by as %s, %s leads", self._identity, first_seen[0])
                     self._warn_of_other_notes(first_seen[0])
-            elif not is_patient and seen is not None and seen != first_seen:
+            elif not stands_by and seen is not None and seen != first_seen:
                 raise another_controller(
                     f"Another kanister-py controller ({seen[0]})",
                     "stop it, or start this one with --leader-elect to stand by; "

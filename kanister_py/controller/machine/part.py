@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from kanister_py.controller.machine.events import Tell
+from kanister_py.controller.machine.events import PostEvent
 from kanister_py.controller.machine.metrics import ControllerMetrics
 from kanister_py.executor.timers import TimerService
 from kanister_py.ports.clock import Clock
@@ -34,7 +34,7 @@ class PartTools(NamedTuple):
     cluster: Cluster
     clock: Clock
     timers: TimerService
-    tell: Tell
+    post_event: PostEvent
     metrics: ControllerMetrics
     check_leadership: Callable[[], None]
     """Raises `LeadershipLost` once this process may not act any more."""

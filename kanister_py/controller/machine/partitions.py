@@ -12,7 +12,7 @@ from collections.abc import Callable
 from threading import Condition
 from typing import Final
 
-from kanister_py.controller.machine.lease import LEASE_LABELS, LeaseTerms, Sighting
+from kanister_py.controller.machine.lease import LEASE_LABELS, LeaseTerms, ObservedLease
 from kanister_py.controller.machine.neighbours import another_controller
 from kanister_py.core.actionsets.partitions import Scope, scope_of_lease
 from kanister_py.core.errors import ApiError, Forbidden, TransientError
@@ -46,7 +46,7 @@ class OverlapCheck:
         self._scope = scope
         self._home = home
         self._own_leases = own_leases
-        self._sightings: dict[tuple[str, str], Sighting] = {}
+        self._sightings: dict[tuple[str, str], ObservedLease] = {}
         self._first: dict[tuple[str, str], tuple[str, str] | None] = {}
         self._sees_all = True
 
@@ -76,7 +76,7 @@ class OverlapCheck:
             if not overlap:
                 continue
             sighting = self._sightings.setdefault(
-                key, Sighting(self._clock, LeaseTerms().term_seconds)
+                key, ObservedLease(self._clock, LeaseTerms().term_seconds)
             )
             holder = sighting.note(spec_of(lease))
             if not holder:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from kanister_py.controller.machine.certificates import CertificateKeeper
-from kanister_py.controller.machine.repeating import Repeating
+from kanister_py.controller.machine.periodic import PeriodicTask
 from kanister_py.core.errors import KanisterError
 from kanister_py.core.kube.certificates import KeyPair
 from kanister_py.core.kube.resources import GroupVersionResource
@@ -60,7 +60,7 @@ class WebhookTrust:
         self._used: KeyPair | None = None
         self._trouble = "has no certificate yet"
         # A replica that has a certificate goes on with it; the next look may do better.
-        self._looking = Repeating(
+        self._looking = PeriodicTask(
             clock=clock,
             what="the webhook's certificate",
             act=self.look,

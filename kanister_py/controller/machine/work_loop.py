@@ -21,7 +21,7 @@ from kanister_py.ports.clock import Clock
 _LOG: Final = logging.getLogger(__name__)
 
 Key = TypeVar("Key", bound=Hashable)
-LOOKS_AGAIN: Final = RetryRule(NO_LIMIT, 0.5, 2.0, 60.0)
+REQUEUE_RULE: Final = RetryRule(NO_LIMIT, 0.5, 2.0, 60.0)
 Groups: TypeAlias = Sequence[tuple[Hashable, int]]
 """The groups of a key, and of how many of a group's keys may be in hand at a time."""
 GroupsOf: TypeAlias = Callable[[Key], Groups]
@@ -42,7 +42,7 @@ class WorkQueue(Generic[Key]):
         timers: TimerService,
         *,
         groups_of: GroupsOf[Key] | None = None,
-        retry: RetryRule = LOOKS_AGAIN,
+        retry: RetryRule = REQUEUE_RULE,
     ) -> None:
         self._clock = clock
         self._timers = timers
@@ -72,7 +72,7 @@ class WorkQueue(Generic[Key]):
                 self._ready.append(key)
                 self._changed.notify()
 
-    def add_later(self, key: Key, seconds: float) -> None:
+    def add_after(self, key: Key, seconds: float) -> None:
         """Have a key looked at after some time; the earliest of several times counts."""
         with self._changed:
             if self._is_closed:
@@ -90,7 +90,7 @@ class WorkQueue(Generic[Key]):
             self._later.pop(key, None)
         self.add(key)
 
-    def add_failed(self, key: Key) -> float:
+    def add_rate_limited(self, key: Key) -> float:
         """Have a key looked at again after a while that grows with each failure; say how long.
 
         One that has failed more often than its rule allows is forgotten: that is infinitely long.
@@ -101,7 +101,7 @@ class WorkQueue(Generic[Key]):
             self.forget(key)
             return inf
         seconds = self._retry.delay_after(failures)
-        self.add_later(key, seconds)
+        self.add_after(key, seconds)
         return seconds
 
     def forget(self, key: Key) -> None:
@@ -206,7 +206,7 @@ class WorkQueue(Generic[Key]):
             return not self._waiting and not self._in_hand
 
 
-class Look(NamedTuple):
+class PassResult(NamedTuple):
     """What came of a look at an object.
 
     It came to rest, if only until `again_seconds` have passed; or it failed, and is looked
@@ -217,8 +217,8 @@ class Look(NamedTuple):
     has_failed: bool = False
 
 
-DONE: Final = Look()
-FAILED: Final = Look(has_failed=True)
+DONE: Final = PassResult()
+FAILED: Final = PassResult(has_failed=True)
 
 
 class WorkLoop(Generic[Key]):
@@ -236,7 +236,7 @@ class WorkLoop(Generic[Key]):
         threads: int = 1,
         kind_of: Callable[[Key], str] | None = None,
         groups_of: GroupsOf[Key] | None = None,
-        retry: RetryRule = LOOKS_AGAIN,
+        retry: RetryRule = REQUEUE_RULE,
         give_up: Callable[[Key], None] = lambda _key: None,
     ) -> None:
         self._name = name
@@ -251,7 +251,7 @@ class WorkLoop(Generic[Key]):
             name, lambda: float(self.queue.depth), lambda: self.queue.oldest_seconds
         )
 
-    def start(self, look: Callable[[Key], Look | None]) -> None:
+    def start(self, look: Callable[[Key], PassResult | None]) -> None:
         """Begin to look."""
         for _ in range(self._threads):
             Thread(target=self._work, args=(look,), name=self._name, daemon=True).start()
@@ -259,7 +259,7 @@ class WorkLoop(Generic[Key]):
     def close(self) -> None:
         self.queue.close()
 
-    def _work(self, look: Callable[[Key], Look | None]) -> None:
+    def _work(self, look: Callable[[Key], PassResult | None]) -> None:
         kind_of, passes, seconds = self._kind_of, self._metrics.passes, self._metrics.pass_seconds
         while (key := self.queue.take()) is not None:
             kind = self._name if kind_of is None else kind_of(key)
@@ -285,15 +285,15 @@ class WorkLoop(Generic[Key]):
                 passes.labels(kind, outcome).inc()
                 seconds.labels(kind).observe(self._clock.monotonic() - began)
 
-    def _settle(self, key: Key, found: Look) -> str:
+    def _settle(self, key: Key, found: PassResult) -> str:
         if found.has_failed:
             self._look_again(key)
             return "failed"
         self.queue.forget(key)
         if found.again_seconds is not None:
-            self.queue.add_later(key, found.again_seconds)
+            self.queue.add_after(key, found.again_seconds)
         return "done"
 
     def _look_again(self, key: Key) -> None:
-        if self.queue.add_failed(key) == inf:
+        if self.queue.add_rate_limited(key) == inf:
             self._give_up(key)

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 from kanister_py.controller.actionsets.projection import acts_of
 from kanister_py.controller.machine.metrics import ScheduleNumbers
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.repeating import Repeating
-from kanister_py.controller.machine.work_loop import Look, WorkLoop
+from kanister_py.controller.machine.periodic import PeriodicTask
+from kanister_py.controller.machine.work_loop import PassResult, WorkLoop
 from kanister_py.controller.schedules.reconcile import ScheduleReconciler
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.actionsets.partitions import labelled_partition
@@ -125,7 +125,7 @@ class Schedules:
         )
         self._loop = WorkLoop[ObjectKey]("Schedule", tools, threads=_THREADS)
         self._reconciler = ScheduleReconciler(tools, self._seen_runs.of, self._seen_deletions.of)
-        self._beginning = Repeating(
+        self._beginning = PeriodicTask(
             clock=clock,
             what="the look for schedules",
             act=self._begin,
@@ -133,7 +133,7 @@ class Schedules:
             retry_seconds=_TRY_AGAIN_SECONDS,
         )
         self._clock_set_at = self._offset()
-        self._clock_watch = Repeating(
+        self._clock_watch = PeriodicTask(
             clock=clock,
             what="the look at the clock",
             act=self._look_at_clock,
@@ -242,7 +242,7 @@ class Schedules:
             self._loop.queue.add(key)
         elif rest.look_at is not None:
             left = (rest.look_at - self._clock.now()).total_seconds()
-            self._loop.queue.add_later(key, left)
+            self._loop.queue.add_after(key, left)
 
     def _on_run(self, seen: RunsSeen, key: ObjectKey, old: Run | None, new: Run | None) -> None:
         run = new or old
@@ -262,10 +262,10 @@ class Schedules:
         if is_news and self.store.get(schedule) is not None:
             self._loop.queue.add(schedule)
 
-    def _look(self, key: ObjectKey) -> Look | None:
+    def _look(self, key: ObjectKey) -> PassResult | None:
         if not (self._runs.has_synced and self._deletions.has_synced):
             # A run under way that is not seen yet would be no reason to wait.
-            self._loop.queue.add_later(key, _NOT_SYNCED_SECONDS)
+            self._loop.queue.add_after(key, _NOT_SYNCED_SECONDS)
             return None
         return self._reconciler.reconcile(key)
 

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from kanister_py.controller.machine.events import NORMAL, WARNING, subject_of
 from kanister_py.controller.machine.metrics import REFUSED, SKIPPED, STARTED
 from kanister_py.controller.machine.part import PartTools
-from kanister_py.controller.machine.work_loop import DONE, FAILED, Look
+from kanister_py.controller.machine.work_loop import DONE, FAILED, PassResult
 from kanister_py.controller.machine.writing import condition, write_status
 from kanister_py.controller.schedules.retention import delete_backups
 from kanister_py.core.actionsets.status import text_of_time
@@ -68,7 +68,7 @@ class ScheduleReconciler:
         deletions_of: Callable[[ObjectKey], Sequence[Run]],
     ) -> None:
         self._cluster, self._clock = tools.cluster, tools.clock
-        self._tell, self._metrics = tools.tell, tools.metrics
+        self._tell, self._metrics = tools.post_event, tools.metrics
         self._runs_of = runs_of
         self._deletions_of = deletions_of
         self._lock = Lock()
@@ -86,7 +86,7 @@ class ScheduleReconciler:
             created = self._made.get(key)
             return created is not None and created.uid == uid
 
-    def reconcile(self, key: ObjectKey) -> Look:
+    def reconcile(self, key: ObjectKey) -> PassResult:
         """Look at a schedule, and do what is due; say when it is to be looked at again."""
         obj = find(self._cluster, SCHEDULES, key.name, key.namespace)
         if obj is None or obj["metadata"].get("deletionTimestamp"):
@@ -130,7 +130,7 @@ class ScheduleReconciler:
         self._collect(surplus_runs(runs, schedule.history))
         waits = delete_backups(self._cluster, plan, subject_of(obj), self._tell)
         look_at = earliest(decision.look_at, plan.look_at, now + waits if waits else None)
-        return DONE if look_at is None else Look(max(0.0, (look_at - now).total_seconds()))
+        return DONE if look_at is None else PassResult(max(0.0, (look_at - now).total_seconds()))
 
     # Runs
 
@@ -190,7 +190,7 @@ class ScheduleReconciler:
 
     # Events and conditions
 
-    def _refuse(self, obj: KubeObject, error: InvalidDocument) -> Look:
+    def _refuse(self, obj: KubeObject, error: InvalidDocument) -> PassResult:
         why = "; ".join(f"{problem.path}: {problem.message}" for problem in error.problems)
         if status_of(obj).get("observedGeneration") != obj["metadata"].get("generation"):
             self._tell(subject_of(obj), WARNING, "Invalid", why)
@@ -207,7 +207,7 @@ class ScheduleReconciler:
             kind = NORMAL if reason == "Suspended" else WARNING
             self._tell(subject_of(obj), kind, reason, message)
 
-    def _fail(self, obj: KubeObject, error: ApiError) -> Look:
+    def _fail(self, obj: KubeObject, error: ApiError) -> PassResult:
         """Say that the cluster does not take the ActionSet; it is tried again, then more rarely."""
         message = f"The ActionSet cannot be made: {error.message}"
         self._count(obj, REFUSED)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
-from kanister_py.controller.machine.events import NORMAL, Subject, Tell
+from kanister_py.controller.machine.events import NORMAL, PostEvent, Subject
 from kanister_py.core.actionsets.stored_status import ARTIFACTS_ANNOTATION, DELETED
 from kanister_py.core.errors import AlreadyExists, NotFound
 from kanister_py.core.kube.parts import labels_of
@@ -20,7 +20,9 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 _READER_PAUSE: Final = timedelta(minutes=1)
 
 
-def delete_backups(cluster: Cluster, plan: Plan, subject: Subject, tell: Tell) -> timedelta | None:
+def delete_backups(
+    cluster: Cluster, plan: Plan, subject: Subject, post_event: PostEvent
+) -> timedelta | None:
     """Carry out a plan; say when to look again if a backup is being read right now."""
     for done in plan.done:
         # From here on its record may go, and the deletion with it.
@@ -29,7 +31,7 @@ def delete_backups(cluster: Cluster, plan: Plan, subject: Subject, tell: Tell) -
             cluster.patch(ACTION_SETS, done.name, note, namespace=done.namespace)
         except NotFound:
             continue
-        tell(subject, NORMAL, "Deleted", f"Deleted what backup {done.name} had left")
+        post_event(subject, NORMAL, "Deleted", f"Deleted what backup {done.name} had left")
     if not plan.begin and not plan.held:
         return None
     backups = _backups(cluster, plan)

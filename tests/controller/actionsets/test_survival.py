@@ -181,7 +181,7 @@ def test_a_stop_waits_for_what_nobody_could_take_up(world: World) -> None:
     world.create(blueprint(phase("Touchy"), phase("Echo")), actionset())
     first = world.controller(identity="one-pod")
     assert Touchy.began.wait(PATIENCE_SECONDS)
-    first.ask_to_stop()
+    first.request_stop()
     Touchy.gate.set()
     first.stop()
     status = world.status()

@@ -209,7 +209,7 @@ class World:
             cluster=_counting(through or self.cluster, self.writes),
             clock=self.clock,
             timers=self.timers,
-            tell=self._tell,
+            post_event=self._tell,
             metrics=self.metrics,
             check_leadership=lambda: None,
         )

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kanister_py.controller.controller import Controller, ControllerSettings
-from kanister_py.controller.machine.handover import await_composer
+from kanister_py.controller.machine.handover import wait_for_composer
 from kanister_py.controller.machine.lease import COMPOSING_LEASE_NAME, LEASE_NAME, LeaseTerms
 from kanister_py.controller.machine.part import Part, PartTools
 from kanister_py.core.actionsets.partitions import ACTS_ON
@@ -127,7 +127,7 @@ def test_a_holder_says_what_it_acts_on(
 def test_a_holder_that_has_died_is_waited_for_as_long_as_its_term(world: World) -> None:
     lease(world, LEASE_NAME, "dead", seconds=20)
     clock = FakeClock(jumps=True)
-    await_composer(world.cluster, clock, "default", LEASE_NAME, Condition(), lambda: False)
+    wait_for_composer(world.cluster, clock, "default", LEASE_NAME, Condition(), lambda: False)
     assert 20 <= clock.monotonic() < 25
 
 

@@ -58,13 +58,13 @@ class Replica:
         who = Candidate(self.cluster, self.clock, name, "default", TERMS)
         self.leadership = Leadership(who, "lease")
 
-    def start(self, *, is_patient: bool = True) -> None:
-        Thread(target=self._run, args=(is_patient,), daemon=True).start()
+    def start(self, *, stands_by: bool = True) -> None:
+        Thread(target=self._run, args=(stands_by,), daemon=True).start()
         self.rest()
 
-    def _run(self, is_patient: bool) -> None:
+    def _run(self, stands_by: bool) -> None:
         try:
-            if self.leadership.acquire(is_patient=is_patient):
+            if self.leadership.acquire(stands_by=stands_by):
                 self.leadership.keep(self.lost.set)
                 self.leads.set()
         except UsageError as error:
@@ -193,7 +193,7 @@ def test_who_does_not_stand_by_is_refused_by_one_that_renews(
 ) -> None:
     first, second = replicas
     first.start()
-    second.start(is_patient=False)
+    second.start(stands_by=False)
     pass_time(10, first, second)
     (refusal,) = second.refused
     assert refusal.startswith("AnotherController: Another kanister-py controller (first) acts on ")
@@ -208,7 +208,7 @@ def test_who_does_not_stand_by_still_follows_one_that_is_dead(
     first.start()
     first.leadership.abandon()
     first.lost.set()
-    second.start(is_patient=False)
+    second.start(stands_by=False)
     pass_time(15, second)
     assert second.leadership.is_leader
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kanister_py.controller.machine.work_loop import DONE, FAILED, Look, WorkLoop, WorkQueue
+from kanister_py.controller.machine.work_loop import DONE, FAILED, PassResult, WorkLoop, WorkQueue
 from kanister_py.core.errors import TransientError
 from kanister_py.core.retries import RetryRule
 from kanister_py.embedded.cluster.cluster import MemoryCluster
@@ -94,7 +94,7 @@ def test_a_function_that_exits_ends_no_thread_that_looks() -> None:
     clock, seen = FakeClock(), Event()
     loop: WorkLoop[str] = WorkLoop("Resource", part_tools(MemoryCluster(clock=clock), clock))
 
-    def look(key: str) -> Look:
+    def look(key: str) -> PassResult:
         if key == "exits":
             raise SystemExit(3)
         seen.set()
@@ -123,7 +123,7 @@ def test_the_age_of_the_oldest_is_that_of_who_waits_for_longest() -> None:
 
 def test_a_failure_waits_for_a_minute_at_the_most() -> None:
     queue = queue_of(1)
-    waits = [queue.add_failed(("one", "a", 1)) for _ in range(40)]
+    waits = [queue.add_rate_limited(("one", "a", 1)) for _ in range(40)]
     assert waits[:4] == [0.5, 1.0, 2.0, 4.0]
     assert max(waits) == 60.0
 
@@ -135,7 +135,7 @@ def test_what_fails_more_often_than_its_rule_allows_is_given_up() -> None:
     loop: WorkLoop[str] = WorkLoop("Resource", tools, retry=RetryRule(1), give_up=given_up.put)
     looks: Queue[str] = Queue()
 
-    def look(key: str) -> Look:
+    def look(key: str) -> PassResult:
         looks.put(key)
         if looks.qsize() == 1:
             return FAILED
@@ -148,7 +148,7 @@ def test_what_fails_more_often_than_its_rule_allows_is_given_up() -> None:
     assert given_up.get(timeout=30) == "one"
     assert looks.qsize() == 2
     # The next failure is its first.
-    assert loop.queue.add_failed("one") == 10
+    assert loop.queue.add_rate_limited("one") == 10
     loop.close()
 
 

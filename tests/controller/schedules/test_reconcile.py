@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kanister_py.controller.machine.metrics import ControllerMetrics
-from kanister_py.controller.machine.work_loop import Look
+from kanister_py.controller.machine.work_loop import PassResult
 from kanister_py.controller.schedules.reconcile import ScheduleReconciler
 from kanister_py.core.actionsets.creation import SCHEDULE_LABEL
 from kanister_py.core.actionsets.stored_status import ARTIFACTS_ANNOTATION, DELETED
@@ -74,7 +74,7 @@ class Place:
         to = at(moment) if isinstance(moment, str) else moment
         self.clock.advance((to - self.clock.now()).total_seconds())
 
-    def look(self, moment: str = "") -> Look:
+    def look(self, moment: str = "") -> PassResult:
         if moment:
             self.go_to(moment)
         return self.looker.reconcile(KEY)

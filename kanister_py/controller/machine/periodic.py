@@ -1,4 +1,4 @@
-"""Repeating work: what is done now and then, from a thread of its own."""
+"""PeriodicTask work: what is done now and then, from a thread of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kanister_py.ports.clock import Clock, pause
 _LOG: Final = logging.getLogger(__name__)
 
 
-class Repeating:
+class PeriodicTask:
     """Work that is done again and again; what goes wrong is tried the next time.
 
     `what` says for the log what is done, and `level` how bad it is if that must wait. At first
