@@ -1,1 +1,1 @@
-"""Executor: decisions carried out through ports."""
+"""Executor: carries out the decisions of `core` through ports."""

@@ -1,4 +1,4 @@
-"""Bound on the sum of large answers of functions that are being processed at the same time."""
+"""Bound on the total size of large function responses that are being processed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from threading import Condition, local
 from typing import Final
 
 _LARGE_BYTES: Final = 256 << 10
-# An answer that is read takes up to ten times its size, and the limit of the chart is 512 MiB.
+# Parsing a response needs up to ten times its size, and the chart's memory limit is 512 MiB.
 DEFAULT_BYTES: Final = 16 << 20
 
 
 class AnswerBudget:
-    """Large answers wait until others have been processed; small ones never wait.
+    """Limit that makes large responses wait until others have been processed.
 
-    A thread that processes answers opens a scope, which gives back all that it took.
-    Thread-safe. A scope that holds an answer gets further ones without waiting, because
-    two that wait for each other would wait for ever.
+    Small responses never wait. A thread that processes responses opens a scope, which returns
+    all that it took. A scope that holds a response gets further ones without waiting, because
+    two waiting scopes could block each other forever. Thread-safe.
     """
 
     def __init__(self, most_bytes: int = DEFAULT_BYTES) -> None:
@@ -32,15 +32,15 @@ class AnswerBudget:
         try:
             yield
         finally:
-            taken = self._scope.taken
+            taken_bytes = self._scope.taken
             del self._scope.taken
-            if taken:
+            if taken_bytes:
                 with self._changed:
-                    self._taken -= taken
+                    self._taken -= taken_bytes
                     self._changed.notify_all()
 
     def take(self, size: int) -> None:
-        """Count an answer of so many bytes, before it is parsed; outside of a scope, do nothing."""
+        """Count a response of this size before it is parsed; outside of a scope, do nothing."""
         held = getattr(self._scope, "taken", None)
         if held is None or size < _LARGE_BYTES:
             return

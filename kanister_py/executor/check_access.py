@@ -1,4 +1,4 @@
-"""Access check: rights that a Blueprint needs and a cluster does not give."""
+"""Access check: rights that a Blueprint needs and the cluster does not grant."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from kanister_py.ports.cluster import Cluster
 
 
 def missing_accesses(cluster: Cluster, accesses: Iterable[Access], namespace: str) -> list[Access]:
-    """Ask the cluster about every verb, and give back what it would refuse to us.
+    """Return the accesses that the cluster would forbid; it is asked about every verb.
 
-    `namespace` is the one of the run, which an access without one means.
+    `namespace` is the namespace of the run, used for accesses without one.
     """
     missing = []
     for access in accesses:
@@ -26,9 +26,9 @@ def missing_accesses(cluster: Cluster, accesses: Iterable[Access], namespace: st
 
 
 def own_user(cluster: Cluster) -> str:
-    """Ask an API server as whom we write to it."""
-    asked = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {}}
-    answer = cluster.create(asked)
+    """Return the user as which an API server authenticates us."""
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview", "metadata": {}}
+    answer = cluster.create(review)
     return str(mapping_of(status_of(answer).get("userInfo")).get("username") or "")
 
 

@@ -1,4 +1,4 @@
-"""Check of the stores of Profiles before a run acts."""
+"""Check of the object stores of Profiles before a run starts."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def check_stores(
     open_store: Callable[[Location], ObjectStore],
     why_hidden: Callable[[str], str],
 ) -> None:
-    """Refuse an ActionSet whose Profiles name stores that cannot be used from here.
+    """Raise an error if a Profile of an ActionSet names a store that cannot be used from here.
 
-    `why_hidden` says why pods do not see a folder, or nothing if they do. A Profile that
-    is not there is left to the run, which says so with its phase.
+    `why_hidden` returns the reason why pods do not see a folder, or an empty text. A missing
+    Profile is reported later, with the phase that needs it.
     """
-    if not any(each.get("profile") for each in actionset["spec"].get("actions") or ()):
+    if not any(action.get("profile") for action in actionset["spec"].get("actions") or ()):
         return
     actions = parse_actionset(parse_document(json.dumps(actionset))).spec.actions
-    for spec in {each.profile: each for each in actions if each.profile}.values():
+    for spec in {action.profile: action for action in actions if action.profile}.values():
         try:
             profile = fetch_profile(cluster, spec)
         except KanisterError:
@@ -40,10 +40,10 @@ def check_stores(
         try:
             _check(profile, open_store, why_hidden)
         except KanisterError as error:
-            assert spec.profile is not None  # only actions with one are looked at
+            assert spec.profile is not None  # actions without a Profile are skipped
             raise UsageError(
                 f"Profile {spec.profile.namespace}/{spec.profile.name} cannot be used: "
-                f"{error.message}; --locations DIR lets a folder stand in for its store",
+                f"{error.message}; --locations DIR uses a local folder in place of its store",
                 reason="StoreNotUsable",
             ) from error
 

@@ -1,6 +1,7 @@
-"""Readers: the version that an ActionSet has to prefer, so that its phases read its artifacts.
+"""Choice of function versions that can read the artifacts of an ActionSet.
 
-A restore outlives its backup: what an old version wrote, a later one that says so reads.
+A restore may be newer than its backup: a later version may declare that it reads the
+artifacts of an old one.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ def choose_reader(
     artifacts: Mapping[str, Mapping[str, Any]],
     preferred: str = "",
 ) -> str:
-    """Give the preferred version with which an action reads artifacts: the given one if it does.
+    """Return the preferred version with which an action can read artifacts.
 
-    Raises what is wrong where none does.
+    This is `preferred` if possible. If no version can, the error of `preferred` is raised.
     """
     reads = list(reads_of_action(action, engine_of(blueprint).engine))
 
     def why_not(version: str) -> KanisterError | None:
         for _path, phase in action.every_phase():
             try:
-                asked = requested_version(phase.func_version, version)
-                choice = choose_version(registry, phase.func, asked)
+                requested = requested_version(phase.func_version, version)
+                choice = choose_version(registry, phase.func, requested)
             except KanisterError as error:
                 return error
             unread = next(unread_artifacts(choice, artifacts, reads), None)
@@ -53,12 +54,12 @@ def choose_reader(
 
 def _candidates(registry: Registry[FunctionEntry], action: Action) -> Iterator[str]:
     yield ""
-    found = {
-        each.version: each.support_at() is Support.DEPRECATED
+    is_deprecated = {
+        candidate.version: candidate.support_at() is Support.DEPRECATED
         for _path, phase in action.every_phase()
         if phase.func in registry
-        for each in registry.family(phase.func).candidates
-        if each.support_at() in (Support.SERVED, Support.DEPRECATED)
+        for candidate in registry.family(phase.func).candidates
+        if candidate.support_at() in (Support.SERVED, Support.DEPRECATED)
     }
-    ordered = sorted(found, reverse=True)
-    yield from (str(each) for each in sorted(ordered, key=lambda each: found[each]))
+    ordered = sorted(is_deprecated, reverse=True)
+    yield from (str(version) for version in sorted(ordered, key=lambda each: is_deprecated[each]))

@@ -1,7 +1,7 @@
-"""Confinement of runs: the cluster and the object stores as a tenant's run may use them.
+"""Confinement of runs: restricted access to the cluster and the object stores for tenants.
 
-Every request of a run goes through `ConfinedCluster`, from the object of the action to the pods
-that functions create. So a function of a third party is confined just as ours are.
+All requests of a run use `ConfinedCluster`, from reading the object of the action to creating
+pods, so that functions of third parties are confined as well.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from kanister_py.ports.object_store import ObjectStore, ObjectStores
 
 _FRESH_SECONDS: Final = 5.0
 _STORAGE_CLASSES: Final = GroupVersionResource("storage.k8s.io", "v1", "storageclasses")
-# Classes describe drivers. They hold no data, and snapshots cannot be made without them.
+# StorageClasses and snapshot classes describe drivers and hold no data. Snapshots need them.
 _READABLE: Final = frozenset({VOLUME_SNAPSHOT_CLASSES, _STORAGE_CLASSES})
-# A review of the account's own rights changes nothing and shows nothing else.
+# A review of the account's own rights changes nothing and reveals nothing else.
 _REVIEWS: Final = ("SelfSubjectAccessReview", "SelfSubjectRulesReview")
 _OWN_RIGHTS: Final = frozenset(("authorization.k8s.io", kind) for kind in _REVIEWS)
 _CONTENT: Final = (VOLUME_SNAPSHOT_CONTENTS.group, "VolumeSnapshotContent")
@@ -53,8 +53,8 @@ _CONTENT: Final = (VOLUME_SNAPSHOT_CONTENTS.group, "VolumeSnapshotContent")
 class ReferenceGrants:
     """ReferenceGrants of a cluster, read when a run names another namespace.
 
-    They are read with the rights of the controller and kept for a few seconds, so a grant
-    that is withdrawn is soon refused to runs that are under way, too.
+    They are read with the rights of the controller and cached for a few seconds, so that a
+    withdrawn grant soon affects active runs as well.
     """
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
@@ -84,10 +84,10 @@ class ReferenceGrants:
 
 
 class ConfinedCluster:
-    """A cluster in which a run reaches its own namespace and what was granted to it.
+    """Cluster that restricts a run to its own namespace and to granted objects.
 
-    Anything else raises `ReferenceNotGranted` before a request is sent. An object without
-    a namespace lands in the run's own.
+    All other requests raise `ReferenceNotGranted` before they are sent. An object without
+    a namespace is created in the run's own namespace.
     """
 
     def __init__(self, cluster: Cluster, namespace: str, grants: ReferenceGrants) -> None:
@@ -96,7 +96,7 @@ class ConfinedCluster:
         self._grants = grants
 
     def as_cluster(self) -> Cluster:
-        """Return this as the port that it implements; other attributes are passed through."""
+        """Return this object typed as a cluster; other attributes are forwarded."""
         return cast("Cluster", self)
 
     def __getattr__(self, name: str) -> Any:
@@ -154,7 +154,7 @@ class ConfinedCluster:
         namespace = self._checked(resource, namespace, name)
         return self._cluster.scale(resource, name, replicas, namespace=namespace)
 
-    # Whole objects
+    # Writes of complete objects
 
     def create(self, obj: Mapping[str, Any], **options: Any) -> KubeObject:
         return self._cluster.create(self._checked_object(obj), **options)
@@ -168,7 +168,7 @@ class ConfinedCluster:
     def apply(self, obj: Mapping[str, Any], **options: Any) -> KubeObject:
         return self._cluster.apply(self._checked_object(obj), **options)
 
-    # Several objects
+    # Lists and watches
 
     def list(
         self, resource: GroupVersionResource, *, namespace: str = "", **options: Any
@@ -226,7 +226,7 @@ class ConfinedCluster:
             raise ReferenceNotGranted(target, self._namespace)
 
     def _own_content(self, name: str) -> KubeObject:
-        """Read a VolumeSnapshotContent that stands for a snapshot of the run's namespace."""
+        """Read a VolumeSnapshotContent, which must belong to a snapshot of the run's namespace."""
         content = self._cluster.get(VOLUME_SNAPSHOT_CONTENTS, name)
         self._check_content(content)
         return content
@@ -241,7 +241,7 @@ class ConfinedCluster:
 def confined(
     surroundings: Surroundings, confinement: Confinement, grants: ReferenceGrants
 ) -> Surroundings:
-    """Return the surroundings of a run that reaches its own namespace and what was granted."""
+    """Return the surroundings of a run that is restricted to its own namespace and to grants."""
 
     def confine(cluster: Cluster) -> Cluster:
         return ConfinedCluster(cluster, confinement.namespace, grants).as_cluster()
@@ -277,7 +277,7 @@ class ConfinedStores:
         return self._stores.addresses_of(location)
 
     def _check(self, location: Location) -> None:
-        # A folder that stands in for a bucket was chosen by the operator.
+        # The operator chose the folder that replaces a bucket.
         if location.kind is StoreKind.FILE:
             self._confinement.check_file_location()
         elif location.credential == Credential(role=location.credential.role):

@@ -47,21 +47,21 @@ T = TypeVar("T")
 
 
 class OwnerMissing(NotFound):
-    """The owner of a workload's pods is not there."""
+    """The owner of a workload's pods does not exist."""
 
 
 class Missing(NamedTuple):
-    """Something that is not there, and under which names templates would see it."""
+    """A missing object, and the names under which templates would read it."""
 
     error: KanisterError
     names: tuple[tuple[str, ...], ...]
 
 
 class Fetched(NamedTuple):
-    """Facts for templates, and why any are missing.
+    """Facts for templates, and the errors of missing ones.
 
-    What is missing is left out, and of the object that an action is about nothing is
-    known then but where it should be.
+    Missing facts are omitted. If the object of the action is missing, the facts contain only
+    its namespace and name.
     """
 
     facts: ActionFacts
@@ -69,8 +69,8 @@ class Fetched(NamedTuple):
 
     @property
     def open(self) -> dict[tuple[str, ...], str]:
-        """Say of the names under which something is missing why nothing is known of them."""
-        return {names: "it is not there" for each in self.missing for names in each.names}
+        """Map the names of missing facts to the reason why their values are unknown."""
+        return {names: "it does not exist" for fact in self.missing for names in fact.names}
 
 
 def fetch_facts(
@@ -78,48 +78,48 @@ def fetch_facts(
     spec: ActionSpec,
     time: datetime,
     workload: Workload | None = None,
-    found: KubeObject | None = None,
+    target: KubeObject | None = None,
 ) -> Fetched:
-    """Read everything the templates of an action see before its first phase.
+    """Read all facts that the templates of an action can use before its first phase.
 
-    A `workload` and an object that were `found` when the action was launched are
-    taken as they are: a later phase must see the pods that were there before the
-    first one scaled them away.
+    A `workload` and a `target` that were recorded when the action was launched are used
+    unchanged: later phases must see the pods that existed before the first phase scaled
+    the workload down.
     """
-    look = _Look(cluster)
+    reader = _FactReader(cluster)
     reference = reference_as_dict(spec.object)
     roots = [(root,) for root in (*WORKLOADS, "Object", "PVC", "Namespace")]
-    seen = look.attempt(lambda: look.target(reference, workload, found), *roots)
+    seen = reader.attempt(lambda: reader.target(reference, workload, target), *roots)
     facts = ActionFacts(
         time=text_of_moment(time),
         artifacts=artifacts_as_dict(spec.artifacts),
-        config_maps=look.each(CONFIG_MAPS, "configMaps", spec.config_maps),
-        secrets=look.each(SECRETS, "secrets", spec.secrets),
-        profile=look.attempt(lambda: fetch_profile(cluster, spec), ("Profile",)),
+        config_maps=reader.objects(CONFIG_MAPS, "configMaps", spec.config_maps),
+        secrets=reader.objects(SECRETS, "secrets", spec.secrets),
+        profile=reader.attempt(lambda: fetch_profile(cluster, spec), ("Profile",)),
         options=spec.options,
         pod_override=spec.pod_override,
         pod_labels=spec.pod_labels,
         pod_annotations=spec.pod_annotations,
         **(seen or {}),
     )
-    return Fetched(facts, tuple(look.missing))
+    return Fetched(facts, tuple(reader.missing))
 
 
 OF_PODS: Final = ("Pods", "Containers", "PersistentVolumeClaims")
 WORKLOADS: Final = ("StatefulSet", "Deployment", "DeploymentConfig")
 _OF_TARGET: Final = (("Object",), *((root, field) for root in WORKLOADS for field in OF_PODS))
-"""The names of the facts about an action's object, but for its name and namespace."""
+"""Names of the facts about an action's object, except its name and namespace."""
 
 
-class _Look:
-    """One look at a cluster, which goes on without what is not there, and notes it."""
+class _FactReader:
+    """Reader of facts that continues after missing objects and records them."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.missing: list[Missing] = []
         self._cluster = cluster
 
     def attempt(self, read: Callable[[], T], *names: tuple[str, ...]) -> T | None:
-        """Read something that is seen under some names. What may pass by itself is raised."""
+        """Read a fact with these names. Errors are recorded, except transient ones."""
         try:
             return read()
         except TransientError:
@@ -128,39 +128,39 @@ class _Look:
             self.missing.append(Missing(error, names))
             return None
 
-    def each(
+    def objects(
         self, resource: GroupVersionResource, field: str, references: Mapping[str, ObjectReference]
     ) -> dict[str, KubeObject]:
-        found = {}
+        objects = {}
         root = f"{field[0].upper()}{field[1:]}"
-        for name, each in references.items():
-            need = ObjectNeed(resource, each.name, each.namespace)
+        for name, reference in references.items():
+            need = ObjectNeed(resource, reference.name, reference.namespace)
             read = partial(fetch_named, self._cluster, need, f"{field}.{name} of the action")
-            there = self.attempt(read, (root, name))
-            if there is not None:
-                found[name] = there
-        return found
+            obj = self.attempt(read, (root, name))
+            if obj is not None:
+                objects[name] = obj
+        return objects
 
     def target(
-        self, reference: Mapping[str, Any], workload: Workload | None, known: KubeObject | None
+        self, reference: Mapping[str, Any], workload: Workload | None, target: KubeObject | None
     ) -> dict[str, Any]:
-        """Read what an action is about; what is `known` of it already is not read again."""
+        """Read the object of an action and its workload, unless they are passed."""
         needs = needs_of(reference)
         name, namespace = needs.object.name, needs.object.namespace
         read = partial(_fetch_object, self._cluster, needs.object)
-        found = known or self.attempt(read, *_OF_TARGET)
+        obj = target or self.attempt(read, *_OF_TARGET)
         seen = workload
         if needs.workload is not None and workload is None:
-            if found is not None:
-                read_pods = partial(_fetch_workload, self._cluster, needs, found)
+            if obj is not None:
+                read_pods = partial(_fetch_workload, self._cluster, needs, obj)
                 seen = self.attempt(read_pods, *_OF_TARGET)
             seen = seen or Workload(name, namespace)
         stand_in = {"metadata": {"name": name, "namespace": namespace}}
-        return facts_of_object(needs, reference, found or stand_in, seen)
+        return facts_of_object(needs, reference, obj or stand_in, seen)
 
 
 def fetch_named(cluster: Cluster, need: ObjectNeed, role: str = "") -> KubeObject:
-    """Read one object, and say in full which one it is that is not there."""
+    """Read one object; errors name the object and its role."""
     try:
         return cluster.get(need.resource, need.name, namespace=need.namespace)
     except TransientError:
@@ -210,46 +210,46 @@ def _fetch_object(cluster: Cluster, need: ObjectNeed) -> KubeObject:
         ) from error
 
 
-def _fetch_workload(cluster: Cluster, needs: ActionNeeds, found: KubeObject) -> Workload:
+def _fetch_workload(cluster: Cluster, needs: ActionNeeds, obj: KubeObject) -> Workload:
     assert needs.workload is not None
     namespace = needs.object.namespace
     owners = (
         cluster.list(needs.owners, namespace=namespace).items if needs.owners is not None else []
     )
-    owner = owner_of_pods(needs.workload, found, owners)
+    owner = owner_of_pods(needs.workload, obj, owners)
     if owner is None:
         assert needs.owners is not None
         is_set = needs.owners.resource == "replicasets"
         owners_kind = "ReplicaSet" if is_set else "ReplicationController"
-        kind = found.get("kind", needs.workload)
-        raise OwnerMissing(f"Could not find a {owners_kind} for {kind}: not found")
-    selector = spec_of(found).get("selector") or {}
+        kind = obj.get("kind", needs.workload)
+        raise OwnerMissing(f"Could not find a {owners_kind} for {kind}: not obj")
+    selector = spec_of(obj).get("selector") or {}
     if selector and "matchLabels" not in selector and "matchExpressions" not in selector:
-        # DeploymentConfigs know only pairs of keys and values.
+        # DeploymentConfigs only support pairs of keys and values.
         selector = {"matchLabels": selector}
     labels = str(label_selector_of(selector))
-    return workload_of(found, owner, cluster.list(PODS, namespace=namespace, label_selector=labels))
+    return workload_of(obj, owner, cluster.list(PODS, namespace=namespace, label_selector=labels))
 
 
 def fetch_profile(cluster: Cluster, spec: ActionSpec) -> ResolvedProfile | None:
-    """Read the Profile of an action with the Secrets it refers to; None if it names none."""
+    """Read the Profile of an action and the Secrets that it references; None without a Profile."""
     reference = spec.profile
     if reference is None or not reference.name:
         return None
     need = ObjectNeed(PROFILES, reference.name, reference.namespace)
     profile = fetch_named(cluster, need, "profile of the action")
     secrets = {
-        each: fetch_named(cluster, each, f"credential of the Profile {reference.name}")
-        for each in needs_of_profile(profile)
+        need: fetch_named(cluster, need, f"credential of the Profile {reference.name}")
+        for need in needs_of_profile(profile)
     }
     return resolve_profile(profile, secrets)
 
 
-# What must outlive a restart
+# Facts that are recorded because they must survive a restart
 
 
 def workload_as_dict(workload: Workload | None) -> dict[str, Any]:
-    """Write what was seen of a workload at launch, to be remembered in a status."""
+    """Serialise the facts about a workload at launch, to be recorded in a status."""
     if workload is None:
         return {}
     return {
@@ -257,7 +257,7 @@ def workload_as_dict(workload: Workload | None) -> dict[str, Any]:
             "name": workload.name,
             "namespace": workload.namespace,
             "pods": list(workload.pods),
-            "containers": [list(each) for each in workload.containers],
+            "containers": [list(names) for names in workload.containers],
             "persistentVolumeClaims": {
                 pod: dict(claims) for pod, claims in workload.persistent_volume_claims.items()
             },
@@ -266,7 +266,7 @@ def workload_as_dict(workload: Workload | None) -> dict[str, Any]:
 
 
 def parse_workload(facts: Mapping[str, Any]) -> Workload | None:
-    """Read what `workload_as_dict` wrote."""
+    """Parse the result of `workload_as_dict`."""
     data = facts.get("workload")
     if not data:
         return None
@@ -274,6 +274,6 @@ def parse_workload(facts: Mapping[str, Any]) -> Workload | None:
         name=data["name"],
         namespace=data["namespace"],
         pods=tuple(data["pods"]),
-        containers=tuple(tuple(each) for each in data["containers"]),
+        containers=tuple(tuple(names) for names in data["containers"]),
         persistent_volume_claims=data["persistentVolumeClaims"],
     )

@@ -1,4 +1,4 @@
-"""Missing namespaces, as distinct from empty ones, and the names near theirs."""
+"""Detection of namespaces that do not exist, with similar names as suggestions."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kanister_py.ports.cluster import Cluster
 
 
 class NamespaceUnknown(UsageError, reason="NamespaceNotFound"):
-    """A namespace that the cluster does not have."""
+    """The namespace does not exist on the cluster."""
 
     def __init__(self, name: str, near: Sequence[str] = ()) -> None:
-        meant = did_you_mean(near)
-        super().__init__(f"There is no namespace {name}{meant}")
+        suggestion = did_you_mean(near)
+        super().__init__(f"There is no namespace {name}{suggestion}")
         self.name = name
         self.near = tuple(near)
 
@@ -25,10 +25,10 @@ _MOST: Final = 500
 
 
 def check_namespace(cluster: Cluster, name: str) -> None:
-    """Raise `NamespaceUnknown`, with names that are near, for one that is not there.
+    """Raise `NamespaceUnknown`, with similar names, if a namespace does not exist.
 
-    Without the right to look there is no answer, and no error either: a right in a namespace is
-    none to see it.
+    Without the right to read namespaces nothing is raised: rights within a namespace do not
+    include the right to see the namespace itself.
     """
     try:
         cluster.get(NAMESPACES, name)
@@ -40,7 +40,7 @@ def check_namespace(cluster: Cluster, name: str) -> None:
 
 def _near(cluster: Cluster, name: str) -> tuple[str, ...]:
     try:
-        found = cluster.list(NAMESPACES, limit=_MOST)
+        namespaces = cluster.list(NAMESPACES, limit=_MOST)
     except ApiError:
         return ()
-    return nearest(name, [each["metadata"]["name"] for each in found])
+    return nearest(name, [namespace["metadata"]["name"] for namespace in namespaces])

@@ -1,4 +1,4 @@
-"""Functions of blueprints: the choice of a version, and its code."""
+"""Functions of blueprints: choice of versions and loading of their code."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MOST_CHOICES: Final = 1024
 
 
 class FunctionSource:
-    """The functions of blueprints: their registry, and the loader of their code.
+    """Registry of the functions of blueprints, with a loader of their code.
 
-    Successful choices and loaded code are remembered for the life of the process.
+    Successful choices and loaded code are cached for the life of the process.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class FunctionSource:
         self._loaded: dict[tuple[str, Version], type[Func]] = {}
 
     def _choose(self, function: str, func_version: str, preferred: str) -> Choice[FunctionEntry]:
-        """Choose a version of a function of blueprints, or raise why there is none."""
+        """Choose a version of a function, or raise the reason why there is none."""
         return choose_version(
             self.registry,
             function,
@@ -49,7 +49,7 @@ class FunctionSource:
         )
 
     def _choose_again(self, function: str, version: str) -> Choice[FunctionEntry]:
-        """Find a version that a run has chosen before, or raise why it is gone."""
+        """Return a version that a run chose before, or raise the reason why it is gone."""
         return choose_version(
             self.registry, function, RequestedVersion(version, "this run"), strict=True
         )

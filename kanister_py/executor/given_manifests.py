@@ -1,4 +1,4 @@
-"""Requirements of steps out of files: objects, schemas and Secrets read before."""
+"""Requirements of pipeline steps, read from manifests in files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kanister_py.core.kube.parts import labels_of, metadata_of
 
 
 class ManifestSource:
-    """Objects, OpenAPI documents and Secrets, all read before. Keeps account of what was asked."""
+    """Objects, OpenAPI documents and Secrets from manifests, which records all requests."""
 
     def __init__(
         self,
@@ -24,25 +24,25 @@ class ManifestSource:
     ) -> None:
         self._objects = list(_once(objects))
         self._schemas = list(schemas)
-        known = [each for each in self._objects if is_secret(each)]
-        self._secrets = {_place(each): each for each in (*known, *secrets)}
+        own_secrets = [obj for obj in self._objects if is_secret(obj)]
+        self._secrets = {_place(secret): secret for secret in (*own_secrets, *secrets)}
         self.asked_resources: list[Data] = []
         self.asked_schemas: list[Data] = []
 
     def fetch_resources(self, selector: Mapping[str, Any]) -> Sequence[Data]:
         self.asked_resources.append(dict(selector))
-        found = [each for each in self._objects if _is_selected(each, selector)]
-        return sorted(found, key=lambda each: "/".join(_place(each)))
+        selected = [obj for obj in self._objects if _is_selected(obj, selector)]
+        return sorted(selected, key=lambda obj: "/".join(_place(obj)))
 
     def fetch_schema(self, api_version: str, kind: str) -> Data | None:
         self.asked_schemas.append({"apiVersion": api_version, "kind": kind})
-        found = (schema_of_kind(each, api_version, kind) for each in self._schemas)
-        return next((each for each in found if each is not None), None)
+        schemas = (schema_of_kind(document, api_version, kind) for document in self._schemas)
+        return next((schema for schema in schemas if schema is not None), None)
 
     def fetch_config_map(self, namespace: str, name: str) -> Data | None:
         sought = {"apiVersion": "v1", "kind": "ConfigMap", "matchName": name}
-        found = self.fetch_resources({**sought, "namespace": namespace})
-        return found[0] if found else None
+        config_maps = self.fetch_resources({**sought, "namespace": namespace})
+        return config_maps[0] if config_maps else None
 
     def fetch_secret(self, namespace: str, name: str) -> Mapping[str, str] | None:
         secret = self._secrets.get((namespace, name))
@@ -61,7 +61,7 @@ def _place(obj: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _once(objects: Iterable[Data]) -> Iterable[Data]:
-    """Give each object once; of two descriptions of one, the first."""
+    """Yield each object once; of two with the same name the first."""
     seen = set()
     for obj in objects:
         identity = (obj.get("apiVersion"), obj.get("kind"), *_place(obj))
@@ -80,5 +80,5 @@ def _is_selected(obj: Mapping[str, Any], selector: Mapping[str, Any]) -> bool:
     if selector.get("namespace") and namespace != selector["namespace"]:
         return False
     labels = labels_of(obj)
-    wanted = required_labels(selector)
-    return all(labels.get(key) == value for key, value in wanted.items())
+    required = required_labels(selector)
+    return all(labels.get(key) == value for key, value in required.items())

@@ -1,4 +1,4 @@
-"""Definitions of our resources on a cluster: compared with ours, created and upgraded."""
+"""Installation of our CustomResourceDefinitions: comparison, creation and upgrade."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kanister_py.ports.cluster import Cluster, EventType, KubeObject
 
 _MANAGER: Final = "kanister-py"
 _OF_BLUEPRINTS: Final = ("cr.kanister.io", "kanister-py.io")
-# Its status changes while the cluster takes it in.
+# The status of a definition changes while the cluster establishes it.
 _RETRIES: Final = 4
 _ESTABLISH_SECONDS: Final = 30.0
 
@@ -31,11 +31,11 @@ class Step(StrEnum):
     UPGRADED = "upgraded"
     UNCHANGED = "unchanged"
     LEFT = "left as it is"
-    """It differs from ours, and was not to be replaced."""
+    """It differs from our definition, and was not to be replaced."""
 
 
 class Change(NamedTuple):
-    """Change of one definition, done or planned, and how it differs."""
+    """Change of one definition, done or planned, and its differences."""
 
     name: str
     step: Step
@@ -43,18 +43,24 @@ class Change(NamedTuple):
 
 
 Guard = Callable[[KubeObject], None]
-"""Raises what forbids to replace a definition that is there."""
+"""Raises an error if an existing definition must not be replaced."""
 
 
 def read_definitions(only: str = "") -> list[dict[str, Any]]:
-    """Read the definitions that clusters need: all, those of `blueprints` or `compositions`."""
-    found = []
+    """Read all definitions, or only the ones for `blueprints` or `compositions`."""
+    definitions = []
     for path in sorted((Path(__file__).parent.parent / "crds").glob("*.yaml")):
-        found += [each.value for each in parse_documents(path.read_bytes(), path.name)]
+        definitions += [
+            document.value for document in parse_documents(path.read_bytes(), path.name)
+        ]
     if not only:
-        return found
+        return definitions
     is_ours = only == "blueprints"
-    return [each for each in found if (each["spec"]["group"] in _OF_BLUEPRINTS) is is_ours]
+    return [
+        definition
+        for definition in definitions
+        if (definition["spec"]["group"] in _OF_BLUEPRINTS) is is_ours
+    ]
 
 
 def install_definitions(
@@ -66,14 +72,14 @@ def install_definitions(
     replaces: bool,
     dry_run: bool = False,
 ) -> Iterator[Change]:
-    """Bring definitions into a cluster, and give what was done about each once it is served.
+    """Install definitions, and yield the change of each one once the cluster serves it.
 
-    Safe to repeat. What is asked of `guard` is asked of all before anything changes.
+    Idempotent. `guard` checks all definitions before anything is changed.
     """
-    planned = [_planned(cluster, each, replaces=replaces) for each in manifests]
-    for found, change in planned:
-        if change.step is Step.UPGRADED and found is not None:
-            guard(found)
+    planned = [_planned(cluster, manifest, replaces=replaces) for manifest in manifests]
+    for existing, change in planned:
+        if change.step is Step.UPGRADED and existing is not None:
+            guard(existing)
     for manifest, (_, change) in zip(manifests, planned, strict=True):
         if change.step is Step.CREATED and not dry_run:
             cluster.create(manifest, field_manager=_MANAGER)
@@ -89,28 +95,28 @@ def _planned(
 ) -> tuple[KubeObject | None, Change]:
     name = str(manifest["metadata"]["name"])
     try:
-        found = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, name)
+        existing = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, name)
     except NotFound:
         return None, Change(name, Step.CREATED)
-    # The cluster says what it would make of it: what it fills in by itself is no difference.
-    would_be = cluster.replace(_merged(found, manifest), dry_run=True, field_manager=_MANAGER)
-    differences = tuple(differences_of({"spec": found["spec"]}, {"spec": would_be["spec"]}))
+    # A dry run includes the cluster's defaults, which are no differences.
+    would_be = cluster.replace(_merged(existing, manifest), dry_run=True, field_manager=_MANAGER)
+    differences = tuple(differences_of({"spec": existing["spec"]}, {"spec": would_be["spec"]}))
     if not differences:
-        return found, Change(name, Step.UNCHANGED)
-    return found, Change(name, Step.UPGRADED if replaces else Step.LEFT, differences)
+        return existing, Change(name, Step.UNCHANGED)
+    return existing, Change(name, Step.UPGRADED if replaces else Step.LEFT, differences)
 
 
-def _merged(found: KubeObject, manifest: Mapping[str, Any]) -> KubeObject:
-    """Put our definition in place of one that is there; whose it is stays as it was."""
-    merged: KubeObject = copy_json(found)
+def _merged(existing: KubeObject, manifest: Mapping[str, Any]) -> KubeObject:
+    """Build our version of an existing definition, keeping its ownership metadata."""
+    merged: KubeObject = copy_json(existing)
     merged["spec"] = copy_json(manifest["spec"])
     return merged
 
 
 def _replace(cluster: Cluster, manifest: Mapping[str, Any]) -> None:
     def replace() -> None:
-        found = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, str(manifest["metadata"]["name"]))
-        cluster.replace(_merged(found, manifest), field_manager=_MANAGER)
+        definition = cluster.get(CUSTOM_RESOURCE_DEFINITIONS, str(manifest["metadata"]["name"]))
+        cluster.replace(_merged(definition, manifest), field_manager=_MANAGER)
 
     retry_on_conflict(replace, _RETRIES)
 

@@ -1,4 +1,4 @@
-"""Loading of functions: an entry of the registry becomes the class it names."""
+"""Loading of the classes that registry entries name."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class PluginBroken(UsageError, reason="PluginBroken"):
         self.why = why
 
 
-# Where standard output goes is one thing for the whole process: of two threads that turn it
-# aside at once, the second would turn it back to where the first had sent it.
+# Standard output is redirected for the whole process. Two threads that redirect at the same
+# time would restore the wrong stream.
 LOADING = threading.RLock()
 
 
 def load_function(entry: FunctionEntry) -> type[Any]:
-    """Give the class behind an entry, after holding it against what the record says."""
+    """Load the class of an entry, and compare it with the catalogue."""
     if entry.target is None:
         removed_in = entry.listing.removed_in
         raise FunctionVersionRemoved(
@@ -42,16 +42,16 @@ def load_function(entry: FunctionEntry) -> type[Any]:
     why = _why_it_differs(entry, loaded)
     if why:
         raise _mismatch(entry, why)
-    found: type[Any] = loaded
-    return found
+    loaded_class: type[Any] = loaded
+    return loaded_class
 
 
 def loadable(
     registry: Registry[FunctionEntry],
 ) -> tuple[Registry[FunctionEntry], list[PluginBroken]]:
-    """Load the code of all versions, and keep the functions of which that works.
+    """Load the code of all versions, and return the functions for which this works.
 
-    A mismatch of ours is raised; of plugins, it is given back.
+    A mismatch of a built-in function is raised; errors of plugins are returned.
     """
     builder: RegistryBuilder[FunctionEntry] = RegistryBuilder()
     broken = []
@@ -68,9 +68,9 @@ def loadable(
 
 
 def import_target(target: str) -> Any:
-    """Import what stands at `module:name`."""
+    """Import the object at `module:name`."""
     module_name, _, attribute = target.partition(":")
-    # Standard output belongs to the result, whatever foreign code prints when it is imported.
+    # Standard output is for results only, so output during imports goes to standard error.
     with LOADING, redirect_stdout(sys.stderr):
         return getattr(import_module(module_name), attribute)
 
@@ -78,13 +78,13 @@ def import_target(target: str) -> Any:
 def _imported(entry: FunctionEntry) -> Any:
     try:
         return import_target(entry.target)
-    except (Exception, SystemExit) as error:  # whatever the import of foreign code may raise
+    except (Exception, SystemExit) as error:  # the import of a plugin may raise anything
         why = f"its code {entry.target} cannot be loaded: {type(error).__name__}: {error}"
         raise _mismatch(entry, why) from error
 
 
 def _mismatch(entry: FunctionEntry, why: str) -> KanisterError:
-    """Blame what brings the function: our record, or the package of a plugin."""
+    """Build the error for the built-in catalogue or for the package of a plugin."""
     title = f"{entry.function} {entry.version}"
     if entry.source.is_ours:
         return CatalogueMismatch(title, why)
@@ -111,7 +111,7 @@ def _why_it_differs(entry: FunctionEntry, loaded: Any) -> str:
 
 
 def _why_unfit(function: type[Any]) -> str:
-    """Build the model of the args, which waits for its first use, and say why that fails."""
+    """Build the model `Args`, and return an error message if that fails."""
     build = getattr(function.Args, "model_rebuild", None)
     try:
         if build is not None:

@@ -1,7 +1,7 @@
-"""Known objects: what was seen last of any object that the controller cares about.
+"""Cache of all objects that the controller uses.
 
-A kind is watched from the first time that one of its objects is asked for. What we write
-ourselves is known at once, before the watch tells of it.
+A kind is watched from the first request for one of its objects. Objects that we write
+ourselves are cached immediately, before the watch reports them.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from kanister_py.ports.cluster import Cluster, KubeObject, find
 
 OnChange = Callable[[GroupVersionResource, ObjectKey, KubeObject | None, KubeObject | None], None]
 
-# Read when needed, never watched: nobody should have to grant us all Secrets.
+# Read on demand and never watched, so that the controller needs no right to list all Secrets.
 _NEVER_WATCHED: Final = frozenset({SECRETS})
 _MOST_REMEMBERED: Final = 20_000
 _MOST_GONE: Final = 20_000
 
 
 class ObjectCache:
-    """Objects of any kind, by name, as they were seen last."""
+    """Latest states of objects of any kind, by name."""
 
     def __init__(
         self,
@@ -43,9 +43,9 @@ class ObjectCache:
         self._stores: dict[GroupVersionResource, WatchCache[KubeObject]] = {}
         self._written: dict[tuple[GroupVersionResource, ObjectKey], KubeObject] = {}
         self._own_versions: dict[tuple[GroupVersionResource, ObjectKey, str], bool] = {}
-        """What we wrote lately, and whether in a pass over the very object.
+        """Recent own writes, and whether they were made while the object itself was reconciled.
 
-        A watch tells of each state, also of those in between.
+        A watch reports every state, including intermediate ones.
         """
         self._listed: dict[GroupVersionResource, int] = {}
         """As of which version a kind was listed last."""
@@ -57,7 +57,7 @@ class ObjectCache:
         return self._cluster.resource_for(api_version, kind).gvr
 
     def watch(self, resource: GroupVersionResource, namespace: str = "") -> WatchCache[KubeObject]:
-        """Watch a kind from now on, everywhere or in one namespace, if it may be watched."""
+        """Start to watch a kind, in all namespaces or in one, if the kind may be watched."""
         with self._lock:
             store = self._stores.get(resource)
             if store is not None:
@@ -79,7 +79,7 @@ class ObjectCache:
             self._on_change(resource, key, old, new)
             if new is not None:
                 with self._lock:
-                    # Forget what we wrote once it is what was seen.
+                    # An own write is no longer needed once the watch has reported it.
                     written = self._written.get((resource, key))
                     if written is not None and _version(new) == _version(written):
                         del self._written[resource, key]
@@ -104,22 +104,22 @@ class ObjectCache:
     def _missing_from_list(
         self, resource: GroupVersionResource, version: str
     ) -> list[tuple[ObjectKey, KubeObject]]:
-        """Forget what we wrote before a list was made that does not hold it: it is gone."""
+        """Drop and return own writes that a later list lacks: these objects are deleted."""
         if not version.isdigit():
             return []
         with self._lock:
             self._listed[resource] = int(version)
             missing = [
-                (key[1], obj)
-                for key, obj in self._written.items()
-                if key[0] == resource and self._has_ended(resource, key[1], obj)
+                (place[1], obj)
+                for place, obj in self._written.items()
+                if place[0] == resource and self._has_ended(resource, place[1], obj)
             ]
             for key, _obj in missing:
                 del self._written[resource, key]
         return missing
 
     def _has_ended(self, resource: GroupVersionResource, key: ObjectKey, obj: KubeObject) -> bool:
-        """Say whether an object that is not seen was there before, and is no more."""
+        """Return True if an object that is not in the cache existed before and is deleted."""
         if _uid(obj) in self._gone:
             return True
         store = self._stores.get(resource)
@@ -128,12 +128,12 @@ class ObjectCache:
         return int(_version(obj)) <= self._listed.get(resource, -1)
 
     def stop(self, resource: GroupVersionResource) -> None:
-        """Watch a kind no longer, because it is gone or nobody cares."""
+        """Stop watching a kind, because it was removed or is no longer needed."""
         with self._lock:
             store = self._stores.pop(resource, None)
             self._listed.pop(resource, None)
-            for key in [each for each in self._written if each[0] == resource]:
-                del self._written[key]
+            for place in [place for place in self._written if place[0] == resource]:
+                del self._written[place]
         if store is not None:
             store.close()
 
@@ -145,10 +145,10 @@ class ObjectCache:
     @property
     def open_watches(self) -> int:
         with self._lock:
-            return sum(cache.open_watches for cache in self._stores.values())
+            return sum(store.open_watches for store in self._stores.values())
 
     def trouble_of(self, resource: GroupVersionResource) -> str:
-        """Say what keeps a kind that is watched from being up to date; empty if nothing does."""
+        """Return the reason why a watched kind is not up to date; empty if it is."""
         with self._lock:
             store = self._stores.get(resource)
         return store.trouble if store is not None else ""
@@ -159,7 +159,7 @@ class ObjectCache:
         return store is not None and store.has_synced
 
     def get(self, resource: GroupVersionResource, key: ObjectKey) -> KubeObject | None:
-        """Give an object; one that was never seen is asked for."""
+        """Return an object; read it from the cluster if it is not cached."""
         with self._lock:
             written = self._written.get((resource, key))
         if written is not None:
@@ -171,7 +171,7 @@ class ObjectCache:
         return find(self._cluster, resource, key.name, key.namespace)
 
     def find(self, reference: Mapping[str, Any]) -> KubeObject | None:
-        """Give the object of a reference; a kind that is not there has no objects."""
+        """Return the object of a reference, or None, also if its kind does not exist."""
         try:
             resource = self.resource_of(str(reference["apiVersion"]), str(reference["kind"]))
         except NoMatch:
@@ -180,7 +180,7 @@ class ObjectCache:
         return self.get(resource, key)
 
     def get_cached(self, resource: GroupVersionResource, key: ObjectKey) -> KubeObject | None:
-        """Give an object of a kind that is watched; nobody is asked."""
+        """Return a cached object of a watched kind, without a request to the cluster."""
         with self._lock:
             written = self._written.get((resource, key))
             store = self._stores.get(resource)
@@ -189,7 +189,7 @@ class ObjectCache:
     def list(
         self, resource: GroupVersionResource, namespace: str, labels: Mapping[str, str]
     ) -> Sequence[KubeObject]:
-        """Give the objects that have all labels, in the order of namespace and name."""
+        """List the objects with all these labels, sorted by namespace and name."""
         store = self.watch(resource) if resource not in _NEVER_WATCHED else None
         if store is None or not store.has_synced:
             selector = ",".join(f"{key}={labels[key]}" for key in sorted(labels))
@@ -207,13 +207,13 @@ class ObjectCache:
         ]
 
     def list_cached(self, resource: GroupVersionResource) -> Sequence[KubeObject]:
-        """Give every object of a kind that was seen; nobody is asked."""
+        """List the cached objects of a kind, without a request to the cluster."""
         return [obj for _, obj in self.watch(resource).items()]
 
     def remember(self, obj: KubeObject, *, in_own_pass: bool = True) -> None:
-        """Take an object that was just written for what is there.
+        """Store an object that was just written.
 
-        `in_own_pass` says that it was written in a pass over this object, not over another.
+        `in_own_pass` is set if it was written while this object was reconciled, not another one.
         """
         resource = self.resource_of(obj["apiVersion"], obj["kind"])
         if resource in _NEVER_WATCHED:
@@ -225,7 +225,7 @@ class ObjectCache:
             if seen is not None and _is_at_least(seen, obj):
                 return
             own = (resource, key, _version(obj))
-            # A pass that changes nothing gets a state which another pass may have made.
+            # A write without changes returns a state that another reconcile may have written.
             self._own_versions[own] = in_own_pass and self._own_versions.get(own, True)
             _cut(self._own_versions, _MOST_REMEMBERED)
             if self._has_ended(resource, key, obj):
@@ -236,18 +236,18 @@ class ObjectCache:
     def is_own_write(
         self, resource: GroupVersionResource, obj: KubeObject, *, in_own_pass: bool = False
     ) -> bool:
-        """Say whether an object is as we wrote it lately; on request, only in its own pass."""
-        in_own_pass_then = self._own_versions.get((resource, key_of(obj), _version(obj)))
-        return in_own_pass_then is not None and (in_own_pass_then or not in_own_pass)
+        """Return True for a recent own write; with `in_own_pass`, only one of its own reconcile."""
+        was_in_own_pass = self._own_versions.get((resource, key_of(obj), _version(obj)))
+        return was_in_own_pass is not None and (was_in_own_pass or not in_own_pass)
 
     def is_write_of_another(self, resource: GroupVersionResource, obj: KubeObject) -> bool:
-        """Say whether an object is as we wrote it lately in a pass over another one."""
+        """Return True for a recent own write made while another object was reconciled."""
         return self._own_versions.get((resource, key_of(obj), _version(obj))) is False
 
     def _forget_older(
         self, resource: GroupVersionResource, key: ObjectKey, new: KubeObject | None
     ) -> None:
-        """Forget what we wrote before a newer state is reported."""
+        """Drop an own write before a newer state is reported."""
         with self._lock:
             written = self._written.get((resource, key))
             if written is None or (new is not None and _version(new) == _version(written)):
@@ -260,8 +260,8 @@ class ObjectCache:
             self._is_closed = True
             stores = list(self._stores.values())
             self._stores.clear()
-        for cache in stores:
-            cache.close()
+        for store in stores:
+            store.close()
 
 
 def _uid(obj: KubeObject) -> str:
@@ -275,7 +275,7 @@ def _version(obj: KubeObject) -> str:
 
 
 def _is_at_least(seen: KubeObject, written: KubeObject) -> bool:
-    """Say whether one state of an object is as new as another."""
+    """Return True if one state of an object is at least as new as another."""
     if seen["metadata"].get("uid") != written["metadata"].get("uid"):
         return True
     try:
@@ -285,6 +285,6 @@ def _is_at_least(seen: KubeObject, written: KubeObject) -> bool:
 
 
 def _cut(remembered: dict[Any, Any], most: int) -> None:
-    """Forget the oldest of what is remembered, but for so many."""
+    """Remove the oldest entries beyond a number."""
     while len(remembered) > most:
         del remembered[next(iter(remembered))]

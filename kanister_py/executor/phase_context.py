@@ -32,14 +32,14 @@ _LOG: Final = logging.getLogger(__name__)
 
 RUN_LABEL: Final = "kanister-py.io/run"
 ATTEMPT_LABEL: Final = "kanister-py.io/attempt"
-"""Label of pods whose run key has a part: the key without it."""
+"""Label of pods whose run key has a part: the key without the part."""
 
 _TAIL_LINES: Final = 10
 _TAIL_WIDTH: Final = 400
 _FIRST_POLL_SECONDS: Final = 0.1
 _LONGEST_POLL_SECONDS: Final = 10.0
-# A wait on watches needs no asking. This is for what also depends on the time; the longer
-# a wait, the less a little more matters, and a thousand may wait at once.
+# Waits are woken by watches; this poll is for conditions that also depend on the time. The
+# interval grows with the duration of the wait, since a thousand phases may wait together.
 _SAFETY_SECONDS: Final = 30.0
 _LONGEST_SAFETY_SECONDS: Final = 240.0
 
@@ -59,7 +59,7 @@ class RunIdentity(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """Surroundings that runs share: the cluster, the threads, the watches."""
+    """Resources that runs share: the cluster, the threads, the watches."""
 
     cluster: Cluster
     clock: Clock
@@ -67,29 +67,29 @@ class Surroundings(NamedTuple):
     watches: SharedWatches
     effects: Effects = NO_EFFECTS
     may_lag: bool = False
-    """Whether the cluster is a copy that may be older than what the last process did."""
+    """Whether the cluster is a cache that may be older than the last process's writes."""
     checks_access: bool = False
-    """Whether a cluster is asked for the rights of all phases before the first one acts."""
+    """Whether the rights of all phases are checked before the first one starts."""
     stores: ObjectStores | None = None
     facts: Cluster | None = None
-    """The cluster as it may be seen before a run, a moment late; None if that is no other."""
+    """A slightly outdated view of the cluster for facts before a run; None to use `cluster`."""
     confinement: Confinement | None = None
     """Restrictions on a run outside of the controller's home namespace."""
     owner: Mapping[str, Any] | None = None
     """Owner reference, with its namespace, of the objects that functions create."""
     grace_seconds: float = 30.0
-    """How long a function that was told to stop may take before the run goes on without it."""
+    """Time that a function has to stop before the run continues without it."""
     service_account: str = ""
-    """ServiceAccount that the cluster is used as; empty for the process's own."""
+    """ServiceAccount that is used for the cluster; empty for the process's own."""
 
     @property
     def refused(self) -> RefusedReads:
-        """Refused reads of the account; another account than the controller's shares none."""
+        """Refused reads of the account; another account has its own."""
         return RefusedReads(self.clock) if self.service_account else self.watches.refused
 
 
 class StopSignal:
-    """Whether a phase is to stop, why, and the listeners to that."""
+    """Request to stop a phase, with its reason and listeners."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -97,24 +97,24 @@ class StopSignal:
         self._listeners: list[Callable[[], None]] = []
 
     def check(self) -> None:
-        """Raise why, if the phase is to stop."""
+        """Raise the reason if the phase was requested to stop."""
         if self.why is not None:
             raise self.why
 
     def set(self, why: KanisterError) -> None:
-        """Stop the phase. The first reason counts."""
+        """Request the phase to stop. Only the first reason counts."""
         with self._lock:
             if self.why is not None:
                 return
             self.why = why
             listeners = [*self._listeners]
         if listeners:
-            # They may take their time, and the caller has other phases to stop.
+            # Listeners may be slow, and the caller has other phases to stop.
             Thread(target=_call_each, args=(listeners,), name="stop", daemon=True).start()
 
     @contextmanager
     def listening(self, listener: Callable[[], None]) -> Iterator[None]:
-        """Have a listener called when it is set inside the block, or at once if it is already."""
+        """Call a listener when the signal is set inside the block, or at once if it is set."""
         with self._lock:
             self._listeners.append(listener)
             is_set = self.why is not None
@@ -131,12 +131,12 @@ def _call_each(listeners: Iterable[Callable[[], None]]) -> None:
     for listener in listeners:
         try:
             listener()
-        except Exception:  # noqa: BLE001 # the other listeners are called all the same
+        except Exception:  # noqa: BLE001 # the other listeners must still be called
             _LOG.exception("A listener to the stop signal of a phase failed")
 
 
 class RunningPhase:
-    """The context of one attempt: everything a function may use."""
+    """Context of one attempt, which offers everything that a function may use."""
 
     def __init__(
         self,
@@ -164,13 +164,13 @@ class RunningPhase:
         self._owner = surroundings.owner
         self._last_lines: deque[str] = deque(maxlen=_TAIL_LINES)
         self._cleanups: list[Callable[[], None]] = []
-        # These parts of a context are made by others.
+        # These parts of the context are other objects' methods.
         self.now = surroundings.clock.now
         self.idle = surroundings.workers.idle
         self.on_cancel = stop.listening
 
     def begin(self, renderer: Renderer, *, is_resumed: bool) -> None:
-        """Take the renderer of the blueprint, and whether another process began this attempt."""
+        """Set the renderer of the blueprint, and whether another process began this attempt."""
         effects = renderer.effects._replace(is_stopped=lambda: self.cancelled)
         self.renderer = renderer._replace(effects=effects)
         self.is_resumed = is_resumed
@@ -214,7 +214,7 @@ class RunningPhase:
 
     @property
     def stopped_by(self) -> KanisterError | None:
-        """The reason why the phase is to stop; None if it is not."""
+        """The reason for which the phase must stop; None if there is none."""
         return self._stop.why
 
     def check_cancelled(self) -> None:
@@ -224,19 +224,19 @@ class RunningPhase:
         self._cleanups.append(clean)
 
     def take_cleanups(self) -> list[Callable[[], None]]:
-        """Give what is to be done once the outcome is written down, the latest first."""
+        """Return the cleanups to run once the outcome is recorded, the latest first."""
         cleanups, self._cleanups = self._cleanups[::-1], []
         return cleanups
 
-    # Its log
+    # Log
 
     def log(self, line: str) -> None:
-        for each in line.splitlines():
-            text = each.strip()
+        for part in line.splitlines():
+            text = part.strip()
             if text:
                 self._last_lines.append(text)
             if self._on_log is not None:
-                self._on_log(self.mask(each))
+                self._on_log(self.mask(part))
 
     def mask(self, text: str) -> str:
         return self._masker.mask(text)
@@ -246,15 +246,15 @@ class RunningPhase:
         self.learn_secrets([{"data": {"secret": b64encode(raw).decode()}}])
 
     def learn_secrets(self, secrets: Iterable[Mapping[str, Any]]) -> None:
-        """Mask from now on what these Secrets hold too."""
+        """Mask the values of these Secrets in later output as well."""
         self._masker = self._learn(secrets)
 
     @property
     def log_tail(self) -> tuple[str, ...]:
-        """The last lines that say anything, without secrets and cut to fit."""
+        """Return the last lines that are not empty, masked and shortened."""
         lines = map(self.mask, self._last_lines)
         return tuple(
-            [each if len(each) <= _TAIL_WIDTH else f"{each[: _TAIL_WIDTH - 1]}…" for each in lines]
+            [line if len(line) <= _TAIL_WIDTH else f"{line[: _TAIL_WIDTH - 1]}…" for line in lines]
         )
 
     def read_outputs(self, stream: Iterable[bytes]) -> dict[str, str]:
@@ -274,7 +274,7 @@ class RunningPhase:
                 raise parser.error
             return parser.outputs
 
-    # Waiting, without a slot
+    # Waiting, without occupying a slot
 
     def sleep(self, seconds: float) -> None:
         clock = self._surroundings.clock
@@ -307,7 +307,7 @@ class RunningPhase:
             try:
                 while True:
                     self._stop.check()
-                    # Between the first look and the watch something may have happened.
+                    # The object may have changed between the first read and the watch.
                     answer, now_read = watches.read_in_slot(lambda: self._traced.trace(until))
                     if answer:
                         return answer
@@ -326,14 +326,14 @@ class RunningPhase:
                 subscription.close()
 
     def _refuse_pods(self, reads: Iterable[Read]) -> None:
-        """A pod that no node runs never changes: waiting for it would never end."""
+        """Raise an error for a pod that no node runs, because waiting for it would never end."""
         if self._surroundings.cluster.runs_pods:
             return
-        for read in sorted(reads, key=lambda each: (each.namespace, each.name)):
+        for read in sorted(reads, key=lambda read: (read.namespace, read.name)):
             if read.resource == PODS:
                 raise pods_not_run(read.name or "(any)", read.namespace)
 
-    # What the function makes
+    # Objects that the function creates
 
     def labels(self, part: str = "") -> dict[str, str]:
         return {RUN_LABEL: self.run.key(part)}
@@ -341,13 +341,13 @@ class RunningPhase:
     def owner_references(self, namespace: str) -> list[dict[str, Any]]:
         if self._owner is None or self._owner.get("namespace") != namespace:
             return []
-        return [{key: each for key, each in self._owner.items() if key != "namespace"}]
+        return [{key: value for key, value in self._owner.items() if key != "namespace"}]
 
 
 def _next_look(
     subscription: Subscription, reads: frozenset[Read], every_seconds: float | None, pause: float
 ) -> tuple[float, float]:
-    """Say after how long to look again if nothing wakes the waiter, and how long after that."""
+    """Return the delay before the next poll without a wake-up, and the delay after that one."""
     if every_seconds is not None:
         return every_seconds, every_seconds
     if reads and not subscription.is_blind:
@@ -358,7 +358,7 @@ def _next_look(
 
 
 class _Wakeup:
-    """Sleep of one thread until a time, or until it is woken."""
+    """Sleep of one thread until a time or a wake-up."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -371,7 +371,7 @@ class _Wakeup:
             self._condition.notify_all()
 
     def wait_until(self, time: float) -> bool:
-        """Sleep; say whether there is time left."""
+        """Sleep; return True if the time is not over."""
         with self._condition:
             while not self._is_awake:
                 left = time - self._clock.monotonic()

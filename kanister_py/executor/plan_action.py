@@ -1,4 +1,4 @@
-"""Plan of an action: its phases as they would run, from what its templates would see."""
+"""Plan of an action: its phases as they would run, with rendered arguments."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from kanister_py.ports.cluster import Cluster
 
 
 class Plan(NamedTuple):
-    """The phases of an action in the order they would run, and what could not be read.
+    """The phases of an action in execution order, and the problems of the plan.
 
-    `errors` say what is wrong with the action besides its phases, `unchecked` which objects
-    and declared inputs are not there and may be in time, and `unknown` what is not known yet
-    of the artifacts.
+    `errors` are problems of the action outside of its phases. `unchecked` are objects and
+    declared inputs that are missing but may exist in time. `unknown` are values of the
+    artifacts that are not known yet.
     """
 
     blueprint: str
@@ -58,30 +58,30 @@ class Plan(NamedTuple):
             "blueprint": self.blueprint,
             "action": self.action,
             "unread": [*self.unread, *self.unchecked],
-            "phases": [each.as_dict() for each in self.phases],
+            "phases": [phase.as_dict() for phase in self.phases],
         }
         if self.unknown:
-            data["unknown"] = [each.as_dict() for each in self.unknown]
+            data["unknown"] = [unknown.as_dict() for unknown in self.unknown]
         if self.errors:
             data["errors"] = list(self.errors)
         return data
 
     @property
     def has_errors(self) -> bool:
-        return bool(self.errors) or any(each.errors for each in self.phases)
+        return bool(self.errors) or any(phase.errors for phase in self.phases)
 
     @property
     def lacking(self) -> tuple[str, ...]:
-        """Say why each text that is not known is not, but for what phases will give."""
-        to_run = [each for each in self.phases if not each.skipped]
-        every = (*self.unknown, *(one for each in to_run for one in each.unknown))
-        return tuple(each.why for each in every if each.why)
+        """Reasons for unknown texts, except for outputs of phases."""
+        to_run = [phase for phase in self.phases if not phase.skipped]
+        unknowns = (*self.unknown, *(one for phase in to_run for one in phase.unknown))
+        return tuple(unknown.why for unknown in unknowns if unknown.why)
 
 
 class Circumstances(NamedTuple):
-    """Circumstances of a plan: the functions there are, the releases, the moment.
+    """Circumstances of a plan: the registry of functions, the releases, the time.
 
-    `is_real`: the cluster is the one to run on, so what is not there is an error.
+    `is_real` means that the cluster is the target of the run, so that missing objects are errors.
     """
 
     registry: Registry[FunctionEntry]
@@ -93,28 +93,27 @@ class Circumstances(NamedTuple):
 
 
 def plan_action(
-    blueprint: Blueprint, spec: ActionSpec, cluster: Cluster, given: Circumstances
+    blueprint: Blueprint, spec: ActionSpec, cluster: Cluster, circumstances: Circumstances
 ) -> Plan:
-    """Plan an action. Only reads the cluster; what is not there is shown as not known.
+    """Plan an action. Only reads the cluster; missing values are shown as unknown.
 
-    Secrets that were read are masked wherever they would appear.
+    Values of Secrets that were read are masked everywhere.
     """
     action = blueprint.actions.get(spec.name)
     if action is None:
         raise action_not_found(spec, blueprint.name, blueprint)
-    fetched = fetch_facts(cluster, spec, given.time)
-    # A plan may be given less than a run: what is not there is no error, but what is there
-    # and cannot be right is. Where nothing runs pods, a workload may be there, and what
-    # stands between it and its pods may not.
-    lacking = () if given.is_real else (NotFound, ObjectNotFetched)
+    fetched = fetch_facts(cluster, spec, circumstances.time)
+    # A plan may get fewer objects than a run: a missing object is no error, but an invalid one is.
+    # Without running pods a workload may exist while its ReplicaSets do not.
+    lacking = () if circumstances.is_real else (NotFound, ObjectNotFetched)
     unread = [
-        each.error.message
-        for each in fetched.missing
-        if isinstance(each.error, lacking) and not isinstance(each.error, OwnerMissing)
+        fact.error.message
+        for fact in fetched.missing
+        if isinstance(fact.error, lacking) and not isinstance(fact.error, OwnerMissing)
     ]
-    wrong = [each.error.message for each in fetched.missing if not isinstance(each.error, lacking)]
+    wrong = [fact.error.message for fact in fetched.missing if not isinstance(fact.error, lacking)]
     params = Params(fetched.facts)
-    renderer = renderer_of(blueprint, spec.name, given.effects)
+    renderer = renderer_of(blueprint, spec.name, circumstances.effects)
     analysis = ActionAnalysis(blueprint, spec.name, renderer.engine)
     basis = PlanBasis(
         analysis,
@@ -125,14 +124,17 @@ def plan_action(
         unused=unused_options(spec, [*analysis.reads()]),
         preferred=spec.preferred_version,
     )
-    choices = [_choice(each, spec, given) for _, each in action.every_phase()]
+    choices = [_choice(phase, spec, circumstances) for _, phase in action.every_phase()]
     seen = run_preflight(basis, choices, cluster)
     masker = Masker(params.secret_texts())
     phases = [
-        _masked(_with_errors(each, unread, is_real=given.is_real), masker) for each in seen.phases
+        _masked(_with_errors(phase, unread, is_real=circumstances.is_real), masker)
+        for phase in seen.phases
     ]
-    errors = [masker.mask(each.message) for each in seen.obstacles if each.phase is None]
-    errors += [masker.mask(each) for each in wrong]
+    errors = [
+        masker.mask(obstacle.message) for obstacle in seen.obstacles if obstacle.phase is None
+    ]
+    errors += [masker.mask(message) for message in wrong]
     return Plan(
         blueprint.name,
         spec.name,
@@ -145,46 +147,52 @@ def plan_action(
 
 
 def _choice(
-    phase: Phase, spec: ActionSpec, given: Circumstances
+    phase: Phase, spec: ActionSpec, circumstances: Circumstances
 ) -> Choice[FunctionEntry] | KanisterError:
     try:
         return choose_phase_version(
-            given.registry, phase, spec.preferred_version, at=given.at, strict=given.is_strict
+            circumstances.registry,
+            phase,
+            spec.preferred_version,
+            at=circumstances.at,
+            strict=circumstances.is_strict,
         )
     except KanisterError as error:
         return error
 
 
 def _with_errors(phase: PlannedPhase, unread: list[str], *, is_real: bool) -> PlannedPhase:
-    """Take what is not in a cluster in memory for what the plan was not given."""
+    """Set the errors of a phase; in a cluster in memory, missing objects are unread inputs."""
     if not is_real:
-        unread += [each.message for each in phase.obstacles if each.reason == MISSING]
-    errors = [each.message for each in phase.obstacles if is_real or each.reason != MISSING]
+        unread += [obstacle.message for obstacle in phase.obstacles if obstacle.reason == MISSING]
+    errors = [
+        obstacle.message for obstacle in phase.obstacles if is_real or obstacle.reason != MISSING
+    ]
     return phase._replace(errors=tuple(errors))
 
 
 def _pods_to_come(facts: ActionFacts) -> Mapping[tuple[str, ...], str]:
-    """Name what templates see of a workload's pods, if none of them runs yet."""
+    """Map the facts about a workload's pods to a reason, if none of the pods runs yet."""
     workload = facts.workload
     is_empty = spec_of(facts.object or {}).get("replicas") == 0
     if workload is None or workload.pods or is_empty:
         return {}
     root = next(
         name
-        for name, each in (
+        for name, workload_object in (
             ("StatefulSet", facts.stateful_set),
             ("Deployment", facts.deployment),
             ("DeploymentConfig", facts.deployment_config),
         )
-        if each is not None
+        if workload_object is not None
     )
-    why = f"the pods of {root} {workload.name} do not run yet"
+    why = f"the pods of {root} {workload.name} are not running yet"
     return {(root, field): why for field in OF_PODS}
 
 
 def _masked_unknown(unknown: Iterable[Unknown], masker: Masker) -> Iterator[Unknown]:
-    for each in unknown:
-        yield each._replace(why=masker.mask(each.why))
+    for value in unknown:
+        yield value._replace(why=masker.mask(value.why))
 
 
 def _masked(phase: PlannedPhase, masker: Masker) -> PlannedPhase:
@@ -194,7 +202,7 @@ def _masked(phase: PlannedPhase, masker: Masker) -> PlannedPhase:
         errors=tuple(map(masker.mask, phase.errors)),
         unknown=tuple(_masked_unknown(phase.unknown, masker)),
         accesses=tuple(
-            each._replace(namespace=masker.mask(each.namespace), name=masker.mask(each.name))
-            for each in phase.accesses
+            access._replace(namespace=masker.mask(access.namespace), name=masker.mask(access.name))
+            for access in phase.accesses
         ),
     )

@@ -1,4 +1,4 @@
-"""Preflight check of an action: what it will do, and everything it is sure to fail for."""
+"""Preflight check of an action: its planned phases, and all certain failures."""
 
 from __future__ import annotations
 
@@ -48,25 +48,25 @@ _KINDS = ("Secrets", "ConfigMaps")
 
 
 class ActionRefused(UsageError):
-    """An action is sure to fail; holds everything that it would fail for."""
+    """An action is certain to fail; holds all obstacles."""
 
     def __init__(self, obstacles: Sequence[Obstacle]) -> None:
         self.obstacles = tuple(obstacles)
-        messages = "; ".join(each.message for each in self.obstacles)
+        messages = "; ".join(obstacle.message for obstacle in self.obstacles)
         count = f"{len(self.obstacles)} problems: " if len(self.obstacles) > 1 else ""
         super().__init__(f"{count}{messages}", reason=self.obstacles[0].reason)
 
     @property
     def phase(self) -> int | None:
-        """The first phase that is at fault; None if none is."""
+        """The first phase with an obstacle; None if there is none."""
         return self.obstacles[0].phase
 
 
 class Preflight(NamedTuple):
-    """An action's phases as they would run, and what they are sure to fail for.
+    """An action's phases as they would run, and the obstacles that are certain to fail it.
 
-    `unchecked` says of objects that are not there why that is not held against the action,
-    `unknown` what is not known yet of the artifacts that the action leaves.
+    `unchecked` explains why missing objects are no obstacles; `unknown` lists values of the
+    action's artifacts that are not known yet.
     """
 
     phases: tuple[PlannedPhase, ...] = ()
@@ -86,12 +86,12 @@ def run_preflight(
 ) -> Preflight:
     """Plan the phases of an action that are not done yet. Only reads the cluster.
 
-    With `is_later` other actions run before it, and may create what it refers to.
-    `basis.params` grows by the objects of the phases: it must have no other user.
+    `is_later` means that other actions run before this one and may create missing objects.
+    The objects of the phases are added to `basis.params`, which must have no other user.
     """
     checks = _Checks(basis, cluster, may_make=is_later)
-    every = basis.analysis.action.every_phase()
-    for (path, phase), choice in zip(every, choices, strict=True):
+    all_phases = basis.analysis.action.every_phase()
+    for (path, phase), choice in zip(all_phases, choices, strict=True):
         if not isinstance(path[-1], int) or path[-1] >= done:
             checks.check_phase(phase, path, choice)
     checks.check_artifacts()
@@ -100,7 +100,9 @@ def run_preflight(
     phases = checks.phases
     if obstacles:
         phases = [
-            phase._replace(obstacles=tuple(each for each in obstacles if each.phase == phase.at))
+            phase._replace(
+                obstacles=tuple(obstacle for obstacle in obstacles if obstacle.phase == phase.at)
+            )
             for phase in phases
         ]
     return Preflight(
@@ -113,14 +115,14 @@ def run_preflight(
 
 
 def _rank(obstacle: Obstacle) -> tuple[bool, bool, int, list[tuple[int, str]]]:
-    """Sort by the phases in the order they run, then by place."""
+    """Sort key: phases in execution order, then the place in the phase."""
     phase = obstacle.phase
     place = [(part, "") if isinstance(part, int) else (-1, part) for part in obstacle.path]
     return (phase is None, phase == DEFER, phase if phase is not None else 0, place)
 
 
 class _Checks:
-    """Checks of one action, phase by phase in their order."""
+    """Checks of one action, phase by phase."""
 
     def __init__(self, basis: PlanBasis, cluster: Cluster, *, may_make: bool) -> None:
         self.phases: list[PlannedPhase] = []
@@ -132,13 +134,13 @@ class _Checks:
         self._basis = basis
         self._cluster = cluster
         self._may_make = may_make
-        """Whether Secrets and ConfigMaps may have been created by the phase's turn."""
+        """Whether earlier phases may have created Secrets and ConfigMaps."""
         self._is_sure: dict[int | None, bool] = {None: True}
 
     def check_phase(
         self, phase: Phase, path: Path, choice: Choice[FunctionEntry] | KanisterError
     ) -> None:
-        """Plan a phase, and note what it is sure to fail for."""
+        """Plan a phase, and record its obstacles."""
         texts = TextPlanner(path, self._basis)
         missing = self._enter(phase, path, texts)
         planned = plan_phase(phase, path, choice, self._basis)
@@ -157,9 +159,9 @@ class _Checks:
                 obstacles.append(obstacle._replace(reason=MISSING))
             elif planned.is_wanted is not False:
                 why = why or "its phase may be skipped"
-                self.unchecked.append(f"{obstacle.message}; not held against the run, since {why}")
+                self.unchecked.append(f"{obstacle.message}; not an error, because {why}")
             place = f"{need.namespace}/{need.name}" if need.namespace else need.name
-            gone = Unknown(".".join(map(str, inside)), (), f"{place} is not there")
+            gone = Unknown(".".join(map(str, inside)), (), f"{place} does not exist")
             planned = planned._replace(unknown=(*planned.unknown, gone))
         written = self._basis.params.facts.artifacts
         if written and planned.is_wanted and not isinstance(choice, KanisterError):
@@ -173,40 +175,40 @@ class _Checks:
         self.phases.append(planned)
 
     def _notices_of_name(self, phase: Phase) -> Iterator[Notice]:
-        """Warn of an earlier phase of the same name: Kanister runs both, and one's output goes."""
+        """Warn of phases with the same name: both run, but the output of the first one is lost."""
         if phase.name and any(planned.name == phase.name for planned in self.phases):
             message = (
                 f"{self._analysis.name} has two phases called {phase.name}: "
-                "what is read of the first is lost once the second begins"
+                "outputs of the first one are lost when the second one starts"
             )
             yield Notice(NAME_TWICE, message)
 
     def _check_store(self, planned: PlannedPhase) -> None:
-        """Raise if a phase is sure to run, and the Profile names nothing that it can use."""
+        """Raise an error if a phase is certain to run and the Profile has no usable store."""
         args, profile = getattr(planned.code, "Args", None), self._basis.params.facts.profile
         if planned.is_wanted and profile and getattr(args, "needs_repository", False):
             self._basis.place_of(read_location(profile.location)).check_repository()
 
     def _why_it_may_come(self, phase: Phase) -> str:
-        """Return why an object that a phase refers to may be there in time; empty if it may not."""
+        """Return the reason why a missing object may exist in time; empty if it cannot."""
         if self._may_make:
-            return "an earlier phase may make it"
+            return "an earlier phase may create it"
         if phase.retry is not None and phase.retry.limit and NotFound.reason in phase.retry.on:
-            return f"its phase is tried again on {NotFound.reason}"
+            return f"its phase is retried on {NotFound.reason}"
         return ""
 
     def _enter(
         self, phase: Phase, path: Path, texts: TextPlanner
     ) -> list[tuple[Path, ObjectNeed, KanisterError]]:
-        """Let templates see the objects of a phase; returns those that are not there."""
-        found: dict[str, dict[str, KubeObject]] = {"secrets": {}, "configmaps": {}}
+        """Add the objects of a phase to the template's parameters; return missing objects."""
+        objects: dict[str, dict[str, KubeObject]] = {"secrets": {}, "configmaps": {}}
         root = ("Phases", phase.name) if path[0] == "phases" else ("DeferPhase",)
-        missing = self._read_objects(phase, texts, root, found) if phase.objects else []
+        missing = self._read_objects(phase, texts, root, objects) if phase.objects else []
         if self._may_make:
             soft = (*self._basis.soft, *((*root, kind) for kind in _KINDS))
             self._basis = self._basis._replace(soft=soft)
         name = phase.name if path[0] == "phases" else None
-        self._basis.params.enter_phase(name, found["secrets"], found["configmaps"])
+        self._basis.params.enter_phase(name, objects["secrets"], objects["configmaps"])
         return missing
 
     def _read_objects(
@@ -214,33 +216,33 @@ class _Checks:
         phase: Phase,
         texts: TextPlanner,
         root: tuple[str, ...],
-        found: Mapping[str, dict[str, KubeObject]],
+        fetched: Mapping[str, dict[str, KubeObject]],
     ) -> list[tuple[Path, ObjectNeed, KanisterError]]:
-        """Read the objects of a phase into `found`; returns those that are not there."""
+        """Read the objects of a phase into `fetched`; return missing objects."""
         objects = {name: obj.as_dict() for name, obj in phase.objects.items()}
         rendered = texts.value(objects, ("objects",))
-        whole = {
+        known_references = {
             name: reference
             for name, reference in rendered.items()
             if not any(map(texts.is_open, reference.values()))
         }
         missing: list[tuple[Path, ObjectNeed, KanisterError]] = []
-        for name, need in needs_of_phase(whole).items():
+        for name, need in needs_of_phase(known_references).items():
             try:
-                found[need.resource.resource][name] = fetch_named(self._cluster, need)
+                fetched[need.resource.resource][name] = fetch_named(self._cluster, need)
             except TransientError:
                 raise
             except KanisterError as error:
                 missing.append((("objects", name), need, error))
-        unread = phase.objects.keys() - found["secrets"].keys() - found["configmaps"].keys()
+        unread = phase.objects.keys() - fetched["secrets"].keys() - fetched["configmaps"].keys()
         unknown = {
-            (*root, kind, name): "its object is not there" for kind in _KINDS for name in unread
+            (*root, kind, name): "its object does not exist" for kind in _KINDS for name in unread
         }
         self._basis = self._basis._replace(open={**self._basis.open, **unknown})
         return missing
 
     def check_artifacts(self) -> None:
-        """Render the artifacts that the action leaves, as far as that goes."""
+        """Render the action's artifacts as far as their values are known."""
         if not self._analysis.action.output_artifacts:
             return
         texts = TextPlanner((), self._basis)
@@ -252,7 +254,7 @@ class _Checks:
         self.reads += texts.reads
 
     def check_reads(self, done: int) -> None:
-        """Find phases, outputs and objects that templates read, and that cannot be there."""
+        """Find phases, outputs and objects that templates read and that cannot exist."""
         outputs = {
             phase.name: declared
             for phase in self.phases
@@ -264,46 +266,48 @@ class _Checks:
             if "{" not in text.text or is_over or text.role == "condition":
                 continue
             if text.role == "if" or self._is_sure.get(text.phase, True):
-                found = self._wrong_reads(text, outputs, is_at_fault=text.path in at_fault)
-                self.obstacles += dict.fromkeys(found)
+                obstacles = self._wrong_reads(text, outputs, is_at_fault=text.path in at_fault)
+                self.obstacles += dict.fromkeys(obstacles)
 
     def _wrong_reads(
         self, text: Text, outputs: Mapping[str, frozenset[str]], *, is_at_fault: bool
     ) -> Iterator[Obstacle]:
-        """Find what a text reads in vain; `is_at_fault`: rendering it has failed already."""
+        """Find invalid reads of a text; `is_at_fault` means that rendering it has failed."""
         renderer = self._basis.renderer
         try:
             wrongs = list(self._analysis.wrong_reads(text, outputs))
         except TemplateError:
             return
         for read, defect, message in wrongs:
-            # What may give no output yet was not rendered.
+            # Texts that depend on outputs of earlier phases were not rendered.
             if is_at_fault and (read.names[0], *read.names[2:3]) != ("Phases", "Output"):
                 continue
             if not defect.is_advice and read.is_certain:
                 where = renderer.origin.where(text.path, read.line)
                 is_go = renderer.engine is Engine.GO
-                whole = f"{where}: {message}{_original(defect, read) if is_go else ''}"
-                yield Obstacle(text.phase, text.path, whole, RenderFailed.reason)
+                full_message = f"{where}: {message}{_original(defect, read) if is_go else ''}"
+                yield Obstacle(text.phase, text.path, full_message, RenderFailed.reason)
 
 
 def _original(defect: Defect, read: Read) -> str:
-    """Return Kanister's own sentence, for searching."""
+    """Return Kanister's original message, which users may search for."""
     if defect not in (Defect.PHASE_UNKNOWN, Defect.PHASE_LATER) or read.names[:1] != ("Phases",):
         return ""
     return f'{ORIGINAL}Failed to render template: "{read.names[1]}" not found'
 
 
 def forbidden(seen: Preflight, origin: Origin, cluster: Cluster) -> Iterator[Obstacle]:
-    """Ask a cluster for the rights that phases need, and give those that are missing.
+    """Check the rights that phases need, and yield an obstacle for each missing one.
 
-    What is touched under a name that is not known yet is not asked for.
+    Accesses to objects whose names are not known yet are not checked.
     """
     for phase in seen.phases:
         path: Path = ("deferPhase",) if phase.is_deferred else ("phases", phase.at)
         if phase.is_wanted:
-            known = [each for each in phase.accesses if "{" not in each.namespace + each.name]
-            for access in missing_accesses(cluster, known, cluster.default_namespace):
+            named_accesses = [
+                access for access in phase.accesses if "{" not in access.namespace + access.name
+            ]
+            for access in missing_accesses(cluster, named_accesses, cluster.default_namespace):
                 message = (
                     f"{origin.where(path)}: the cluster does not allow us to {access}; "
                     "kanister-py rbac prints the Role that does"
@@ -312,7 +316,7 @@ def forbidden(seen: Preflight, origin: Origin, cluster: Cluster) -> Iterator[Obs
 
 
 def without_pods(seen: Preflight, origin: Origin, cluster: Cluster) -> Iterator[Obstacle]:
-    """Find the phases that are sure to need a pod, if the cluster only records pods."""
+    """Yield an obstacle for each phase that needs a pod, if the cluster does not run pods."""
     if cluster.runs_pods:
         return
     for phase in seen.phases:
@@ -326,7 +330,7 @@ def without_pods(seen: Preflight, origin: Origin, cluster: Cluster) -> Iterator[
 
 
 def wrong_override(seen: Preflight, spec: ActionSpec) -> Iterator[Obstacle]:
-    """Find what no pod can take in the ActionSet's own `podOverride`, if a phase makes pods."""
+    """Yield obstacles for an invalid `podOverride` of the ActionSet, if a phase creates pods."""
     models = [getattr(phase.code, "Args", None) for phase in seen.phases if phase.is_wanted]
     if not any("pod_override" in getattr(model, "model_fields", ()) for model in models):
         return
@@ -339,17 +343,19 @@ def wrong_override(seen: Preflight, spec: ActionSpec) -> Iterator[Obstacle]:
 def unread_artifacts(
     choice: Choice[FunctionEntry], artifacts: Mapping[str, Mapping[str, Any]], reads: Iterable[Read]
 ) -> Iterator[UsageError]:
-    """Find the artifacts that a phase reads, and that its version does not: another one did.
+    """Find the artifacts that a phase reads but its version does not support.
 
-    An artifact says under `version` which version of a function wrote it.
+    The field `version` of an artifact is the function version that wrote it.
     """
     chosen = choice.chosen
-    names = {each.names[1] for each in reads if each.names[0] == "ArtifactsIn" and each.names[1:]}
+    names = {read.names[1] for read in reads if read.names[0] == "ArtifactsIn" and read.names[1:]}
     for name in sorted(names & artifacts.keys()):
         written = str((artifacts[name].get("keyValue") or {}).get("version", ""))
         if _reads_version(chosen, written):
             continue
-        readers = [each for each in choice.candidates if _reads_version(each, written)]
+        readers = [
+            candidate for candidate in choice.candidates if _reads_version(candidate, written)
+        ]
         if readers:
             ways = "; ".join(map(_way_to, readers))
             yield UsageError(
@@ -360,7 +366,7 @@ def unread_artifacts(
 
 
 def _reads_version(entry: FunctionEntry, written: str) -> bool:
-    return any(str(each.version) == written for each in entry.listing.reads)
+    return any(str(version_range.version) == written for version_range in entry.listing.reads)
 
 
 def _way_to(reader: FunctionEntry) -> str:
@@ -371,11 +377,11 @@ def _way_to(reader: FunctionEntry) -> str:
 
 
 def unused_options(spec: ActionSpec, reads: Collection[Read]) -> tuple[str, ...]:
-    """Name the options that are given and read nowhere: misspelt, as a rule."""
+    """Return the options that nothing reads, usually because they are misspelt."""
     if not spec.options or any(read.names == ("Options",) for read in reads):
         return ()
-    known = _options_in(reads)
-    return tuple(each for each in spec.options if each not in known)
+    read_options = _options_in(reads)
+    return tuple(option for option in spec.options if option not in read_options)
 
 
 def _options_in(reads: Iterable[Read]) -> set[str]:
@@ -383,33 +389,40 @@ def _options_in(reads: Iterable[Read]) -> set[str]:
 
 
 def messages_of_missing_inputs(blueprint: Blueprint, spec: ActionSpec) -> Iterator[str]:
-    """Say which inputs an action declares that the ActionSet does not give."""
-    given: Mapping[str, Container[str]] = {
+    """Yield messages about declared inputs that the ActionSet does not set."""
+    inputs: Mapping[str, Container[str]] = {
         "secrets": spec.secrets,
         "configMaps": spec.config_maps,
         "artifacts": spec.artifacts,
     }
-    for missing in missing_inputs(spec.name, blueprint.actions[spec.name], given):
+    for missing in missing_inputs(spec.name, blueprint.actions[spec.name], inputs):
         yield missing.message
 
 
 def warnings_before(
     blueprint: Blueprint, spec: ActionSpec, seen: Preflight
 ) -> Iterator[tuple[str, str]]:
-    """Warn of what looks wrong before an action runs, each with its reason.
+    """Yield warnings before an action runs, each with its reason.
 
-    An option that nothing reads is misspelt as a rule, and a Secret that an action
-    declares is there to be given.
+    Warnings are about unused options, which are usually misspelt, missing declared inputs,
+    and missing Profiles.
     """
     for name in unused_options(spec, seen.reads):
-        meant = did_you_mean(nearest(name, sorted(_options_in(seen.reads))))
-        yield "OptionUnused", f"The option {name} is given, and {spec.name} reads it nowhere{meant}"
+        suggestion = did_you_mean(nearest(name, sorted(_options_in(seen.reads))))
+        yield (
+            "OptionUnused",
+            f"The option {name} is given, and {spec.name} reads it nowhere{suggestion}",
+        )
     for message in messages_of_missing_inputs(blueprint, spec):
         yield "InputMissing", message
-    twice = (each for phase in seen.phases for each in phase.notices if each.reason == NAME_TWICE)
-    yield from ((each.reason, each.message) for each in twice)
+    twice = (
+        notice for phase in seen.phases for notice in phase.notices if notice.reason == NAME_TWICE
+    )
+    yield from ((notice.reason, notice.message) for notice in twice)
     for phase in seen.phases:
-        if phase.is_wanted is not False and any(each.why == NO_PROFILE for each in phase.unknown):
+        if phase.is_wanted is not False and any(
+            unknown.why == NO_PROFILE for unknown in phase.unknown
+        ):
             message = (
                 f"{phase.name or spec.name} hands on the Profile, and none is given: it is null"
             )

@@ -1,4 +1,4 @@
-"""Python functions: a call of a composition function that is a class in this process."""
+"""Composition functions that are Python classes, called in this process."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from kanister_py.ports.composition_function import CompositionFunction
 class PythonFunction(NamedTuple):
     """A class that runs as a composition function.
 
-    Ours promise to change nothing of what they are given, so they get no copy of it,
-    and their answers are not checked.
+    Built-in functions never change a request, so they get no copy of it, and their
+    responses are not checked.
     """
 
     code: type[CompositionFunction]
@@ -35,7 +35,7 @@ class PythonFunction(NamedTuple):
         return iscoroutinefunction(self.code.run)
 
     def begin(self, request: FunctionRequest) -> FunctionResponse | Awaitable[Any]:
-        """Call a new instance: the answer, or what is to be awaited for `finish`."""
+        """Call a new instance; return the response, or an awaitable for `finish`."""
         answer = self.code().run(Request(request, is_own=not self.is_ours, is_lazy=self.is_ours))
         if self.is_ours or isinstance(answer, Response | dict):
             return self.finish(answer)
@@ -47,7 +47,7 @@ class PythonFunction(NamedTuple):
         return begun if isinstance(begun, FunctionResponse) else self.finish(await begun)
 
     def finish(self, answer: Any) -> FunctionResponse:
-        """Take what an instance answered as a response."""
+        """Convert the return value of a function to a response."""
         if isinstance(answer, Response):
             message = answer.as_message()
             if answer.is_changed and not self.is_ours:
@@ -55,12 +55,12 @@ class PythonFunction(NamedTuple):
             return message
         if not isinstance(answer, Mapping):
             raise InvalidResponse(
-                f"{self.code.__qualname__}.run answered {type(answer).__name__}; "
+                f"{self.code.__qualname__}.run returned {type(answer).__name__}; "
                 "a response is a dict, or a Response"
             )
         if self.is_ours:
             return FunctionResponse.from_data(answer)
-        # A copy: the function may keep what it answered, and change it in a later call.
+        # A copy, because the function may keep the response and change it in a later call.
         return FunctionResponse.from_data(copy_json(_checked(answer)))
 
 
@@ -75,15 +75,15 @@ def load_python_function(endpoint: str, entries: Registry[FunctionEntry]) -> Pyt
 
 
 def _class_at(target: str) -> type[CompositionFunction]:
-    # An author's function lies beside the manifests more often than in a package.
+    # An author's function is usually in the current folder and not in a package.
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
     try:
-        found: type[CompositionFunction] = import_target(target)
-    except (Exception, SystemExit) as error:  # whatever the import of foreign code may raise
+        function: type[CompositionFunction] = import_target(target)
+    except (Exception, SystemExit) as error:  # the import of a plugin may raise anything
         raise PluginBroken(target, f"{type(error).__name__}: {error}") from error
-    return found
+    return function
 
 
 def _decoded(state: Data) -> Data:
@@ -93,7 +93,9 @@ def _decoded(state: Data) -> Data:
     resources = state.get("resources")
     if not isinstance(resources, dict):
         return state
-    decoded = {k: each for k, each in resources.items() if type(each) is not UnreadResource}
+    decoded = {
+        k: resource for k, resource in resources.items() if type(resource) is not UnreadResource
+    }
     return {**state, "resources": decoded}
 
 

@@ -1,4 +1,4 @@
-"""Blueprints of an ActionSet, as far as they are on a cluster and can be read."""
+"""Blueprints of an ActionSet that exist on a cluster and can be read."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from kanister_py.ports.cluster import Cluster
 
 
 def read_blueprints(cluster: Cluster, actionset: Mapping[str, Any]) -> dict[str, Blueprint]:
-    """Read them by the names that the ActionSet gives them; one that is not there is left out."""
-    found = {}
-    for name in {str(each.get("blueprint") or "") for each in spec_of(actionset)["actions"]}:
+    """Read Blueprints by the names that the ActionSet uses; missing ones are omitted."""
+    blueprints = {}
+    for name in {str(action.get("blueprint") or "") for action in spec_of(actionset)["actions"]}:
         where, _, bare = name.rpartition("/")
         try:
             obj = cluster.get(BLUEPRINTS, bare, namespace=where or namespace_of(actionset))
@@ -26,5 +26,5 @@ def read_blueprints(cluster: Cluster, actionset: Mapping[str, Any]) -> dict[str,
         located, _problems = read_partial_blueprint(
             LocatedObject(Document.of(obj), (), "Blueprint", obj)
         )
-        found[name] = located.blueprint
-    return found
+        blueprints[name] = located.blueprint
+    return blueprints

@@ -140,7 +140,7 @@ class Reflector:
                 self._pause_after(error)
             except Exception:  # noqa: BLE001 # see below
                 # A bug in the receiver must not end the watch.
-                self.problem = f"A watch on {self.scope.resource.group_resource} fell over"
+                self.problem = f"A watch on {self.scope.resource.group_resource} failed"
                 _LOG.exception("%s", self.problem)
                 self._version = ""
                 self._failures += 1

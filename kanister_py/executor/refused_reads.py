@@ -18,10 +18,10 @@ _MAX_REMEMBERED: Final = 1000
 
 
 class RefusedReads:
-    """Memory of refused reads of one account, for any thread.
+    """Cache of refused reads of one account. Thread-safe.
 
-    Every refusal is an entry in the audit log of the cluster. Use it for reads that a caller
-    can do without, and leave it out where a caller must see rights that were just granted.
+    Every refusal is an entry in the audit log of the cluster. Use it for optional reads
+    only, and not where rights that were just granted must take effect.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -36,9 +36,9 @@ class RefusedReads:
         namespace: str = "",
         name: str = "",
     ) -> T:
-        """Return `ask()`, or raise its last `Forbidden` again without asking for ten minutes.
+        """Return `ask()`. For ten minutes after a `Forbidden`, raise it again without a request.
 
-        Without a namespace, a refusal holds for all objects of the resource.
+        Without a namespace, a refusal applies to all objects of the resource.
         """
         key = (resource, namespace, name if namespace else "")
         with self._lock:

@@ -24,7 +24,7 @@ from kanister_py.executor.run_pipeline import Engine, compose
 
 
 class RenderInput(NamedTuple):
-    """Input of a rendering. `xr` has its schema's defaults already."""
+    """Input of a rendering. `xr` already has the defaults of its schema."""
 
     xr: Data
     composition: Composition
@@ -33,32 +33,32 @@ class RenderInput(NamedTuple):
     context: Data | None = None
 
 
-def render(given: RenderInput, engine: Engine) -> Rendered:
-    """Run one reconcile of an XR; nothing remains of it but what it gives back."""
-    legacy = given.xrd is not None and given.xrd.is_legacy
-    check_composition(given.xr, given.composition, legacy=legacy)
-    stopped = result_without_composing(given.xr)
+def render(inputs: RenderInput, engine: Engine) -> Rendered:
+    """Run one reconcile of an XR in memory."""
+    legacy = inputs.xrd is not None and inputs.xrd.is_legacy
+    check_composition(inputs.xr, inputs.composition, legacy=legacy)
+    stopped = result_without_composing(inputs.xr)
     if stopped is not None:
         return stopped
-    xr = prepare_xr(given.xr, given.composition, given.observed, legacy=legacy)
-    observed = _with_connection_details(observed_for(xr, given.observed), engine, legacy=legacy)
-    # As the original does here: whatever the kind, an object may stand in a namespace.
+    xr = prepare_xr(inputs.xr, inputs.composition, inputs.observed, legacy=legacy)
+    observed = _with_connection_details(observed_for(xr, inputs.observed), engine, legacy=legacy)
+    # As in the original, objects of any kind may have a namespace here.
     engine = engine._replace(rules=ComposedRules(is_legacy=legacy, allows_twins=True))
-    composed = compose(given.composition, observed, engine, context=given.context)
-    was_selected = not names_composition(given.xr, given.composition, legacy=legacy)
-    return rendered(xr, given.composition, composed, legacy=legacy, was_selected=was_selected)
+    composed = compose(inputs.composition, observed, engine, context=inputs.context)
+    was_selected = not names_composition(inputs.xr, inputs.composition, legacy=legacy)
+    return rendered(xr, inputs.composition, composed, legacy=legacy, was_selected=was_selected)
 
 
 def _with_connection_details(observed: Observed, engine: Engine, *, legacy: bool) -> Observed:
-    """Add what Secrets hold that observed objects, or an XR of the old layout, name as theirs."""
+    """Add the connection details from the Secrets of observed objects and of a legacy XR."""
     namespace = namespace_of(observed.composite)
 
     def details_of(obj: Mapping[str, Any]) -> Mapping[str, str]:
         place = connection_secret_of(obj, namespace)
         return (engine.source.fetch_secret(*place) if place else None) or {}
 
-    found = {name: details_of(each) for name, each in observed.resources.items()}
+    details = {name: details_of(resource) for name, resource in observed.resources.items()}
     return observed._replace(
         connection_details=details_of(observed.composite) if legacy else {},
-        resource_connection_details={name: each for name, each in found.items() if each},
+        resource_connection_details={name: values for name, values in details.items() if values},
     )

@@ -1,4 +1,4 @@
-"""Response cache: answers are kept for as long as their functions say they hold."""
+"""Response cache: keeps responses as long as their functions allow."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from kanister_py.weighted_cache import WeightedCache
 DEFAULT_BYTES = 64 << 20
 _ASKED_BYTES = 16 << 20
 _SWEEP_SECONDS = 10.0
-"""How often expired answers are looked for."""
+"""Interval for removing expired responses."""
 
 
 class MemoryStore:
-    """Answers in memory, up to a number of bytes; the least recently used go first."""
+    """Responses in memory, up to a number of bytes; the least recently used are removed first."""
 
     def __init__(self, most_bytes: int = DEFAULT_BYTES) -> None:
         self._kept: WeightedCache[CacheKey, StoredResponse] = WeightedCache(most_bytes)
@@ -40,7 +40,7 @@ class MemoryStore:
 
     def read(self, key: CacheKey) -> StoredResponse | None:
         kept = self._kept.get(key)
-        # What a caller reads of it must not stay in memory: only its bytes were counted.
+        # Decoded data must not stay in the cache because only the encoded bytes were counted.
         return kept and kept._replace(response=_compact(kept.response))
 
     def write(self, key: CacheKey, kept: StoredResponse) -> WriteResult:
@@ -76,12 +76,12 @@ def _memory_of(response: FunctionResponse) -> int:
 
 
 def memory_of_data(data: Any) -> int:
-    """Estimate the memory of data: objects take about eight times as much as their JSON."""
+    """Estimate the memory of data: objects take about eight times the size of their JSON."""
     return 8 * len(dumps(data, default=str))
 
 
 class ResponseCache:
-    """Cache for all steps of all pipelines: stores, last requirements, calls under way."""
+    """Cache for the steps of all pipelines: stores, last requirements, calls in progress."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ResponseCache:
         self._swept_at = 0.0
 
     def read(self, key: CacheKey, function: str, *, is_public: bool) -> FunctionResponse | None:
-        """Give an answer that still holds; its time to live is what is left of it."""
+        """Return a cached response that has not expired, with its remaining time to live."""
         began, now = self._clock.monotonic(), self._clock.now().timestamp()
         if began - self._swept_at >= _SWEEP_SECONDS:
             self._swept_at = began
@@ -128,7 +128,7 @@ class ResponseCache:
         *,
         is_public: bool,
     ) -> None:
-        """Keep an answer for so long; on the disk only what holds no secrets."""
+        """Store a response for this time; on disk only if it contains no secrets."""
         began = self._clock.monotonic()
         kept = StoredResponse(response, self._clock.now().timestamp() + seconds)
         for store in self._stores(is_public):
@@ -159,7 +159,7 @@ class ResponseCache:
         read: Callable[[], FunctionResponse | None],
         call: Callable[[], FunctionResponse],
     ) -> FunctionResponse:
-        """Make a call, unless an equal one is under way: then wait and see what it brought."""
+        """Make a call, unless an equal one is in progress: then wait for its result."""
         while True:
             with self._lock:
                 ended = self._under_way.get(key)
@@ -167,12 +167,12 @@ class ResponseCache:
                     ended = self._under_way[key] = threading.Event()
                     break
             ended.wait()
-            found = read()
-            if found is not None:
-                return found
-            # It brought nothing to keep: now it is the turn of another caller.
+            response = read()
+            if response is not None:
+                return response
+            # The other call stored no response, so this caller makes the call itself.
         try:
-            # The answer may have come between the look at the store and our turn.
+            # The response may have been stored in the meantime.
             return read() or call()
         finally:
             with self._lock:
@@ -181,10 +181,10 @@ class ResponseCache:
 
 
 class CachedStep(NamedTuple):
-    """A step before whose function the cache is asked.
+    """A step that uses the cache before calling its function.
 
-    What the function asked for last, for the same request, is fetched first and counts
-    as part of the request: an answer never outlives what it was made from.
+    The last requirements of the function for the same request are fetched first and are part
+    of the cache key, so a response is never used with other resources than it was made from.
     """
 
     settle: Callable[[FunctionCall], Settled]
@@ -205,23 +205,23 @@ class CachedStep(NamedTuple):
         def read() -> FunctionResponse | None:
             return self.cache.read(key, function, is_public=is_public)
 
-        found = read()
-        if found is not None:
+        response = read()
+        if response is not None:
             self.cache.metrics.count_cache(function, "hits")
-            return found
+            return response
         self.cache.metrics.count_cache(function, "misses")
         return self.cache.once(key, read, lambda: self._call(call._replace(request=request), base))
 
     def _with_last_asked(self, base: CacheKey, request: FunctionRequest) -> FunctionRequest:
-        asked = self.cache.asked_last(base)
-        if asked is None:
+        requirements = self.cache.asked_last(base)
+        if requirements is None:
             return request
         try:
-            found = fetch(asked, self.source)
+            fetched = fetch(requirements, self.source)
         except KanisterError:
-            # Whether it is still wanted at all is for the function to say.
+            # The function decides whether it still needs these resources.
             return request
-        full = with_fetched(request, request, found)
+        full = with_fetched(request, request, fetched)
         return full._replace(tag=tag_of(full, self.digests))
 
     def _call(self, call: FunctionCall, base: CacheKey) -> FunctionResponse:
@@ -233,10 +233,12 @@ class CachedStep(NamedTuple):
         return settled.response
 
     def _keep(self, call: FunctionCall, base: CacheKey, settled: Settled, seconds: float) -> None:
-        # As the next equal call will be made: the context is the one before the first round.
-        asked = settled.request._replace(context=call.request.context)
-        tag = call.request.tag if asked == call.request else tag_of(asked, self.digests)
-        is_public = is_storable(asked, settled.response)
+        # The key of the next equal call: with the context from before the first round.
+        next_request = settled.request._replace(context=call.request.context)
+        tag = (
+            call.request.tag if next_request == call.request else tag_of(next_request, self.digests)
+        )
+        is_public = is_storable(next_request, settled.response)
         self.cache.write(
             base._replace(tag=tag),
             call.revision.function,

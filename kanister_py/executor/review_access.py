@@ -1,4 +1,4 @@
-"""Access review: the user of a token, and what it may see."""
+"""Access review: the user of a token, and its rights."""
 
 from __future__ import annotations
 
@@ -24,41 +24,41 @@ class Access(StrEnum):
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
     UNKNOWN = "unknown"
-    """The token is of no user."""
+    """The token belongs to no user."""
 
 
 class AccessReviewer:
-    """Tokens and rights as the API server judges them; its answers are kept for a moment."""
+    """Reviewer of tokens and rights through the API server; verdicts are cached briefly."""
 
     def __init__(self, cluster: Cluster, clock: Clock) -> None:
         self._cluster = cluster
         self._clock = clock
         self._lock = Lock()
-        self._known: OrderedDict[tuple[str, str], tuple[float, Access]] = OrderedDict()
+        self._verdicts: OrderedDict[tuple[str, str], tuple[float, Access]] = OrderedDict()
 
-    def review(self, token: str, asked: Mapping[str, Any]) -> Access:
-        """Judge a token. `asked` are the attributes of a SubjectAccessReview's spec.
+    def review(self, token: str, attributes: Mapping[str, Any]) -> Access:
+        """Review a token for `attributes`, the attributes of a SubjectAccessReview's spec.
 
-        Requests to change something are judged anew each time.
+        Requests that change something are never answered from the cache.
         """
-        if not any(each.get("verb") in _READS for each in asked.values()):
-            return self._ask(token, asked)
-        # The token itself is not kept: a reader of our memory shall not be able to use it.
-        key = (hashlib.sha256(token.encode()).hexdigest(), repr(asked))
+        if not any(target.get("verb") in _READS for target in attributes.values()):
+            return self._ask(token, attributes)
+        # The cache holds no tokens, so that a reader of our memory could not use them.
+        key = (hashlib.sha256(token.encode()).hexdigest(), repr(attributes))
         now = self._clock.monotonic()
         with self._lock:
-            found = self._known.get(key)
-            if found is not None and now < found[0]:
-                return found[1]
-        access = self._ask(token, asked)
+            verdict = self._verdicts.get(key)
+            if verdict is not None and now < verdict[0]:
+                return verdict[1]
+        access = self._ask(token, attributes)
         with self._lock:
-            self._known[key] = (now + _SECONDS, access)
-            self._known.move_to_end(key)
-            while len(self._known) > _MOST:
-                self._known.popitem(last=False)
+            self._verdicts[key] = (now + _SECONDS, access)
+            self._verdicts.move_to_end(key)
+            while len(self._verdicts) > _MOST:
+                self._verdicts.popitem(last=False)
         return access
 
-    def _ask(self, token: str, asked: Mapping[str, Any]) -> Access:
+    def _ask(self, token: str, attributes: Mapping[str, Any]) -> Access:
         reviewed = self._answer("authentication", "TokenReview", {"token": token})
         if not reviewed.get("authenticated"):
             return Access.UNKNOWN
@@ -69,7 +69,7 @@ class AccessReviewer:
             "groups": user.get("groups") or [],
             "extra": user.get("extra") or {},
         }
-        answer = self._answer("authorization", "SubjectAccessReview", {**asked, **who})
+        answer = self._answer("authorization", "SubjectAccessReview", {**attributes, **who})
         return Access.ALLOWED if answer.get("allowed") else Access.FORBIDDEN
 
     def _answer(self, group: str, kind: str, spec: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Inventory of revisions: those in a cluster, and the users of each."""
+"""Inventory of the revisions in a cluster and their users."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FUNCTION: Final = "FunctionRevision"
 
 
 class ListedRevision(NamedTuple):
-    """One revision in a cluster. `uses` holds its users by their way of using it."""
+    """One revision in a cluster. `uses` contains its users by the kind of use."""
 
     kind: str
     owner: str
@@ -53,7 +53,7 @@ class ListedRevision(NamedTuple):
 
     @property
     def state(self) -> str:
-        """Whether a revision of a function serves, or one of a composition is in force."""
+        """Whether a revision of a function is healthy, or one of a composition is active."""
         if self.function is None:
             return "newest" if self.is_newest else "older"
         if self.function.is_routable:
@@ -61,7 +61,7 @@ class ListedRevision(NamedTuple):
         return str(self.function.desired_state).lower()
 
     def as_data(self) -> dict[str, Any]:
-        """Give the revision as JSON and YAML outputs show it."""
+        """Return the revision for JSON and YAML output."""
         metadata = self.object["metadata"]
         data: dict[str, Any] = {
             "kind": self.kind,
@@ -83,61 +83,61 @@ class ListedRevision(NamedTuple):
 
 
 class Inventory(NamedTuple):
-    """All revisions of a cluster, by kind, owner and number, the newest first."""
+    """All revisions of a cluster by kind, owner and number, newest first."""
 
     revisions: tuple[ListedRevision, ...]
     functions: Mapping[str, KubeObject]
 
     def find(self, name: str) -> ListedRevision:
-        """Give the revision of a name, of whichever kind."""
-        found = [each for each in self.revisions if each.name == name]
-        if not found:
-            there = ", ".join(sorted(each.name for each in self.revisions)[:10])
+        """Return the revision with this name, of any kind."""
+        matching = [revision for revision in self.revisions if revision.name == name]
+        if not matching:
+            existing = ", ".join(sorted(revision.name for revision in self.revisions)[:10])
             raise UsageError(
-                f"There is no revision {name}; there is {there or 'no revision at all'}",
+                f"There is no revision {name}; there is {existing or 'no revision at all'}",
                 reason="RevisionNotFound",
             )
-        return found[0]
+        return matching[0]
 
 
 def read_inventory(
     cluster: Cluster, entries: Registry[FunctionEntry], *, composed: bool = True
 ) -> Inventory:
-    """Read every revision, the support of its version, and all users of one.
+    """Read all revisions, the support of their versions, and their users.
 
-    Without `composed` those of functions alone: compositions name their users, and no
-    composite resource has to be read.
+    Without `composed` only revisions of functions are read: their users are named in
+    compositions, so no composite resources have to be read.
     """
     revised = _all(cluster, COMPOSITION_REVISIONS)
     called = _all(cluster, FUNCTION_REVISIONS)
     holders = _holders(cluster) if composed else []
     compositions = _all(cluster, COMPOSITIONS)
-    pipelines = [pipeline_of(each) for each in (*compositions, *revised)]
-    facts = [_facts(each) for each in revised] if composed else []
-    found: list[ListedRevision] = []
-    for owner in sorted({each.composition for each in facts}):
+    pipelines = [pipeline_of(manifest) for manifest in (*compositions, *revised)]
+    facts = [_facts(revision) for revision in revised] if composed else []
+    listed: list[ListedRevision] = []
+    for owner in sorted({fact.composition for fact in facts}):
         users = users_of_composition(owner, facts, holders)
-        found += _known(COMPOSITION, owner, revised, users, COMPOSITION_NAME_LABEL)
-    revisions = {each.name: each for each in _judged(called, entries)}
-    for owner in sorted({each.function for each in revisions.values()}):
-        of_this = [each for each in revisions.values() if each.function == owner]
+        listed += _known(COMPOSITION, owner, revised, users, COMPOSITION_NAME_LABEL)
+    revisions = {revision.name: revision for revision in _judged(called, entries)}
+    for owner in sorted({revision.function for revision in revisions.values()}):
+        of_this = [revision for revision in revisions.values() if revision.function == owner]
         users = users_of_function(owner, of_this, pipelines)
-        objects = [each for each in called if revisions[each["metadata"]["name"]].function == owner]
-        found += _known(FUNCTION, owner, objects, users, "", revisions)
-    functions = {each["metadata"]["name"]: each for each in _all(cluster, FUNCTIONS)}
-    return Inventory(tuple(found), functions)
+        objects = [obj for obj in called if revisions[obj["metadata"]["name"]].function == owner]
+        listed += _known(FUNCTION, owner, objects, users, "", revisions)
+    functions = {function["metadata"]["name"]: function for function in _all(cluster, FUNCTIONS)}
+    return Inventory(tuple(listed), functions)
 
 
 def _judged(
     called: Sequence[KubeObject], entries: Registry[FunctionEntry]
 ) -> Iterator[FunctionRevision]:
-    """Give revisions of functions with the versions they run and the support of these."""
+    """Yield revisions of functions with their versions and the support of these versions."""
     by_function: dict[str, list[FunctionRevision]] = defaultdict(list)
     for obj in called:
         revision = revision_of(obj)
         if is_marked_in_process(obj) or scheme_of(revision.endpoint) == BUILTIN:
             here = run_by_package(revision, entries, obj)
-            # How it fares is for the controller to say, which may be of another release.
+            # The health is set by the controller, which may be of another release.
             revision = here._replace(
                 endpoint=revision.endpoint, is_healthy=revision.is_healthy, trouble=revision.trouble
             )
@@ -154,7 +154,7 @@ def _known(
     label: str,
     functions: Mapping[str, FunctionRevision] | None = None,
 ) -> Iterator[ListedRevision]:
-    of_this = [each for each in objects if not label or labels_of(each).get(label, "") == owner]
+    of_this = [obj for obj in objects if not label or labels_of(obj).get(label, "") == owner]
     ordered = sorted(of_this, key=_rank, reverse=True)
     for place, obj in enumerate(ordered):
         name = obj["metadata"]["name"]
@@ -174,7 +174,7 @@ def _facts(obj: KubeObject) -> RevisionFacts:
 
 
 def _holders(cluster: Cluster) -> list[Holder]:
-    """Read the holders of revisions: all resources of all kinds that definitions make."""
+    """Read the holders of revisions: all resources of all kinds with a definition."""
     holders: list[Holder] = []
     for obj in _all(cluster, DEFINITIONS):
         definition, _problems = read_definition(obj)
@@ -184,7 +184,7 @@ def _holders(cluster: Cluster) -> list[Holder]:
         try:
             resource = cluster.resource_for(api_version, kind).gvr
         except NoMatch:
-            # Not served: there can be none.
+            # The kind is not served, so there are no resources.
             continue
         for xr in _all(cluster, resource):
             metadata = xr["metadata"]
@@ -196,7 +196,7 @@ def _holders(cluster: Cluster) -> list[Holder]:
 
 
 def _all(cluster: Cluster, resource: GroupVersionResource) -> list[KubeObject]:
-    """Read all objects of a kind; one that is not installed has none."""
+    """Read all objects of a kind; none if the kind is not installed."""
     try:
         return list(every(cluster, resource, [""]))
     except NotFound:

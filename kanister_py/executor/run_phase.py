@@ -1,4 +1,4 @@
-"""One attempt at one phase: objects, arguments, the call, and its result."""
+"""One attempt at a phase: its objects, arguments, call and result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from kanister_py.ports.function import Func, OnRestart, interrupted
 
 _LOG: Final = logging.getLogger(__name__)
 _LONGEST_MESSAGE: Final = 4000
-# All of them together fit into an annotation, beside the rest of a status.
+# With these limits the problems fit into an annotation, together with the rest of a status.
 _MOST_PROBLEMS: Final = 50
 _LONGEST_PROBLEM: Final = 800
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -39,19 +39,19 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Completed:
-    """The function did its work."""
+    """The function succeeded."""
 
     output: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """The phase's `if` says no."""
+    """The condition `if` of the phase is false."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The attempt came to nothing. Some outputs may count all the same."""
+    """The attempt failed. Some outputs may be kept."""
 
     error: PhaseError
     output: Mapping[str, Any] | None = None
@@ -61,7 +61,7 @@ Result: TypeAlias = Completed | Skipped | Failed
 
 
 class PhaseWork(NamedTuple):
-    """Everything that is known about a phase before it is its turn.
+    """Input of a phase that is known before it starts.
 
     `references` are its `objects`, rendered when the action was launched.
     """
@@ -82,9 +82,9 @@ class PhaseWork(NamedTuple):
 def run_phase(
     work: PhaseWork, params: Params, context: RunningPhase, *, is_resumed: bool
 ) -> Result:
-    """Carry out one attempt, and give its result. Nothing is raised.
+    """Make one attempt, and return its result. Raises nothing.
 
-    `is_resumed` says that another process has begun this very attempt and died.
+    `is_resumed` is set if another process began this attempt and stopped.
     """
     context.begin(work.renderer.at((*work.path, "args")), is_resumed=is_resumed)
     try:
@@ -94,7 +94,7 @@ def run_phase(
         result = _attempt(work, params, context)
     except KanisterError as error:
         if isinstance(error, Fault):
-            _LOG.exception("Phase %s failed by a fault of ours", work.phase.name)
+            _LOG.exception("Phase %s failed because of an internal error", work.phase.name)
         cause = context.stopped_by or error
         result = Failed(phase_error_of(cause, context), getattr(cause, "outputs", None) or None)
     except (Exception, SystemExit) as error:  # noqa: BLE001 # a function may raise anything
@@ -125,7 +125,7 @@ def _attempt(work: PhaseWork, params: Params, context: RunningPhase) -> Result:
 def enter(
     params: Params, work: PhaseWork, cluster: Cluster, context: RunningPhase | None = None
 ) -> None:
-    """Fetch the objects of a phase, and let its templates see them."""
+    """Fetch the objects of a phase, and add them to the parameters of its templates."""
     secrets: dict[str, KubeObject] = {}
     config_maps: dict[str, KubeObject] = {}
     needs = needs_of_phase(work.references) if work.references else {}
@@ -139,17 +139,17 @@ def enter(
 
 
 def leave(params: Params, work: PhaseWork, output: Mapping[str, Any] | None) -> None:
-    """Let later templates see what a phase gave; nothing, if it failed."""
+    """Add the output of a phase to the parameters of later templates; nothing if it failed."""
     params.leave_phase(None if work.place.phase == DEFER else work.phase.name, output)
 
 
 def phase_error_of(
     error: KanisterError, context: RunningPhase | None = None, masker: Masker | None = None
 ) -> PhaseError:
-    """Say in a status why an attempt failed: on one line, without secrets, cut to fit."""
+    """Build the error for a status: on one line, masked and shortened."""
 
     def line_of(text: str, most: int = _LONGEST_MESSAGE) -> str:
-        line = " ".join(each.strip() for each in text.splitlines() if each.strip())
+        line = " ".join(line.strip() for line in text.splitlines() if line.strip())
         if context is not None:
             line = context.mask(line)
         if masker is not None:
@@ -157,14 +157,14 @@ def phase_error_of(
         return line if len(line) <= most else line[: most - 1] + "…"
 
     if isinstance(error, ActionRefused):
-        found = [each.message for each in error.obstacles]
+        messages = [obstacle.message for obstacle in error.obstacles]
     else:
-        found = [str(each) for each in getattr(error, "problems", ())]
-        # One alone is what the message says.
-        found = found if len(found) > 1 else []
-    problems = [line_of(each, _LONGEST_PROBLEM) for each in found[:_MOST_PROBLEMS]]
-    if len(found) > _MOST_PROBLEMS:
-        problems.append(f"and {len(found) - _MOST_PROBLEMS} more")
+        messages = [str(problem) for problem in getattr(error, "problems", ())]
+        # A single problem is already in the message.
+        messages = messages if len(messages) > 1 else []
+    problems = [line_of(message, _LONGEST_PROBLEM) for message in messages[:_MOST_PROBLEMS]]
+    if len(messages) > _MOST_PROBLEMS:
+        problems.append(f"and {len(messages) - _MOST_PROBLEMS} more")
     return PhaseError(
         message=line_of(error.message),
         reason=error.reason,
@@ -177,7 +177,7 @@ def phase_error_of(
 
 
 def _checked_output(function: str, output: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    """Give outputs as JSON knows them, or say which one it does not know."""
+    """Return outputs as JSON values, or raise an error that names the invalid one."""
     if output is None:
         return {}
     if not isinstance(output, Mapping):
@@ -194,9 +194,11 @@ def _json_of(function: str, path: str, value: Any) -> Any:
     if isinstance(value, float) and isfinite(value):
         return value
     if isinstance(value, Mapping):
-        return {str(key): _json_of(function, f"{path}.{key}", each) for key, each in value.items()}
+        return {
+            str(key): _json_of(function, f"{path}.{key}", member) for key, member in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_json_of(function, f"{path}[{at}]", each) for at, each in enumerate(value)]
+        return [_json_of(function, f"{path}[{at}]", item) for at, item in enumerate(value)]
     raise UsageError(
         f"{function}: its output {path} is {type(value).__name__}, not JSON",
         reason="FunctionFailed",

@@ -1,4 +1,4 @@
-"""Pipeline run: every step in its turn, up to the desired state. Nothing is applied."""
+"""Pipeline run: calls all steps in order and computes the desired state, without applying it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ from kanister_py.ports.tracing import span
 
 
 class PipelineStepFailed(KanisterError, reason="PipelineStepFailed"):
-    """A step of a pipeline brought no answer. Stands beside one of the three groups."""
+    """A step of a pipeline failed. Combined with one of the three groups of errors."""
 
     def __init__(self, step: str, function: str, revision: str, cause: KanisterError) -> None:
         why = cause.why if isinstance(cause, FunctionCallError) else cause.message
@@ -74,11 +74,11 @@ class PipelineStepFailed(KanisterError, reason="PipelineStepFailed"):
 
 
 class PipelineStepRefused(PipelineStepFailed, UsageError):
-    """A step fails until a change of its input, its function or its surroundings."""
+    """A step fails until its input, its function or its surroundings change."""
 
 
 class PipelineStepUnavailable(PipelineStepFailed, TransientError):
-    """A step fails for the moment."""
+    """A step fails temporarily."""
 
     def __init__(self, step: str, function: str, revision: str, cause: KanisterError) -> None:
         super().__init__(step, function, revision, cause)
@@ -86,16 +86,16 @@ class PipelineStepUnavailable(PipelineStepFailed, TransientError):
 
 
 class PipelineStepBroken(PipelineStepFailed, Fault):
-    """A step fails by our own fault."""
+    """A step fails because of an internal error."""
 
 
 class CredentialMissing(UsageError, reason="CredentialMissing"):
-    """The Secret that a step's credentials name is not there."""
+    """The Secret in a step's credentials does not exist."""
 
     def __init__(self, step: str, credential: str, secret: str, function: str) -> None:
         super().__init__(
             f'cannot get Composition pipeline step "{step}" credential "{credential}" from Secret: '
-            f"there is no Secret {secret}" + error_source(function, "")
+            f"Secret {secret} does not exist" + error_source(function, "")
         )
         self.step = step
         self.credential = credential
@@ -103,7 +103,7 @@ class CredentialMissing(UsageError, reason="CredentialMissing"):
 
 
 class Record(NamedTuple):
-    """One call as the pipeline made it, whatever became of it below."""
+    """One call that the pipeline made, whether it was answered or not."""
 
     call: FunctionCall
     seconds: float
@@ -112,10 +112,10 @@ class Record(NamedTuple):
 
 
 class Engine(NamedTuple):
-    """Engine of pipelines: the runner, the functions there are, the source of requirements."""
+    """Engine of pipelines: the runner, the registry of functions, the source of requirements."""
 
     runner: FunctionRunner
-    """The transport alone: all that wraps it is put around it here, step by step."""
+    """The transport only; retries, cache and other wrappers are added for each step."""
     revisions: Registry[FunctionRevision]
     source: RequirementSource
     clock: Clock
@@ -124,7 +124,7 @@ class Engine(NamedTuple):
     note: Callable[[Record], None] | None = None
     rules: ComposedRules = ComposedRules()
     artifacts: StepArtifacts | None = None
-    """The reader of inputs in registries."""
+    """The reader of step inputs in registries."""
 
 
 def compose(
@@ -135,10 +135,10 @@ def compose(
     context: Data | None = None,
     remembered: Mapping[str, Data] | None = None,
 ) -> Composed:
-    """Run every step in its turn, and decide what follows from the last one's state.
+    """Run all steps in order, and evaluate the last desired state.
 
-    `remembered` is what each step asked for when this XR was last composed: it is
-    fetched beforehand, so that one call is enough. Failures are in the answer.
+    `remembered` are the requirements of each step when this XR was last composed: they are
+    fetched in advance, so that one call is enough. Failures are part of the result.
     """
     xr = observed.composite
     with span(f"compose {xr.get('kind')}", xr=name_of(xr), namespace=namespace_of(xr)) as traced:
@@ -157,7 +157,7 @@ def _compose(
 ) -> Composed:
     steps: list[Step] = []
     for step in composition.steps:
-        # Nothing acts before it is checked: no function is called for a pipeline that must end.
+        # Check everything first: no function is called for a pipeline that is certain to fail.
         try:
             steps.append(_with_input(step, observed, engine))
         except KanisterError as error:
@@ -185,24 +185,26 @@ def _compose(
 
 
 def _with_input(step: Step, observed: Observed, engine: Engine) -> Step:
-    """Give a step the input that it refers to, as it is now."""
+    """Return a step with the current content of its `inputRef`."""
     ref = step.input_ref
     if ref is None:
         return step
     if isinstance(ref, ArtifactRef):
         if engine.artifacts is None:
-            raise StepInputUnusable(f"inputRef names {ref.package}, and no registry is asked here")
+            raise StepInputUnusable(
+                f"inputRef names {ref.package}, but registries are not used here"
+            )
         return step._replace(input=engine.artifacts.read(ref))
     namespace = namespace_of(observed.composite)
-    found = engine.source.fetch_config_map(ref.namespace or namespace, ref.name)
-    return step._replace(input=input_in(ref, namespace, found))
+    config_map = engine.source.fetch_config_map(ref.namespace or namespace, ref.name)
+    return step._replace(input=input_in(ref, namespace, config_map))
 
 
 def _as_functions_get_it(
     composition: Composition, observed: Observed
 ) -> tuple[Composition, Observed]:
-    steps = tuple(each._replace(input=as_doubles(each.input)) for each in composition.steps)
-    resources = {name: as_doubles(each) for name, each in observed.resources.items()}
+    steps = tuple(step._replace(input=as_doubles(step.input)) for step in composition.steps)
+    resources = {name: as_doubles(resource) for name, resource in observed.resources.items()}
     return composition._replace(steps=steps), observed._replace(
         composite=as_doubles(observed.composite), resources=resources
     )
@@ -214,7 +216,7 @@ def _removed(step: Step, engine: Engine) -> KanisterError | None:
     except FunctionVersionRemoved as error:
         return _failure(step, "", error)
     except KanisterError:
-        pass  # an error at its turn only: what is missing now may have come until then
+        pass  # reported when the step runs: the object may exist by then
     return None
 
 
@@ -246,7 +248,7 @@ def _run_step(
         return failed_state(step, state, revision_name, error)
     except KanisterError as error:
         return failed_state(step, state, revision_name, _failure(step, revision_name, error))
-    # Kept answers say what is left of their time; all others are held to what the step says.
+    # A cached response has its remaining time; others are limited by the step.
     is_kept = response.calls == 0
     seconds = response.ttl_seconds if is_kept else cache_seconds(response, step.ttl_seconds)
     return accept(step, state, outcome, response, seconds)
@@ -282,38 +284,38 @@ def _call_of(
 
 
 def _beforehand(step: Step, source: RequirementSource, remembered: Data | None) -> Fetched:
-    """Fetch what the composition says a step needs, and what it asked for the last time.
+    """Fetch the requirements that the composition declares and the ones remembered for a step.
 
-    Only the former must succeed: the function says again what it wants of the latter.
+    Only fetching the former must succeed: the function repeats its own requirements.
     """
     own = fetch({"resources": step.required_resources, "schemas": step.required_schemas}, source)
     if not remembered:
         return own
     try:
         check_allowed(step, remembered)
-        found = fetch(remembered, source)
+        fetched = fetch(remembered, source)
     except KanisterError:
         return own
-    return Fetched({**found.resources, **own.resources}, {}, {**found.schemas, **own.schemas})
+    return Fetched({**fetched.resources, **own.resources}, {}, {**fetched.schemas, **own.schemas})
 
 
 def _credentials(step: Step, source: RequirementSource) -> Mapping[str, Data] | None:
-    found: dict[str, Data] = {}
-    for each in step.credentials:
-        if not each.secret:
+    credentials: dict[str, Data] = {}
+    for credential in step.credentials:
+        if not credential.secret:
             continue
-        data = source.fetch_secret(each.namespace, each.secret)
+        data = source.fetch_secret(credential.namespace, credential.secret)
         if data is None:
-            where = f"{each.namespace}/{each.secret}"
-            raise CredentialMissing(step.name, each.name, where, step.function)
-        found[each.name] = {"credentialData": {"data": dict(data)}}
-    return found or None
+            where = f"{credential.namespace}/{credential.secret}"
+            raise CredentialMissing(step.name, credential.name, where, step.function)
+        credentials[credential.name] = {"credentialData": {"data": dict(data)}}
+    return credentials or None
 
 
 def _answer(
     step: Step, call: FunctionCall, engine: Engine, digests: Digests
 ) -> tuple[StepOutcome, FunctionResponse]:
-    """Make one step's call: recording around cache around requirements around retries."""
+    """Call one step: recording around cache around requirements around retries."""
     clock = engine.clock
     run = traced(with_tags_checked(engine.runner.run))
     if engine.metrics is not None:

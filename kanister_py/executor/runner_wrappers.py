@@ -21,11 +21,11 @@ from kanister_py.ports.function_runner import (
 from kanister_py.ports.tracing import span
 
 Run: TypeAlias = Callable[[FunctionCall], FunctionResponse]
-"""What a runner does, and a wrapper around it."""
+"""Interface of a runner and of its wrappers."""
 
 
 def traced(inner: Run) -> Run:
-    """Make a span of each call that a function really gets."""
+    """Create a span for each call that reaches a function."""
 
     def run(call: FunctionCall) -> FunctionResponse:
         revision = call.revision
@@ -49,7 +49,7 @@ _CODES: Final[tuple[tuple[type[KanisterError], str], ...]] = (
 
 
 def measured(inner: Run, clock: Clock, metrics: FunctionMetrics) -> Run:
-    """Count each call that a function really gets: retries too, answers from a cache not."""
+    """Count each call that reaches a function, including retries, but not cached responses."""
 
     def run(call: FunctionCall) -> FunctionResponse:
         metrics.count_request(call.revision)
@@ -69,21 +69,21 @@ def measured(inner: Run, clock: Clock, metrics: FunctionMetrics) -> Run:
 
 
 def with_tags_checked(inner: Run) -> Run:
-    """Refuse an answer that is to another request.
+    """Refuse a response to another request.
 
-    A proxy or a function that keeps answers, or mixes up its callers, would have one
-    composite resource composed of what was meant for another.
+    A proxy or function that confuses its callers would otherwise compose one composite
+    resource from the response for another one.
     """
 
     def run(call: FunctionCall) -> FunctionResponse:
         response = inner(call)
-        asked = call.request.tag
-        # Functions may leave it out: the protocol lets every field be empty.
-        if asked and response.tag and response.tag != asked:
+        sent_tag = call.request.tag
+        # The tag is optional because all fields of the protocol are.
+        if sent_tag and response.tag and response.tag != sent_tag:
             revision = call.revision
             why = (
-                f"it answered another request: its response bears the tag {response.tag!r}, "
-                f"the request {asked!r}"
+                f"it answered another request: its response has the tag {response.tag!r}, "
+                f"the request {sent_tag!r}"
             )
             raise FunctionAnswerInvalid(call.step, revision.function, revision.name, why)
         return response
@@ -92,9 +92,9 @@ def with_tags_checked(inner: Run) -> Run:
 
 
 def bounded(inner: Run, clock: Clock) -> Run:
-    """Give the calls of one step, in all its rounds and retries, its timeout and no more.
+    """Limit the total time of all rounds and retries of a step to its timeout.
 
-    A call that is made again after it took all of that has it anew, as an attempt of a phase.
+    A retry after a timeout gets the full time again, like an attempt at a phase.
     """
     ends: float | None = None
 
@@ -113,26 +113,26 @@ def bounded(inner: Run, clock: Clock) -> Run:
             why = f"its calls took more than {call.timeout_seconds:g} s together, its timeout"
             raise FunctionTimedOut(call.step, revision.function, revision.name, why)
         except FunctionTimedOut:
-            # Only a retry that names this reason calls again.
+            # Only a retry rule with this reason calls again.
             ends = None
             raise
 
     return run
 
 
-# A function that took too long is not called again: it would take as long.
+# A call that timed out is not repeated by default because it would time out again.
 _MAY_GO_WELL: Final = frozenset({FunctionUnavailable.reason, FunctionOverloaded.reason})
 _MOST: Final = 0.9
 
 STEP_RETRY: Final = RetryRule(3, 0.1, 2.0, 5.0, _MAY_GO_WELL)
-"""The rule of a step that has no `retry`."""
+"""Retry rule of a step without `retry`."""
 
 
 def retried(inner: Run, clock: Clock, rule: RetryRule = STEP_RETRY) -> Run:
-    """Call again where there was no answer, or the function had no room. Nothing else helps.
+    """Retry calls that were not answered, or that an overloaded function refused.
 
-    Neither is a function called again that could not be reached in all the time that an
-    attempt has. A step that knows better names the reasons itself.
+    A function that could not be reached within the whole time of an attempt is not called
+    again, unless the step's retry rule names the reason.
     """
 
     def run(call: FunctionCall) -> FunctionResponse:
@@ -144,7 +144,7 @@ def retried(inner: Run, clock: Clock, rule: RetryRule = STEP_RETRY) -> Run:
             return inner(call)
 
         def rest(_: KanisterError, seconds: float) -> bool:
-            # A wait for a connection ends a little before the time is up.
+            # Waiting for a connection ends slightly before the timeout.
             has_waited_out = 0 < _MOST * call.timeout_seconds <= clock.monotonic() - began
             if has_waited_out and rule.on == _MAY_GO_WELL:
                 return False

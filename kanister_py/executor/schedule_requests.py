@@ -1,4 +1,4 @@
-"""Requests to a Schedule on a cluster: run now, suspend, resume."""
+"""Requests for a Schedule on a cluster: run now, suspend, resume."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from kanister_py.ports.cluster import Cluster, KubeObject
 def write_run_now(
     cluster: Cluster, namespace: str, name: str, choose: Callable[[str], str], *, force: bool
 ) -> dict[str, Any]:
-    """Write the ActionSet of a Schedule's template, beside its times."""
-    found = cluster.get(SCHEDULES, name, namespace=namespace)
-    if parse_schedule(found).policy is ConcurrencyPolicy.FORBID and not force:
+    """Create the ActionSet of a Schedule's template immediately, independent of its times."""
+    schedule = cluster.get(SCHEDULES, name, namespace=namespace)
+    if parse_schedule(schedule).policy is ConcurrencyPolicy.FORBID and not force:
         selector = f"{SCHEDULE_LABEL}={name}"
-        for each in cluster.list(ACTION_SETS, namespace=namespace, label_selector=selector):
-            if read_run(each).is_active:
+        for actionset in cluster.list(ACTION_SETS, namespace=namespace, label_selector=selector):
+            if read_run(actionset).is_active:
                 raise UsageError(
-                    f"Schedule {name} forbids a second run while {name_of(each)} is under way; "
+                    f"Schedule {name} forbids a second run while {name_of(actionset)} is running; "
                     "wait for its end, cancel it, or use --force",
                     reason="RunUnderWay",
                 )
-    return run_of(found, generate_name(f"{name[:50]}-now-", choose))
+    return run_of(schedule, generate_name(f"{name[:50]}-now-", choose))
 
 
 def suspend_schedule(
     cluster: Cluster, namespace: str, name: str, *, is_suspended: bool
 ) -> KubeObject:
-    """Let a Schedule start nothing, or let it run again."""
+    """Suspend or resume a Schedule."""
     patch = {"spec": {"suspend": is_suspended}}
     return cluster.patch(SCHEDULES, name, patch, namespace=namespace)

@@ -1,4 +1,4 @@
-"""Key of the pages' sessions: in a Secret, so that all replicas read each other's cookies."""
+"""Key of the web pages' sessions, in a Secret, so that all replicas accept the same cookies."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ _KEY: Final = "key"
 
 
 def keep_session_key(cluster: Cluster, namespace: str, new_key: Callable[[], bytes]) -> bytes:
-    """Return the key in the Secret of a namespace, which is created if it does not exist.
+    """Return the key in the Secret of a namespace; the Secret is created if it does not exist.
 
-    If the Secret can be neither read nor created, the key is of this process alone.
+    If it can be neither read nor created, the returned key is valid in this process only.
     """
     try:
-        return _kept(cluster, namespace, new_key)
+        return _read_or_create(cluster, namespace, new_key)
     except KanisterError as error:
         _LOG.warning(
-            "Sessions of the pages hold in this process alone: Secret %s cannot be kept: %s",
+            "Sessions of the web pages are valid in this process only: Secret %s is not usable: %s",
             SESSION_SECRET,
             error.message,
         )
         return new_key()
 
 
-def _kept(cluster: Cluster, namespace: str, new_key: Callable[[], bytes]) -> bytes:
+def _read_or_create(cluster: Cluster, namespace: str, new_key: Callable[[], bytes]) -> bytes:
     secret = find(cluster, SECRETS, SESSION_SECRET, namespace)
     if secret is None:
-        made = {
+        manifest = {
             "apiVersion": "v1",
             "kind": "Secret",
             "metadata": {"name": SESSION_SECRET, "namespace": namespace},
@@ -43,7 +43,7 @@ def _kept(cluster: Cluster, namespace: str, new_key: Callable[[], bytes]) -> byt
             "data": {_KEY: base64.b64encode(new_key()).decode()},
         }
         try:
-            secret = cluster.create(made)
+            secret = cluster.create(manifest)
         except AlreadyExists:
             secret = cluster.get(SECRETS, SESSION_SECRET, namespace=namespace)
     return base64.b64decode(secret["data"][_KEY])

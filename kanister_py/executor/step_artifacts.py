@@ -1,4 +1,4 @@
-"""Inputs of steps out of registries, each read once: a digest never comes to mean anything else."""
+"""Inputs of steps from registries. Content is cached because a digest never changes its meaning."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SPARED_SECONDS: Final = 10.0
 
 
 class _Kept:
-    """One input, or why it could not be had a moment ago."""
+    """One input, or the error of the last attempt to read it."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -28,10 +28,10 @@ class _Kept:
 
 
 class StepArtifacts:
-    """Inputs of steps out of registries; the last ones used are kept.
+    """Inputs of steps from registries; the most recently used ones are cached.
 
-    Readers of one that is being read wait for that. After a failure the registry is
-    spared for a while: many resources may want the same.
+    Concurrent readers of the same input share one request. After a failure the registry is
+    not asked again for a while, since many resources may need the same input.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Wire messages: a call of a composition function as protobuf.
 
-The large parts of a message are not parsed on their way: the state that one function
-returned goes to the next one as the same bytes, and is parsed when its content is needed.
+Large parts of a message stay encoded: the state that one function returned is sent to the
+next one as the same bytes, and is decoded only when its content is needed.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ PACKAGE = "apiextensions.fn.proto.v1"
 REQUEST = f"{PACKAGE}.RunFunctionRequest"
 RESPONSE = f"{PACKAGE}.RunFunctionResponse"
 STATE = f"{PACKAGE}.State"
-# The same messages with their large parts as bytes.
+# The same messages, with their large parts as bytes.
 _REQUEST_PARTS = "kanister_py.parts.RunFunctionRequest"
 _RESPONSE_PARTS = "kanister_py.parts.RunFunctionResponse"
 _STATE_PARTS = "kanister_py.parts.State"
 
-# What may be a number that JSON does not have: the field of a Value, and an exponent of all ones.
+# Matches numbers that JSON does not have: the field of a Value, with an exponent of all ones.
 _ODD_NUMBER = re.compile(rb"\x11.{6}[\xf0-\xff][\x7f\xff]", re.DOTALL)
-# Objects take about eight times the memory of their bytes.
+# Decoded objects take about eight times the memory of their bytes.
 _BYTES_PER_BYTE = 8
 _INPUTS = WeightedCache[bytes, Data](32 << 20)
 
 
 class UnreadResource(Mapping[str, Any]):
-    """A Resource whose object is parsed when it is read, and otherwise sent on as it came."""
+    """A Resource whose object is decoded on access, and otherwise sent as it was received."""
 
     __slots__ = ("_fields", "_read", "message")
 
@@ -79,8 +79,8 @@ class UnreadResource(Mapping[str, Any]):
 
 
 def write_request(request: FunctionRequest) -> bytes:
-    """Write a request. Raises `NotEncodable` with the path of a value that cannot be sent."""
-    rest: dict[str, Any] = {
+    """Encode a request. Raises `NotEncodable` with the path of an invalid value."""
+    other_fields: dict[str, Any] = {
         "meta": request.meta,
         "input": request.input,
         "extraResources": request.extra_resources,
@@ -93,19 +93,19 @@ def write_request(request: FunctionRequest) -> bytes:
         desired=[_written(request.desired, _encode_state, "desired")],
         context=[_written(request.context, encode_struct, "context")],
     )
-    return _joined(parts, encode_message(_REQUEST_PARTS, rest))
+    return _joined(parts, encode_message(_REQUEST_PARTS, other_fields))
 
 
 def read_request(data: bytes) -> FunctionRequest:
-    """Read a request. Raises `NotDecodable`, here or when a part of it is read."""
+    """Decode a request. Raises `NotDecodable`, immediately or when a part of it is read."""
     message = parse_message(_REQUEST_PARTS, data)
     observed = _part(message.observed, _decode_state, _skim_state)
     desired = _part(message.desired, _decode_state, _skim_state)
     context = _part(message.context, decode_struct)
     step_input = _input(message.input) if message.HasField("input") else None
     _clear(message, "observed", "desired", "context", "input")
-    found = data_of(message)
-    meta = found.get("meta", {})
+    fields = data_of(message)
+    meta = fields.get("meta", {})
     return FunctionRequest(
         observed,
         desired,
@@ -113,29 +113,29 @@ def read_request(data: bytes) -> FunctionRequest:
         step_input,
         meta.get("tag", ""),
         tuple(meta.get("capabilities", ())),
-        found.get("credentials"),
-        found.get("requiredResources"),
-        found.get("extraResources"),
-        found.get("requiredSchemas"),
+        fields.get("credentials"),
+        fields.get("requiredResources"),
+        fields.get("extraResources"),
+        fields.get("requiredSchemas"),
     )
 
 
 def _input(struct: Any) -> Data:
-    """Read the input of a step, which belongs to its composition: it comes again and again.
+    """Decode the input of a step, which is the same for all resources of its composition.
 
-    Kept by content: callers in Go send the keys of a map in another order each time.
+    Cached by content, because callers in Go send the keys of a map in random order.
     """
     wire = struct.SerializeToString(deterministic=True)
     key = sha256(wire).digest()
-    found = _INPUTS.get(key)
-    if found is None:
-        found = decode_struct(wire)
-        _INPUTS.put(key, found, len(wire) * _BYTES_PER_BYTE)
-    return found
+    decoded = _INPUTS.get(key)
+    if decoded is None:
+        decoded = decode_struct(wire)
+        _INPUTS.put(key, decoded, len(wire) * _BYTES_PER_BYTE)
+    return decoded
 
 
 def write_response(response: FunctionResponse) -> bytes:
-    """Write a response. Raises `NotEncodable` with the path of a value that cannot be sent."""
+    """Encode a response. Raises `NotEncodable` with the path of an invalid value."""
     parts = message_class(_RESPONSE_PARTS)(
         meta={"tag": response.tag},
         desired=[_written(response.desired, _encode_state, "desired")],
@@ -143,32 +143,32 @@ def write_response(response: FunctionResponse) -> bytes:
     )
     if response.ttl_seconds:
         parts.meta.ttl.FromNanoseconds(round(response.ttl_seconds * 1_000_000_000))
-    rest: dict[str, Any] = {}
+    other_fields: dict[str, Any] = {}
     if response.results:
-        rest["results"] = response.results
+        other_fields["results"] = response.results
     if response.requirements is not None:
-        rest["requirements"] = response.requirements
+        other_fields["requirements"] = response.requirements
     if response.conditions:
-        rest["conditions"] = response.conditions
+        other_fields["conditions"] = response.conditions
     if response.output is not None:
-        rest["output"] = response.output
-    return _joined(parts, encode_message(_RESPONSE_PARTS, rest) if rest else b"")
+        other_fields["output"] = response.output
+    return _joined(parts, encode_message(_RESPONSE_PARTS, other_fields) if other_fields else b"")
 
 
-def _joined(parts: Any, rest: bytes) -> bytes:
-    """Join two messages: one after the other, they are one message with the fields of both."""
+def _joined(parts: Any, other_fields: bytes) -> bytes:
+    """Concatenate two encoded messages, which protobuf decodes as one message with all fields."""
     written: bytes = parts.SerializeToString()
-    return written + rest
+    return written + other_fields
 
 
 def read_response(
     data: bytes, request: FunctionRequest | None = None, most_values: int = 0
 ) -> FunctionResponse:
-    """Read a response. Raises `NotDecodable` if any part of it is invalid.
+    """Decode a response. Raises `NotDecodable` if any part of it is invalid.
 
-    With `most_values`, a response that has more values raises `TooManyValues` before it is
-    parsed. A part that is equal to that of the request is taken from there: it has been
-    checked, and read or hashed where that was needed.
+    With `most_values`, a response with more values raises `TooManyValues` before it is
+    parsed. A part that is equal to the request's part is taken from the request, which was
+    already checked, and decoded or hashed if necessary.
     """
     if most_values:
         refuse_too_many(RESPONSE, data, most_values)
@@ -176,20 +176,20 @@ def read_response(
     desired = _part(message.desired, _decode_state)
     context = _part(message.context, decode_struct)
     _clear(message, "desired", "context")
-    rest = FunctionResponse.from_data(data_of(message))
-    return rest._replace(
+    response = FunctionResponse.from_data(data_of(message))
+    return response._replace(
         desired=_checked(desired, STATE, request and request.desired),
         context=_checked(context, STRUCT, request and request.context),
     )
 
 
 def _checked(part: Part, name: str, sent: Part | None) -> Part:
-    """Check all of a part, so that reading it cannot fail later on."""
+    """Check all of a part, so that decoding it later cannot fail."""
     if sent is not None and sent.wire == part.wire:
         return sent
-    # To parse it takes a tenth of the time that it takes to read it.
+    # Parsing takes a tenth of the time of decoding.
     parse_message(name, part.wire)
-    # The last byte of such a number is rare, and quick to find.
+    # The last byte of such a number is rare and fast to find.
     if (b"\x7f" in part.wire or b"\xff" in part.wire) and _ODD_NUMBER.search(part.wire):
         _ = part.data
     return part
@@ -238,11 +238,11 @@ def _decode_state(data: bytes) -> Data:
 
 def _skim_state(data: bytes) -> Data:
     state = parse_message(_STATE_PARTS, data)
-    found: Data = {}
+    decoded: Data = {}
     if state.HasField("composite"):
-        found["composite"] = dict(UnreadResource(state.composite))
+        decoded["composite"] = dict(UnreadResource(state.composite))
     if state.resources:
-        found["resources"] = {
+        decoded["resources"] = {
             name: UnreadResource(state.resources[name]) for name in sorted(state.resources)
         }
-    return found
+    return decoded

@@ -1,4 +1,4 @@
-"""Worker threads: a bound on the phases that work at once, shared between runs."""
+"""Worker threads that runs share, with a bound on the number of working jobs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock, Thread
-from threading import local as Local  # noqa: N812 # it is a class
+from threading import local as Local  # noqa: N812 # local is a class
 from typing import TypeAlias
 
 Job: TypeAlias = Callable[[], None]
 
 
 class Ticket:
-    """One job's claim to a slot; empty-handed while it idles, and for ever once given up."""
+    """A job's claim to a slot. It has none while the job idles or after it was given up."""
 
     __slots__ = ("has_slot", "is_given_up", "job", "workers")
 
@@ -39,7 +39,7 @@ class Ticket:
 
 
 class _Slots:
-    """Free slots, and the queues for them: of jobs that woke up, and of new ones."""
+    """Free slots, and the queues for resumed and for new jobs."""
 
     def __init__(self, free: int) -> None:
         self.free = free
@@ -50,11 +50,11 @@ class _Slots:
 
 
 class Workers:
-    """Threads for jobs, and a bound on those at work. One that only waits does not count.
+    """Threads for jobs, with a bound on working jobs. Jobs that only wait do not count.
 
-    Shared between runs. A job that woke up goes before one that has not begun: what
-    was started is to be finished. A job must not raise. Workers that are a part of
-    others have their slots, under a bound of their own.
+    Shared between runs. Resumed jobs have priority over new ones, so that started work is
+    finished first. A job must not raise. A part of the workers shares their slots, with a
+    bound of its own.
     """
 
     def __init__(self, limit: int = 32, *, of: _Slots | None = None) -> None:
@@ -63,11 +63,11 @@ class Workers:
         self.slots: _Slots = of or _Slots(limit)
 
     def part(self, limit: int) -> Workers:
-        """Give a part of the same threads, of which no more than `limit` are at work."""
+        """Return a part of the same workers, with at most `limit` working jobs."""
         return Workers(limit, of=self.slots)
 
     def submit(self, job: Job) -> Ticket:
-        """Carry out a job in a thread of its own, as soon as there is room."""
+        """Run a job in its own thread as soon as a slot is free."""
         ticket = Ticket(job, self)
         with self.slots.lock:
             if not ticket.has_room:
@@ -79,25 +79,25 @@ class Workers:
 
     @property
     def queued(self) -> int:
-        """How many jobs have not begun yet, of all that share the slots."""
+        """Number of jobs that have not started, of all that share the slots."""
         with self.slots.lock:
             return len(self.slots.new)
 
     @property
     def waking(self) -> int:
-        """How many jobs have woken up and are queued for a slot."""
+        """Number of resumed jobs that are queued for a slot."""
         with self.slots.lock:
             return len(self.slots.waking)
 
     @property
     def current(self) -> Ticket | None:
-        """The ticket of the job that the calling thread carries out."""
+        """The ticket of the job that runs in the calling thread."""
         ticket: Ticket | None = getattr(self.slots.local, "ticket", None)
         return ticket
 
     @contextmanager
     def idle(self) -> Iterator[None]:
-        """Give the slot to another job for as long as the block lasts."""
+        """Release the slot to other jobs during the block."""
         ticket = self.current
         if ticket is None or not ticket.has_slot:
             yield
@@ -109,19 +109,19 @@ class Workers:
             self._take_slot(ticket)
 
     def give_up(self, ticket: Ticket) -> None:
-        """Pass on the slot of a job that may never end."""
+        """Release the slot of a job that may never end."""
         with self.slots.lock:
             ticket.is_given_up = True
             for at, (woken, turn) in enumerate(self.slots.waking):
                 if woken is ticket:
-                    # It would never be called up: it goes on without a slot, to its end.
+                    # Its turn would never come, so it continues without a slot.
                     del self.slots.waking[at]
                     turn.release()
                     break
         self._start_next(ticket)
 
     def _start(self, ticket: Ticket) -> None:
-        # A daemon, so that a function that does not stop cannot keep the process alive.
+        # A daemon thread, so that a function that does not stop cannot keep the process alive.
         Thread(target=self._work, args=(ticket,), name="phase", daemon=True).start()
 
     def _work(self, first: Ticket) -> None:
@@ -137,7 +137,7 @@ class Workers:
             self._start(following)
 
     def _pass_on(self, ticket: Ticket) -> Ticket | None:
-        """Hand the slot on: to a job that woke up, else to a new one, which the caller starts."""
+        """Pass on the slot to a resumed job, else return a new job, which the caller starts."""
         with self.slots.lock:
             if not ticket.has_slot:
                 return None
@@ -145,7 +145,7 @@ class Workers:
             return self._seat_next()
 
     def _seat_next(self) -> Ticket | None:
-        """Give a free slot to the next in a queue that has room; a new job is to be started."""
+        """Assign a free slot to the next job whose queue has room; return it if it is a new job."""
         for at, (woken, turn) in enumerate(self.slots.waking):
             if not woken.is_given_up and woken.has_room:
                 del self.slots.waking[at]

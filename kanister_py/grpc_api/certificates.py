@@ -1,4 +1,4 @@
-"""Server certificates of a folder, read again when they change."""
+"""Server certificates in a folder, reloaded when they change."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ _FILES = ("tls.key", "tls.crt", "ca.crt")
 
 
 class ServerCertificates:
-    """tls.crt, tls.key and ca.crt of a server, read again when they change.
+    """tls.crt, tls.key and ca.crt of a server, reloaded when they change.
 
-    Every connection that comes in asks: one that is renewed is used from the next
-    connection on, and nobody has to start the server anew. What cannot be read, or is
-    half written, changes nothing.
+    They are checked for every new connection, so a renewed certificate needs no restart.
+    Files that are unreadable or incomplete do not replace the current certificate.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -27,7 +26,7 @@ class ServerCertificates:
         self._configuration(self._read)
 
     def credentials(self) -> Any:
-        """Give what a server is opened with: callers must show a certificate of the same CA."""
+        """Return gRPC's server credentials: callers must present a certificate of the same CA."""
         return grpc.dynamic_ssl_server_credentials(
             self._configuration(self._read), self._renewed, require_client_authentication=True
         )
@@ -50,7 +49,7 @@ class ServerCertificates:
             x509.load_pem_x509_certificates(authority)
         except (ValueError, TypeError) as error:
             raise CertificatesUnreadable(str(self._folder), str(error).split("\n")[0]) from None
-        # gRPC says nothing of a key that belongs to another certificate; nobody could connect.
+        # gRPC does not report a key of another certificate, but no connection would succeed.
         if loaded.public_key() != own.public_key():
             raise CertificatesUnreadable(str(self._folder), "tls.key is not the key of tls.crt")
         return grpc.ssl_server_certificate_configuration([(key, certificate)], authority)

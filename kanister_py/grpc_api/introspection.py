@@ -1,7 +1,7 @@
-"""Health and reflection of a gRPC server.
+"""Health checks and reflection of a gRPC server.
 
-Written here instead of taken from grpcio's own packages: those want the newest
-protobuf, and look only into the pool that all packages share.
+Implemented here because grpcio's own packages require the newest protobuf, and only
+support protobuf's default pool.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ async def _read(name: str, data: bytes, context: Any) -> dict[str, Any]:
 
 
 class _Reflection:
-    """Reflection in one of its packages; a client that sends nothing for a while is cut off."""
+    """Reflection in one of its packages; a stream without requests for a while is closed."""
 
     def __init__(self, package: str, services: Sequence[str]) -> None:
         self._request = f"{package}.ServerReflectionRequest"
@@ -84,7 +84,9 @@ class _Reflection:
     def _found(self, request: dict[str, Any]) -> dict[str, Any]:
         if "listServices" in request:
             return {
-                "listServicesResponse": {"service": [{"name": each} for each in self._services]}
+                "listServicesResponse": {
+                    "service": [{"name": service} for service in self._services]
+                }
             }
         try:
             if "fileByFilename" in request:
@@ -97,18 +99,18 @@ class _Reflection:
                 return {"allExtensionNumbersResponse": {"baseTypeName": name}}
         except KeyError:
             pass
-        return {"errorResponse": {"errorCode": _NOT_FOUND, "errorMessage": "It is not known here"}}
+        return {"errorResponse": {"errorCode": _NOT_FOUND, "errorMessage": "unknown symbol"}}
 
 
 def _files(file: Any) -> dict[str, Any]:
-    """Give a file and all that it imports."""
-    found: dict[str, str] = {}
+    """Return a file and all its dependencies."""
+    files: dict[str, str] = {}
 
-    def take(each: Any) -> None:
-        found[each.name] = b64encode(each.serialized_pb).decode()
-        for inside in each.dependencies:
-            if inside.name not in found:
+    def take(file_: Any) -> None:
+        files[file_.name] = b64encode(file_.serialized_pb).decode()
+        for inside in file_.dependencies:
+            if inside.name not in files:
                 take(inside)
 
     take(file)
-    return {"fileDescriptorResponse": {"fileDescriptorProto": list(found.values())}}
+    return {"fileDescriptorResponse": {"fileDescriptorProto": list(files.values())}}

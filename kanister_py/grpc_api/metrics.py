@@ -1,4 +1,4 @@
-"""Metrics of a function's server, under the names that gRPC servers in Go have."""
+"""Metrics of a function server, with the names that gRPC servers in Go use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LABELS = ("grpc_type", "grpc_service", "grpc_method")
 
 
 class ServerMetrics:
-    """Counters of calls by how they ended, and how long they took."""
+    """Counters and durations of calls by status code."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -36,11 +36,11 @@ class ServerMetrics:
         self._seconds.labels(*labels).observe(seconds)
 
     def serve(self, port: int, host: str) -> int:
-        """Answer scrapes on a thread of its own, and say on which port."""
+        """Start the metrics endpoint on a thread of its own; return its port."""
         server, _ = start_http_server(port, host, self.registry)
         return int(server.server_port)
 
 
 def _spelled(code: str) -> str:
-    """Spell a code as Go does: `DeadlineExceeded`."""
+    """Convert a status code to Go's spelling: `DeadlineExceeded`."""
     return code if code == "OK" else "".join(part.capitalize() for part in code.split("_"))

@@ -1,9 +1,8 @@
-"""Serving processes: several of them behind one port, each with an interpreter lock of its own.
+"""Serving processes: several processes behind one port, each with its own interpreter lock.
 
-The one that starts them serves nothing itself: it keeps the port, has the processes end in
-good order, puts another one in the place of one that dies, and answers scrapes for all. The
-system spreads connections over those that listen; a caller gets more than one process to
-work for it by opening more than one connection.
+The parent process serves no calls itself: it holds the port, stops the processes gracefully,
+replaces the dead ones, and serves metrics for all. The system distributes connections
+among the processes, so a caller uses several processes only with several connections.
 """
 
 from __future__ import annotations
@@ -26,23 +25,23 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 _METRICS_FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
-"""Where processes of prometheus_client put what they count, for another one to read."""
+"""The folder in which processes with prometheus_client store metrics for other processes."""
 
 _CUT_OFF_SECONDS: Final = 5.0
 _FIRST_PAUSE_SECONDS: Final = 0.1
 _LONGEST_PAUSE_SECONDS: Final = 10.0
 _LIVES_SECONDS: Final = 30.0
-"""A process that lived so long has not died of what it was started with."""
+"""A process that ran this long did not fail because of its start."""
 _LOG = logging.getLogger(__name__)
 
 
 class PortHeld:
-    """A port that several processes of ours will listen on, and no one else's."""
+    """A port on which several of our processes will listen, and no others."""
 
     def __init__(self, host: str, port: int) -> None:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
-        # Without sharing first: another server on this port would go unnoticed.
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = addresses[0]
+        # First without sharing, to detect another server on this port.
         socket.create_server(address[:2], family=family).close()
         self._socket = socket.socket(family, kind, protocol)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -60,20 +59,21 @@ class PortHeld:
 class _Process(NamedTuple):
     process: subprocess.Popen[bytes]
     link: socket.socket
-    """Says that it serves; its end is the end of this process to the other one."""
+    """The process sends a byte when it serves; when one end is closed, the other process exits."""
     began: float
 
 
 Wait: TypeAlias = Callable[..., str | None]
-"""Waits for a signal, for so many seconds or without a limit, and gives its name; "" if the
-time is over, None if a descriptor that is given besides can be read."""
+"""Waits for a signal, with or without a timeout, and returns its name, "" after the timeout,
+or None if the optional descriptor is readable.
+"""
 
 
 class ServingProcesses:
-    """Group of processes that are started alike, by a `command` that names a descriptor.
+    """Group of equal processes. `command` returns their arguments for a file descriptor.
 
-    Each says through the descriptor when it serves, and ends when that does: none outlives
-    this one.
+    Each process reports through the descriptor when it serves, and exits when it is closed, so
+    that no process outlives this one.
     """
 
     def __init__(
@@ -83,22 +83,22 @@ class ServingProcesses:
         self._count = count
         self._grace_seconds = grace_seconds
         self.environment: dict[str, str] = {}
-        """What they find in their environment besides what this one does."""
+        """Environment variables of the processes in addition to those of this process."""
         self.on_death: Callable[[int], object] = lambda _: None
-        """Called with the number of a process that has died."""
+        """Called with the process ID after a process has died."""
         self._running: list[_Process] = []
         self._pause = 0.0
         self._due = 0.0
 
     @property
     def numbers(self) -> list[int]:
-        """Those by which the system knows the processes that run."""
-        return [each.process.pid for each in self._running]
+        """Process IDs of the running processes."""
+        return [process.process.pid for process in self._running]
 
     def run(self, wait: Wait, serves: Callable[[], object], stops: Callable[[], object]) -> int:
-        """Have all of them serve until a signal says stop, and give the code to end with.
+        """Run all processes until a signal to stop, and return the exit code.
 
-        Where the first one cannot serve, that is its code, and no other one is started.
+        If the first process cannot serve, its exit code is returned and no others are started.
         """
         first = self._start_one()
         try:
@@ -125,7 +125,7 @@ class ServingProcesses:
     def _start_one(self) -> _Process:
         ours, theirs = socket.socketpair()
         with theirs:
-            process = subprocess.Popen(  # noqa: S603 # this program, with its own words
+            process = subprocess.Popen(  # noqa: S603 # this program, with its own arguments
                 [sys.executable, "-m", "kanister_py", *self._command(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, **self.environment},
@@ -135,10 +135,10 @@ class ServingProcesses:
         return started
 
     def _replace_dead(self) -> float | None:
-        """Put others in the place of those that have died; say in how long to look again."""
-        for each in [each for each in self._running if each.process.poll() is not None]:
-            self._note_death(each)
-            self._running.remove(each)
+        """Replace processes that have died; return the seconds until the next check, or None."""
+        for dead in [process for process in self._running if process.process.poll() is not None]:
+            self._note_death(dead)
+            self._running.remove(dead)
         left = self._due - time.monotonic()
         if left > 0:
             return left
@@ -146,7 +146,7 @@ class ServingProcesses:
         return None
 
     def _note_death(self, dead: _Process) -> None:
-        """Wait longer each time, if processes die of what they are started with."""
+        """Record a death, and double the pause if processes die shortly after their start."""
         dead.link.close()
         self.on_death(dead.process.pid)
         lived = time.monotonic() - dead.began
@@ -155,29 +155,29 @@ class ServingProcesses:
         self._due = time.monotonic() + self._pause
         code = dead.process.returncode
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        _LOG.warning("Process %d has died with %s; another one serves soon", dead.process.pid, how)
+        _LOG.warning("Process %d died with %s and will be replaced", dead.process.pid, how)
 
     def _stop(self) -> None:
-        """Have all of them end in good order; what takes longer than its grace is killed."""
-        for each in self._running:
-            each.process.terminate()
+        """Stop all processes gracefully; after the grace period they are killed."""
+        for process in self._running:
+            process.process.terminate()
         until = time.monotonic() + self._grace_seconds + _CUT_OFF_SECONDS
-        for each in self._running:
+        for process in self._running:
             try:
-                each.process.wait(max(0.0, until - time.monotonic()))
+                process.process.wait(max(0.0, until - time.monotonic()))
             except subprocess.TimeoutExpired:
-                _LOG.warning("Process %d did not end within its grace", each.process.pid)
-                each.process.kill()
-                each.process.wait()
-            each.link.close()
+                _LOG.warning("Process %d did not stop within its grace period", process.process.pid)
+                process.process.kill()
+                process.process.wait()
+            process.link.close()
         self._running = []
 
 
 class JoinedMetrics:
-    """Metrics of all processes together, those that have ended included, for scrapes.
+    """Metrics of all processes together, including ended ones, for Prometheus.
 
-    What those counted is added up in files of its own, so that there are no more of them after
-    a thousand deaths than after one; a gauge ends with its process.
+    Counters of ended processes are added up in shared files, so that their number does not grow
+    with every death. Gauges end with their process.
     """
 
     def __init__(self, processes: ServingProcesses) -> None:
@@ -195,7 +195,7 @@ class JoinedMetrics:
         self._stack.close()
 
     def serve(self, port: int, host: str) -> int:
-        """Answer scrapes on a thread of its own, and say on which port."""
+        """Start the metrics endpoint on a thread of its own; return its port."""
         from prometheus_client import CollectorRegistry, Gauge, start_http_server
 
         registry = CollectorRegistry()
@@ -208,7 +208,7 @@ class JoinedMetrics:
         return int(server.server_port)
 
     def collect(self) -> Iterator[Metric]:
-        """Give what all have counted, and what the system says of each, by its number."""
+        """Yield the metrics of all processes, and the system's process metrics by process ID."""
         from prometheus_client import ProcessCollector
         from prometheus_client.metrics_core import Metric
         from prometheus_client.multiprocess import MultiProcessCollector
@@ -217,16 +217,16 @@ class JoinedMetrics:
             yield from MultiProcessCollector(None, self._folder).collect()  # type: ignore[no-untyped-call]  # the library has no types here
         joined: dict[str, Metric] = {}
         for number in (os.getpid(), *self._processes.numbers):
-            for found in ProcessCollector(pid=partial(str, number), registry=None).collect():
-                made = Metric(found.name, found.documentation, found.type)
-                for sample in found.samples:
-                    joined.setdefault(found.name, made).add_sample(
+            for metric in ProcessCollector(pid=partial(str, number), registry=None).collect():
+                joined_metric = Metric(metric.name, metric.documentation, metric.type)
+                for sample in metric.samples:
+                    joined.setdefault(metric.name, joined_metric).add_sample(
                         sample.name, {"pid": str(number)}, sample.value
                     )
         yield from joined.values()
 
     def _add_up(self, number: int) -> None:
-        """Move what a process counted to what all others have counted that have died."""
+        """Add the counters of a dead process to the total of all dead processes."""
         from prometheus_client.mmap_dict import MmapedDict
 
         with self._lock:

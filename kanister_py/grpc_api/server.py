@@ -1,7 +1,7 @@
 """gRPC server of one composition function, in both versions of the protocol.
 
-The server runs on an event loop. Coroutine functions run on it, too; other functions run
-in a bounded thread pool, so that a call that hangs delays neither health checks nor others.
+The server runs on an event loop. Coroutine functions run on the loop; other functions run
+in a bounded thread pool, so that a blocked call delays neither health checks nor other calls.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DEFAULT_LIMIT_BYTES = 64 * 1024 * 1024
 _CUT_OFF_SECONDS = 2.0
-"""How long it may take to cut off calls that were still active after their grace."""
+"""Time to cancel calls that are still active after their grace period."""
 _LOG = logging.getLogger(__name__)
 
 
@@ -41,11 +41,11 @@ Served: TypeAlias = (
     Callable[[FunctionRequest], FunctionResponse]
     | Callable[[FunctionRequest], Awaitable[FunctionResponse]]
 )
-"""Answers a request: a coroutine function on the loop, another one on a thread of the pool."""
+"""Handles a request: coroutine functions on the loop, others on a thread of the pool."""
 
 
 class ServerSettings(NamedTuple):
-    """Address, certificates and limits; without certificates, nothing is encrypted."""
+    """Address, certificates and limits. Without certificates the server uses no TLS."""
 
     address: str
     certificates: ServerCertificates | None = None
@@ -54,7 +54,7 @@ class ServerSettings(NamedTuple):
     workers: int = 16
     """Number of threads for functions that are not coroutines; further calls wait."""
     shares_port: bool = False
-    """Whether other processes may listen on the same port and get a part of the calls."""
+    """Whether other processes may listen on the same port and get a share of the calls."""
     observe: Callable[[str, str, float], None] | None = None
     """Receives version of the protocol, status code and duration of each call."""
 
@@ -90,7 +90,7 @@ class FunctionServer:
             options=[
                 ("grpc.max_receive_message_length", settings.limit_bytes),
                 ("grpc.max_send_message_length", settings.limit_bytes),
-                # Two servers on one address would share the calls, and nobody would notice.
+                # Two servers on one address would share the calls without any error.
                 ("grpc.so_reuseport", int(settings.shares_port)),
             ],
         )
@@ -109,17 +109,17 @@ class FunctionServer:
         except RuntimeError:
             bound = 0
         if not bound:
-            # gRPC does not say which of the two it is.
-            raise OSError(0, "it is taken, or is none of this machine's", settings.address)
+            # gRPC does not report which of the two it is.
+            raise OSError(0, "it is in use, or not an address of this machine", settings.address)
         return server, bound
 
     def start(self) -> None:
         self._on_loop(self._server.start()).result()
 
     def stop(self) -> bool:
-        """Refuse new calls, and wait until active ones have ended or their grace is over.
+        """Refuse new calls, and wait until active ones have ended or the grace period is over.
 
-        Returns False if the function is still working on a call that has been cut off.
+        Returns False if the function is still running a call that was cancelled.
         """
         if self._loop.is_closed():
             return not self._working
@@ -151,7 +151,7 @@ class FunctionServer:
             except asyncio.CancelledError:
                 code = grpc.StatusCode.CANCELLED
                 raise
-            except BaseException as error:  # noqa: BLE001 - an exit, too, must not end the loop
+            except BaseException as error:  # noqa: BLE001 - not even an exit may end the loop
                 code, message = _status_of(error)
                 if code is grpc.StatusCode.INTERNAL:
                     _LOG.error("The function failed", exc_info=error)
@@ -178,12 +178,12 @@ class FunctionServer:
         return answer
 
     def _work(self, data: bytes) -> bytes | BaseException:
-        """Answer a call on a thread. Errors are returned: an exit must not end the loop."""
+        """Handle a call on a thread. Errors are returned because an exit must not end the loop."""
         call = object()
         self._working.add(call)
         try:
             return write_response(self._function(read_request(data)))  # type: ignore[arg-type]  # it is not a coroutine function
-        except BaseException as error:  # noqa: BLE001 - whatever a function may raise
+        except BaseException as error:  # noqa: BLE001 - a function may raise anything
             return error
         finally:
             self._working.discard(call)
@@ -207,7 +207,7 @@ def _status_of(error: BaseException) -> tuple[Any, str]:
         return code.INVALID_ARGUMENT, f"The request cannot be read: {error}"
     if isinstance(error, NotEncodable):
         return code.INTERNAL, f"The response cannot be sent: {error}"
-    # The caller knows step and revision, and adds them itself.
+    # The caller adds step and revision, which it knows.
     message = error.why if isinstance(error, FunctionCallError) else str(error)
     if isinstance(error, TransientError):
         return code.UNAVAILABLE, message

@@ -1,7 +1,7 @@
-"""Decoder of messages: protobuf parses the bytes, and a walk makes plain data of the message.
+"""Decoder of messages: protobuf parses the bytes, then the message is converted to plain data.
 
-The data is protobuf's JSON form, with whole numbers as ints and keys of maps in their
-order. Unknown fields are ignored. Bytes that are no valid message raise `NotDecodable`.
+The data is protobuf's JSON form, with whole numbers as ints and the keys of maps sorted.
+Unknown fields are ignored. Bytes that are no valid message raise `NotDecodable`.
 """
 
 from __future__ import annotations
@@ -24,45 +24,45 @@ from kanister_py.proto.messages import (
     message_class,
 )
 
-# From here on, Go no longer writes a whole number digit by digit either.
+# Go writes larger numbers in exponential form, too.
 _WHOLE_BELOW = 1e21
-# Less than this cannot become too many values.
+# Shorter messages cannot contain too many values.
 _FEW_BYTES = 1 << 20
 
 
 def decode_message(name: str, data: bytes) -> dict[str, Any]:
-    """Parse a message, by its full name, and return its data."""
+    """Decode a message, named by its full name."""
     return data_of(parse_message(name, data))
 
 
 def decode_struct(data: bytes) -> dict[str, Any]:
-    """Parse a `google.protobuf.Struct` and return its data."""
+    """Decode a `google.protobuf.Struct`."""
     return _object(parse_message(STRUCT, data))
 
 
 def parse_message(name: str, data: bytes) -> Any:
-    """Parse a message, by its full name, into protobuf's own class."""
+    """Parse a message, named by its full name, into protobuf's own class."""
     try:
         return message_class(name).FromString(data)
     except DecodeError as error:
-        # Which of the two it is, only newer versions of protobuf say.
-        words = str(error).rpartition("': ")[2] if "': " in str(error) else "protobuf refuses it"
+        # Only newer versions of protobuf name the reason.
+        detail = str(error).rpartition("': ")[2] if "': " in str(error) else "protobuf refuses it"
         raise NotDecodable(
-            f"it is not a valid message or nested more than {MOST_LEVELS} levels deep ({words})"
+            f"it is not a valid message or nested more than {MOST_LEVELS} levels deep ({detail})"
         ) from None
 
 
 def data_of(message: Any) -> dict[str, Any]:
-    """Return the data of a parsed message."""
-    found = {}
+    """Convert a parsed message to plain data."""
+    fields = {}
     for descriptor, value in message.ListFields():
         field = field_of(descriptor)
-        found[field.json_name] = value_of(field, value)
-    return found
+        fields[field.json_name] = value_of(field, value)
+    return fields
 
 
 def value_of(field: Field, value: Any) -> Any:
-    """Return the data of one field of a parsed message."""
+    """Convert the value of one field of a parsed message."""
     if field.is_map:
         return {key: _single(field, value[key]) for key in sorted(value)}
     if field.is_repeated:
@@ -84,7 +84,7 @@ def _single(field: Field, value: Any) -> Any:
 
 
 def _object(struct: Any) -> dict[str, Any]:
-    # Sorted: the order in which protobuf lists a map differs from process to process.
+    # Sorted, because protobuf's order differs from process to process.
     return {key: _value(value) for key, value in sorted(struct.fields.items())}
 
 
@@ -99,22 +99,22 @@ def _value(value: Any) -> Any:
     if kind == "number_value":
         number: float = value.number_value
         if -_WHOLE_BELOW < number < _WHOLE_BELOW:
-            whole = int(number)
-            return whole if whole == number else number
+            integer = int(number)
+            return integer if integer == number else number
         if not isfinite(number):
-            raise NotDecodable("a number in it is not one that JSON has")
+            raise NotDecodable("it contains a number that JSON cannot represent")
         return number
     return value.bool_value if kind == "bool_value" else None
 
 
-# Counting values before a message is parsed
+# Limit on the number of values, checked before a message is parsed
 
 
 def refuse_too_many(name: str, data: bytes, most: int) -> None:
-    """Raise `TooManyValues` if a message would take far more memory than its bytes suggest.
+    """Raise `TooManyValues` if a message would take far more memory than its bytes.
 
-    An estimate that parses no Struct: every value of a list and every key begins with one of
-    two bytes, which few others are. Outside of Structs, fields are counted.
+    This is an estimate without parsing Structs: all keys and all values of lists start with one
+    of two byte values, which are rare elsewhere. Outside of Structs, fields are counted.
     """
     if len(data) < _FEW_BYTES:
         return
@@ -124,7 +124,7 @@ def refuse_too_many(name: str, data: bytes, most: int) -> None:
 
 
 def _count_fields(name: str, data: bytes, at: int, end: int, left: int) -> int:
-    """Subtract the number of fields of a message and of the messages in it from `left`."""
+    """Subtract the number of fields of a message and its submessages from `left`."""
     fields = {field.number: field for field in fields_of(name).values()}
     for number, start, stop in _spans(data, at, end):
         left -= 1
@@ -143,9 +143,9 @@ def _count_fields(name: str, data: bytes, at: int, end: int, left: int) -> int:
 
 
 def _spans(data: bytes, at: int, end: int) -> Iterator[tuple[int, int, int]]:
-    """Yield number, start and end of the fields of a message; those of numbers are empty.
+    """Yield number, start and end of a message's fields; numeric fields are empty.
 
-    Stops where the message is invalid; parsing it then fails at that place.
+    Stops at the first invalid byte, where parsing the message fails as well.
     """
     while at < end:
         tag, start = _varint(data, at, end)

@@ -1,7 +1,7 @@
-"""Encoder of messages: a walk fills protobuf's own classes, which write the bytes.
+"""Encoder of messages: plain data is converted to protobuf's own classes, which are serialised.
 
 Data is protobuf's JSON form: camelCase keys, enums by name, bytes in base64, durations
-as `60s`. Equal data gives equal bytes, whatever the order of its keys.
+as `60s`. Equal data results in equal bytes, in any order of keys.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MESSAGES: Final = (Kind.MESSAGE, Kind.STRUCT, Kind.DURATION)
 
 
 class NotEncodable(ValueError):
-    """Data does not fit its message. `path` names the place."""
+    """Data does not match its message. `path` is the place of the error."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path}: {why}" if path else why)
@@ -39,7 +39,7 @@ class NotEncodable(ValueError):
 
 
 def encode_message(name: str, data: Mapping[str, Any]) -> bytes:
-    """Write a message, by its full name."""
+    """Encode a message, named by its full name."""
     message = message_class(name)()
     _fill(message, name, data)
     written: bytes = message.SerializeToString(deterministic=True)
@@ -47,7 +47,7 @@ def encode_message(name: str, data: Mapping[str, Any]) -> bytes:
 
 
 def encode_struct(data: Mapping[str, Any]) -> bytes:
-    """Write a `google.protobuf.Struct`."""
+    """Encode a `google.protobuf.Struct`."""
     struct = message_class(STRUCT)()
     _set_entries(struct, data, 1)
     written: bytes = struct.SerializeToString(deterministic=True)
@@ -57,8 +57,8 @@ def encode_struct(data: Mapping[str, Any]) -> bytes:
 def check_message(name: str, data: Any) -> dict[str, Any]:
     """Return a message in its canonical JSON form, or raise `NotEncodable` with the path.
 
-    Both spellings of a field and numbers of enums are accepted. Structs inside are the
-    caller's own objects, neither copied nor looked into.
+    Both spellings of fields and numbers of enums are accepted. Structs in the result are the
+    same objects as in `data`, and their content is not checked.
     """
     checked = {}
     for field, value in _given_fields(name, data):
@@ -70,12 +70,12 @@ def check_message(name: str, data: Any) -> dict[str, Any]:
 
 
 def _given_fields(name: str, data: Any) -> Iterator[tuple[Field, Any]]:
-    """Yield the fields that have a value; null means left out, as in protobuf's JSON."""
+    """Yield the fields that have a value; null means unset, as in protobuf's JSON."""
     fields = fields_of(name)
     for key, value in _mapping(data, "an object").items():
         field = fields.get(key) or next((f for f in fields.values() if f.name == key), None)
         if field is None:
-            raise NotEncodable(str(key), f"unknown field; there are {', '.join(fields)}")
+            raise NotEncodable(str(key), f"unknown field; known fields: {', '.join(fields)}")
         if value is not None:
             yield field, value
 
@@ -141,38 +141,38 @@ _Made = TypeVar("_Made")
 
 
 def _entries(values: Any, make: Callable[[str, Any], _Made]) -> dict[str, _Made]:
-    made = {}
+    converted = {}
     for key, item in _mapping(values, "a map").items():
         try:
-            made[key] = make(_text(key), item)
+            converted[key] = make(_text(key), item)
         except NotEncodable as error:
             raise error.inside(str(key)) from None
-    return made
+    return converted
 
 
 def _items(values: Any, make: Callable[[Any], _Made]) -> list[_Made]:
     if not isinstance(values, list | tuple):
         raise _wrong("a list", values)
-    made = []
+    converted = []
     for index, item in enumerate(values):
         try:
-            made.append(make(item))
+            converted.append(make(item))
         except NotEncodable as error:
             raise error.inside(f"[{index}]") from None
         except UnicodeEncodeError:
             raise NotEncodable(f"[{index}]", _NOT_UNICODE) from None
-    return made
+    return converted
 
 
-def _wrong(wanted: str, value: Any) -> NotEncodable:
-    found = type(value).__name__ if isinstance(value, Mapping | list | tuple) else repr(value)
-    return NotEncodable("", f"must be {wanted}, found {found}")
+def _wrong(expected: str, value: Any) -> NotEncodable:
+    actual = type(value).__name__ if isinstance(value, Mapping | list | tuple) else repr(value)
+    return NotEncodable("", f"must be {expected}, found {actual}")
 
 
-def _mapping(value: Any, wanted: str) -> Mapping[str, Any]:
+def _mapping(value: Any, expected: str) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
-    raise _wrong(wanted, value)
+    raise _wrong(expected, value)
 
 
 def _text(value: Any) -> str:
@@ -221,7 +221,7 @@ def _set_duration(target: Any, value: Any) -> None:
 
 def _set_entries(struct: Any, data: Mapping[str, Any], level: int) -> None:
     if level > MOST_LEVELS:
-        why = f"it is nested more than {MOST_LEVELS} levels deep, which protobuf cannot read"
+        why = f"it is nested more than {MOST_LEVELS} levels deep, which protobuf cannot parse"
         raise NotEncodable("", why)
     fields = struct.fields
     for key, value in data.items():
@@ -260,14 +260,14 @@ def _number(value: float) -> float:
     try:
         number = float(value)
     except OverflowError:
-        raise NotEncodable("", "a number beyond the range of a double cannot be sent") from None
+        raise NotEncodable("", "a number outside the range of a double cannot be sent") from None
     if not isfinite(number):
-        raise NotEncodable("", "a number that JSON does not have cannot be sent")
+        raise NotEncodable("", "a number that JSON cannot represent cannot be sent")
     return number
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of a subclass, such as an enum or another library's dict, as plain data."""
+    """Convert a value of a subclass, such as an enum or another library's dict, to plain data."""
     plain: Any
     for plain in (str, int, float):
         if isinstance(value, plain):

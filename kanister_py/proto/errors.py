@@ -1,4 +1,4 @@
-"""Errors of messages; importing them does not import protobuf."""
+"""Errors of messages. This module does not import protobuf."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Message classes of protobuf, made at run time from the checked-in descriptors.
+"""Message classes of protobuf, created at run time from the checked-in descriptors.
 
-The classes live in a pool of their own: another package in the same process, such as a
-published SDK, may register messages of the same names in the default pool, and neither
-disturbs the other. Made at run time, they work with every supported version of protobuf.
+The classes are in a separate pool: another package in the same process, such as a
+published SDK, may register messages with the same names in the default pool. Created at
+run time, they work with every supported version of protobuf.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ METHODS = {package: f"/{package}.{SERVICE}/RunFunction" for package in (V1, V1BE
 
 STRUCT = "google.protobuf.Struct"
 MOST_LEVELS = 32
-"""How deep objects may be nested: protobuf's Python library reads no more."""
+"""Maximum nesting of objects: protobuf's Python library parses no more."""
 
 
 class Kind(Enum):
-    """Types of fields, as far as our messages use them."""
+    """Types of fields that our messages use."""
 
     TEXT = "text"
     BYTES = "bytes"
@@ -58,21 +58,21 @@ class Field(NamedTuple):
 
 @lru_cache(maxsize=1)
 def pool() -> DescriptorPool:
-    made = DescriptorPool()
-    for known in (duration_pb2, struct_pb2, timestamp_pb2):
-        made.AddSerializedFile(known.DESCRIPTOR.serialized_pb)
-    # A set of descriptors as the compiler writes it, dependencies first: see .ci/stubs.
+    descriptors = DescriptorPool()
+    for module in (duration_pb2, struct_pb2, timestamp_pb2):
+        descriptors.AddSerializedFile(module.DESCRIPTOR.serialized_pb)
+    # A set of descriptors as written by the compiler, dependencies first: see .ci/stubs.
     written = Path(__file__).with_name("descriptors.pb").read_bytes()
     for file in FileDescriptorSet.FromString(written).file:
-        made.AddSerializedFile(file.SerializeToString())
-    return made
+        descriptors.AddSerializedFile(file.SerializeToString())
+    return descriptors
 
 
 @lru_cache(maxsize=64)
 def message_class(name: str) -> type[Any]:
     """Return the class of a message by its full name, such as `google.protobuf.Struct`."""
-    made: type[Any] = message_factory.GetMessageClass(pool().FindMessageTypeByName(name))
-    return made
+    message_type: type[Any] = message_factory.GetMessageClass(pool().FindMessageTypeByName(name))
+    return message_type
 
 
 @lru_cache(maxsize=256)
@@ -104,15 +104,15 @@ def field_of(descriptor: Any) -> Field:
 
 
 def _is_repeated(descriptor: Any) -> bool:
-    # Newer versions of protobuf warn of `label`, older ones do not have `is_repeated`.
-    known = getattr(descriptor, "is_repeated", None)
-    return bool(known) if known is not None else descriptor.label == descriptor.LABEL_REPEATED
+    # Newer versions of protobuf deprecate `label`; older ones do not have `is_repeated`.
+    flag = getattr(descriptor, "is_repeated", None)
+    return bool(flag) if flag is not None else descriptor.label == descriptor.LABEL_REPEATED
 
 
 def _kind_of(descriptor: Any) -> Kind:
     if descriptor.message_type is not None:
-        known = {kind.value: kind for kind in (Kind.STRUCT, Kind.DURATION)}
-        return known.get(descriptor.message_type.full_name, Kind.MESSAGE)
+        message_kinds = {kind.value: kind for kind in (Kind.STRUCT, Kind.DURATION)}
+        return message_kinds.get(descriptor.message_type.full_name, Kind.MESSAGE)
     kinds = {
         descriptor.TYPE_STRING: Kind.TEXT,
         descriptor.TYPE_BYTES: Kind.BYTES,

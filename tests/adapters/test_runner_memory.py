@@ -66,9 +66,9 @@ def answering(answer: Any, *, is_ours: bool = False) -> Running:
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        pytest.param(None, "answered NoneType", id="nothing"),
+        pytest.param(None, "returned NoneType", id="nothing"),
         pytest.param(
-            {"result": []}, "result: unknown field; there are meta", id="a misspelt field"
+            {"result": []}, "result: unknown field; known fields: meta", id="a misspelt field"
         ),
         pytest.param({"desired": []}, "desired: must be an object", id="a list for an object"),
         pytest.param(

@@ -210,7 +210,7 @@ def test_a_request_that_is_none_names_the_field(kanister: CommandLine, tmp_path:
     path.write_text("observed:\n  composit: {}\n")
     done = kanister("function", "test", "function-auto-ready", str(path))
     assert done.code == 1
-    assert "observed.composit: unknown field; there are composite, resources" in done.err
+    assert "observed.composit: unknown field; known fields: composite, resources" in done.err
 
 
 # test, with cases

@@ -205,7 +205,7 @@ class TestAPlan:
     ) -> None:
         (enter,) = plan("pods", objects).phases
         assert [each.path for each in enter.unknown] == [f"args.command[{at}]" for at in range(3)]
-        assert "do not run yet" in enter.unknown[0].why
+        assert "are not running yet" in enter.unknown[0].why
         assert enter.args["command"][3] == "db"
         assert bool(plan("pods", objects).unread) is not bool(objects)
 

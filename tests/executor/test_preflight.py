@@ -328,22 +328,22 @@ def test_every_mistake_of_one_text_is_told_with_its_line(tmp_path: Path) -> None
     [
         pytest.param(
             blueprint(act("first", func="Command"), act("second", READS_IT, objects=ABSENT)),
-            "an earlier phase may make it",
+            "an earlier phase may create it",
             id="an earlier phase may make the object",
         ),
         pytest.param(
             blueprint(act("first", func="Looks"), act("second", READS_IT, objects=ABSENT)),
-            "an earlier phase may make it",
+            "an earlier phase may create it",
             id="an earlier phase waits",
         ),
         pytest.param(
             blueprint(act("first", func="Elsewhere"), act("second", READS_IT, objects=ABSENT)),
-            "an earlier phase may make it",
+            "an earlier phase may create it",
             id="an earlier phase acts elsewhere",
         ),
         pytest.param(
             blueprint(act("first", func="Declare"), act("second", READS_IT, objects=ABSENT)),
-            "an earlier phase may make it",
+            "an earlier phase may create it",
             id="an earlier phase changes a custom resource",
         ),
         pytest.param(
@@ -356,7 +356,7 @@ def test_every_mistake_of_one_text_is_told_with_its_line(tmp_path: Path) -> None
                     retry={"limit": 1, "backoff": "1ms", "on": ["NotFound"]},
                 ),
             ),
-            "its phase is tried again on NotFound",
+            "its phase is retried on NotFound",
             id="the phase is tried again until it is there",
         ),
         pytest.param(

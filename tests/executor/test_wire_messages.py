@@ -30,7 +30,7 @@ def test_a_response_with_a_number_that_json_has_not_is_refused(number: float, ar
     theirs = message_class(RESPONSE)()
     theirs.desired.resources["a"].resource.fields["text"].string_value = around
     theirs.desired.resources["a"].resource.fields["n"].number_value = number
-    with pytest.raises(NotDecodable, match="not one that JSON has"):
+    with pytest.raises(NotDecodable, match="that JSON cannot represent"):
         read_response(theirs.SerializeToString())
 
 
@@ -75,7 +75,7 @@ def test_beside_what_is_handed_on_a_response_is_looked_through_all_the_same() ->
     write_request(request)
     theirs = message_class(RESPONSE).FromString(write_response(FunctionResponse(desired)))
     theirs.context.fields["n"].number_value = math.nan
-    with pytest.raises(NotDecodable, match="not one that JSON has"):
+    with pytest.raises(NotDecodable, match="that JSON cannot represent"):
         read_response(theirs.SerializeToString(), request)
 
 
@@ -92,7 +92,7 @@ def test_resources_that_nobody_asks_for_are_handed_on_unread() -> None:
     assert desired.resources["a"] == theirs.desired.resources["a"]
     assert math.isnan(desired.resources["b"].resource.fields["n"].number_value)
     assert desired.resources["c"].resource.fields["kind"].string_value == "c"
-    with pytest.raises(NotDecodable, match="not one that JSON has"):
+    with pytest.raises(NotDecodable, match="that JSON cannot represent"):
         found["b"]["resource"]
 
 

@@ -152,7 +152,7 @@ def test_a_request_beyond_the_limit_is_refused(cleanup: ExitStack) -> None:
 
 def test_a_port_that_is_taken_is_named(cleanup: ExitStack) -> None:
     server, _ = serve(cleanup, echo)
-    with pytest.raises(OSError, match=r"it is taken") as caught:
+    with pytest.raises(OSError, match=r"it is in use") as caught:
         FunctionServer(echo, ServerSettings(f"127.0.0.1:{server.port}"))
     assert caught.value.filename == f"127.0.0.1:{server.port}"
 

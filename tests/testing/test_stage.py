@@ -55,7 +55,7 @@ def test_a_misspelt_word_of_a_run_is_refused_instead_of_swallowed(
     with pytest.raises(UsageError) as caught:
         blueprint_stage.run(HELLO, "hello", optoins={"what": "hi"})
     assert caught.value.message == (
-        "Nothing of an ActionSet's action is called optoins; did you mean options?"
+        "An action of an ActionSet has no field optoins; did you mean options?"
     )
 
 

@@ -1,4 +1,4 @@
-"""Worker of an action: takes the steps of one action of a run, one after the other."""
+"""Worker of an action: executes the steps of one action of a run in order."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 class ActionWorker:
-    """Worker of one action: its thread, the attempt under way, and the wait before the next.
+    """Worker of one action: its thread, its active attempt, and the wait before the next one.
 
-    `next_steps` decides what is done; steps that take time get a thread, which goes on with
-    the next step until there is none. Public methods expect the caller to hold the run's lock.
+    `next_steps` decides on the steps. Steps that take time run in a thread, which continues
+    with the next step until there is none. Callers of public methods must hold the run's lock.
     """
 
     def __init__(
@@ -73,10 +73,10 @@ class ActionWorker:
         """Called, with the lock held, when other actions may take a step."""
         self._attempt: Attempt | None = None
         self._rest: tuple[Place, float] | None = None
-        """The phase that waits for its next attempt, and the monotonic time when that is due."""
+        """The phase that waits for its next attempt, and the monotonic time of that attempt."""
         self._has_thread = False
         self._is_queued = False
-        """Whether its thread still waits for a slot."""
+        """Whether its thread is still queued for a slot."""
 
     @property
     def is_at_work(self) -> bool:
@@ -84,7 +84,7 @@ class ActionWorker:
 
     @property
     def is_untouchable(self) -> bool:
-        """Whether a phase is at work that no other process could continue."""
+        """Whether a phase is running that no other process could continue."""
         attempt = self._attempt
         return attempt is not None and self._action.is_untouchable(attempt.place.phase)
 
@@ -98,24 +98,24 @@ class ActionWorker:
                 return
 
     def _next_step(self, status: Status) -> Step | None:
-        state, attempt, rest = self._state, self._attempt, self._rest
+        state, attempt, retry = self._state, self._attempt, self._rest
         passed = self._surroundings.clock.monotonic()
         steps = next_steps(
             state.course.rules,
             status,
             state.now(),
             working=() if attempt is None else (attempt.place,),
-            rested={} if rest is None else {rest[0]: rest[1] <= passed},
+            rested={} if retry is None else {retry[0]: retry[1] <= passed},
             action=self._index,
         )
-        # Of a sequence it may be the turn of another action.
+        # In a sequence, the next step may belong to another action.
         return steps[0] if steps and _action_of(steps[0]) in (self._index, None) else None
 
     def _take(self, step: Step) -> bool:
         """Take a step; returns whether it changed the status."""
         match step:
             case RefusePhase(place, reason, message):
-                # A running thread refuses it, too; one that is queued may come late.
+                # A running thread checks this itself; a queued one may start too late.
                 is_looked_at = self._has_thread and not self._is_queued
                 return not is_looked_at and self._refuse(place, reason, message)
             case StopPhase():
@@ -131,22 +131,22 @@ class ActionWorker:
         return False
 
     def _refuse(self, place: Place, reason: str, message: str) -> bool:
-        """Let a phase fail that never started."""
+        """Record the failure of a phase that never started."""
         is_late = reason == RunTimedOut.reason
         what = "The run's time was over" if is_late else "The run was cancelled"
-        error = PhaseError(message or f"{what} before its turn came", reason)
+        error = PhaseError(message or f"{what} before the phase started", reason)
         return self._state.record(PhaseFailed(self._state.now(), place, error))
 
     def _rest_until(self, place: Place, until: datetime) -> None:
-        """Wait for the next attempt. From here on the time that passes counts, not the date."""
+        """Wait for the next attempt, measured by the monotonic clock."""
         if self._rest is None or self._rest[0] != place:
             seconds = (until - self._state.now()).total_seconds()
             self._rest = place, self._state.timers.set(seconds, self.advance)
 
-    # Its thread
+    # Thread
 
     def start_thread(self) -> None:
-        """Have a thread take the next steps of the action, unless there is one."""
+        """Start a thread for the next steps of the action, unless there is one."""
         if not self._has_thread and not self._state.is_draining:
             self._has_thread = self._is_queued = True
             self._surroundings.workers.submit(self._work)
@@ -157,12 +157,12 @@ class ActionWorker:
         try:
             while self._work_once():
                 pass
-        except Exception as error:  # noqa: BLE001 # a thread that dies in silence leaves us waiting
+        except Exception as error:  # noqa: BLE001 # otherwise the run would wait forever
             if isinstance(error, KanisterError):
                 why = error
             else:
-                _LOG.exception("A run fell over")
-                why = Fault(f"A run fell over: {type(error).__name__}: {error}")
+                _LOG.exception("A run failed unexpectedly")
+                why = Fault(f"A run failed unexpectedly: {type(error).__name__}: {error}")
             with self._state.lock:
                 self._state.break_off(why)
 
@@ -182,7 +182,7 @@ class ActionWorker:
         return step is not None
 
     def _claim(self) -> Step | None:
-        """Choose the next step of the thread; without one the thread ends."""
+        """Choose the next step of the thread; without a step the thread ends."""
         state = self._state
         while not state.is_over and not state.is_draining:
             step = self._next_step(state.status)
@@ -225,9 +225,9 @@ class ActionWorker:
     def _checked_with_others(
         self, work: ActionWork | KanisterError
     ) -> tuple[int, ActionWork | KanisterError]:
-        """Check the other actions, too, if this one is refused or the first of a sequence.
+        """Check the other actions as well, if this one is refused or the first of a sequence.
 
-        Returns the index of the refused action and why, or this one's index and work.
+        Returns the index of the refused action and the error, or this one's index and work.
         """
         state = self._state
         status = state.status
@@ -238,8 +238,8 @@ class ActionWorker:
         ):
             return self._index, work
         refused = {self._index: work} if isinstance(work, ActionRefused) else {}
-        found = self._actions.why_refused(refused, status, state.now(), lambda: not state.is_over)
-        return found or (self._index, work)
+        refusal = self._actions.why_refused(refused, status, state.now(), lambda: not state.is_over)
+        return refusal or (self._index, work)
 
     def _find_work(self) -> ActionWork:
         state = self._state
@@ -248,7 +248,7 @@ class ActionWorker:
         )
 
     def _rest_before_retry(self, _: KanisterError, seconds: float) -> bool:
-        """Let time pass without a slot; returns whether the action is still wanted."""
+        """Wait without occupying a slot; return whether the action is still wanted."""
         state, clock = self._state, self._surroundings.clock
         until = clock.monotonic() + seconds
         with self._surroundings.workers.idle(), state.lock:
@@ -258,7 +258,7 @@ class ActionWorker:
 
     @property
     def _is_wanted(self) -> bool:
-        # A cancelled run still tidies up after actions that were launched.
+        # A cancelled run still cleans up after actions that were launched.
         was_launched = self._state.status.actions[self._index].start_time is not None
         return not self._state.is_over and (was_launched or self._state.is_wanted)
 
@@ -276,12 +276,12 @@ class ActionWorker:
     # Attempts
 
     def _start(self, step: StartPhase | ContinuePhase) -> Attempt:
-        """Record that an attempt starts. From here on it is under way."""
+        """Record the start of an attempt."""
         state, place = self._state, step.place
-        # Recording takes time, in which the date may be set.
+        # Recording takes time, and the system clock may be changed.
         now, began = state.now(), self._surroundings.clock.monotonic()
         if isinstance(step, StartPhase):
-            # What cannot be repeated must not be started again after a loss of power.
+            # After a power loss, an attempt that cannot be repeated must not start again.
             must_last = self._action.is_untouchable(place.phase)
             state.record(PhaseStarted(now, place, step.attempt), must_last=must_last)
             self._rest = None
@@ -290,7 +290,7 @@ class ActionWorker:
         self._attempt = attempt
         attempt.begin(spent_seconds=(now - started).total_seconds(), since=began)
         if attempt.is_resumed and state.is_cancelled and place.phase != DEFER:
-            # The cancellation is older than this process: no later event would stop the phase.
+            # The run was cancelled before this process started, so no event would stop the phase.
             attempt.stop(state.why_cancelled)
         return attempt
 
@@ -298,7 +298,7 @@ class ActionWorker:
         """Call the function, and return the result of the attempt. The lock is not held."""
         result: Result
         if attempt.is_resumed and attempt.stopped_by is not None:
-            # Calling the function again could start what is to be stopped.
+            # Calling the function again could start work that is to be stopped.
             result = Failed(self._actions.error_of(attempt.stopped_by))
         else:
             try:
@@ -306,24 +306,24 @@ class ActionWorker:
             except KanisterError as error:
                 result = Failed(self._actions.error_of(error))
         if attempt.is_resumed and isinstance(result, Failed):
-            # The function may have failed before it found the pods of the former process.
+            # The function may have failed before it found the pods of the previous process.
             attempt.clean_up_later(attempt.delete_pods)
         return result
 
     def _finish(self, attempt: Attempt, result: Result) -> bool:
-        """Record the outcome of an attempt, and clean up; returns whether the thread goes on."""
+        """Record the outcome of an attempt and clean up; return whether the thread continues."""
         state = self._state
         with state.lock:
             attempt.end()
             if attempt is self._attempt:
                 self._attempt = None
             if not attempt.is_given_up and state.is_over:
-                # Everything is left as it is, to be found again.
+                # Everything stays as it is, for a later process.
                 return False
             cleanups = attempt.take_cleanups()
             if cleanups:
                 state.begin_cleanup()
-            # The end of an attempt that was given up was recorded without it.
+            # The end of an attempt that was given up is already recorded.
             if not attempt.is_given_up:
                 self._record_result(attempt.place, result, is_clean=not cleanups)
         if cleanups:
@@ -336,7 +336,7 @@ class ActionWorker:
         return not attempt.is_given_up
 
     def _record_result(self, place: Place, result: Result, *, is_clean: bool) -> None:
-        """Record a result; `is_clean` says that only the next step waits for the record."""
+        """Record a result; `is_clean` means that only the next step depends on the record."""
         state = self._state
         now = state.now()
         outcome: Outcome
@@ -356,7 +356,7 @@ class ActionWorker:
         self._action.leave_phase(place.phase, recorded.values if recorded is not None else None)
 
     def _starts_next(self, status: Status) -> bool:
-        """Return whether the thread starts the next phase at once after this status."""
+        """Return whether the thread starts the next phase immediately after this status."""
         return status.state not in FINAL and isinstance(self._next_step(status), StartPhase)
 
     def _go_on_without(self, why: KanisterError) -> None:

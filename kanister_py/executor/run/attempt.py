@@ -1,4 +1,4 @@
-"""Attempt at a phase: one call of its function, with the time limits that may stop it."""
+"""Attempt at a phase: one call of its function, with its time limits."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from kanister_py.ports.tracing import span
 
 
 class Attempt:
-    """One attempt at a phase that is under way in this process.
+    """One active attempt at a phase in this process.
 
-    `call` runs without the run's lock; the other methods expect the caller to hold it.
+    `call` runs without the run's lock; callers of the other methods must hold it.
     """
 
     def __init__(
@@ -55,10 +55,10 @@ class Attempt:
         self._context: RunningPhase | None = None
         self._cleanups: list[Callable[[], None]] = []
 
-    # Its time
+    # Time limits
 
     def begin(self, *, spent_seconds: float, since: float) -> None:
-        """Start its timeout, of which `spent_seconds` had passed at the monotonic time `since`."""
+        """Start the timeout, of which `spent_seconds` had passed at the monotonic time `since`."""
         self._state.attempts += 1
         if self._rules.timeout_seconds is not None:
             left = self._rules.timeout_seconds - spent_seconds
@@ -66,11 +66,11 @@ class Attempt:
 
     @property
     def stopped_by(self) -> KanisterError | None:
-        """The reason why it is to stop; None if it is not."""
+        """The reason for which the function must stop; None if there is none."""
         return self._signal.why
 
     def stop(self, why: KanisterError) -> None:
-        """Tell the function to stop. If it does not, the run goes on without it."""
+        """Request the function to stop. If it does not, the run continues without it."""
         if self._signal.why is None:
             self._state.timers.set(self._surroundings.grace_seconds, self._give_up)
             self._signal.set(why)
@@ -93,12 +93,12 @@ class Attempt:
         self._on_given_up(self._signal.why)
 
     def end(self) -> None:
-        """Note that its function has returned, or that nobody waits for it any more."""
+        """Record that the function has returned or was given up."""
         if self.is_under_way:
             self.is_under_way = False
             self._state.attempts -= 1
 
-    # Its call
+    # Call
 
     def call(self, work: ActionWork, secrets: SecretBook) -> Result:
         """Call the function, and return its result. Raises nothing."""
@@ -134,14 +134,14 @@ class Attempt:
             if self.is_under_way and not state.is_over:
                 state.record(PhaseProgressed(state.now(), self.place, percent, moved))
 
-    # Its cleanup
+    # Cleanup
 
     def clean_up_later(self, clean: Callable[[], None]) -> None:
-        """Call `clean` once the outcome is recorded, before what its function asked for."""
+        """Call `clean` once the outcome is recorded, before the cleanups of the function."""
         self._cleanups.append(clean)
 
     def delete_pods(self) -> None:
-        """Delete the pods that carry its run key, whichever process created them."""
+        """Delete the pods with this run key, including pods of other processes."""
         course, place = self._state.course, self.place
         metadata = course.actionset.metadata
         target = course.actions[place.action].spec.object.namespace
@@ -157,6 +157,6 @@ class Attempt:
         )
 
     def take_cleanups(self) -> list[Callable[[], None]]:
-        """Return the calls that clean up after it, once its outcome is recorded."""
+        """Return the cleanups of the attempt, once its outcome is recorded."""
         cleanups, self._cleanups = self._cleanups, []
         return cleanups + (self._context.take_cleanups() if self._context is not None else [])

@@ -35,10 +35,10 @@ class WaitingHost:
             self._changed.notify_all()
 
     def carry_out(self, run: ActionSetRun) -> Status:
-        """Carry the run to its end, and return its status.
+        """Run until the end, and return the status.
 
-        Returns before the end only if the run is aborted. Raises the error that stops it;
-        functions that are running are left as they are then.
+        Returns before the end only if the run is aborted. Raises the error that stops the run;
+        functions that are running are then left running.
         """
         try:
             run.begin(self)
@@ -86,11 +86,11 @@ class Run:
         self._late_notices: tuple[Warned, ...] = ()
         self._error: BaseException | None = None
         self.is_kept = True
-        """Whether the end is written down wherever the run is remembered."""
+        """Whether the end of the run could be recorded."""
         self._thread = Thread(target=self._carry_out, name=f"run {self.name}", daemon=True)
 
     def start(self) -> Run:
-        """Begin; comes back at once."""
+        """Start the run in the background."""
         self._thread.start()
         return self
 
@@ -111,10 +111,9 @@ class Run:
                 self.is_kept = False
 
     def wait(self, timeout_seconds: float | None = None) -> Run:
-        """Wait for the end, and raise what kept the run from reaching it.
+        """Wait for the end; raise the error that kept the run from reaching it.
 
-        A run that fails raises nothing: its `state` says so. Comes back early when
-        the time is over.
+        A failed run raises nothing: see `state`. Returns early after `timeout_seconds`.
         """
         self._thread.join(timeout_seconds)
         if not self._thread.is_alive() and self._error is not None:
@@ -122,15 +121,15 @@ class Run:
         return self
 
     def cancel(self, reason: str = "Cancelled") -> None:
-        """Ask for an early end; deferred phases still run."""
+        """Request cancellation; deferred phases still run."""
         self._work.cancel(reason)
 
     def abort(self) -> None:
-        """Leave everything as it is, to be taken up later."""
+        """End without changes, so that the run can be resumed later."""
         self._work.abort()
 
     def stop(self) -> None:
-        """End at once: nothing is waited for, nothing is tidied up."""
+        """End immediately, without waiting for functions and without cleanup."""
         self._abandon(RunStopped())
 
     def _abandon(self, why: KanisterError) -> None:
@@ -142,7 +141,7 @@ class Run:
 
     @property
     def progress(self) -> Status:
-        """The status of the ActionSet at this moment."""
+        """The current status of the ActionSet."""
         return self._work.status
 
     @property
@@ -156,7 +155,7 @@ class Run:
 
     @property
     def status(self) -> dict[str, Any]:
-        """The `status` that the resource would have, without what only a restart needs."""
+        """The `status` of the resource, without fields that only a restart needs."""
         status = self._work.status.as_dict()
         for action in status.get("actions", ()):
             action.pop("facts", None)
@@ -164,7 +163,7 @@ class Run:
 
     @property
     def masked_status(self) -> dict[str, Any]:
-        """The `status` without any secret that the run has come to know."""
+        """The `status` with all known secrets masked."""
         masked: dict[str, Any] = self._work.mask(self.status)
         return masked
 
@@ -176,7 +175,7 @@ class Run:
 
     @property
     def outputs(self) -> dict[str, dict[str, Any]]:
-        """The outputs of the phases of all actions, by the names of the phases."""
+        """The outputs of the phases of all actions, by name of the phase."""
         return {
             phase.name: dict(phase.output.values)
             for action in self._work.status.actions
@@ -186,10 +185,10 @@ class Run:
 
     @property
     def artifacts(self) -> dict[str, dict[str, Any]]:
-        """The artifacts that the run leaves for a later one; none unless it is complete."""
+        """The artifacts of the run for later runs; none unless the run is complete."""
         return self._work.status.output_artifacts
 
     @property
     def notices(self) -> tuple[Warned, ...]:
-        """Notices about the run, such as versions that are on their way out."""
+        """Notices about the run, such as deprecated versions."""
         return (*self._early_notices, *self._work.status.warnings, *self._late_notices)

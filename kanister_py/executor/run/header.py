@@ -1,4 +1,4 @@
-"""Header of a run: what it begins with, written so that a later process can go on from it."""
+"""Header of a run: its start in a form from which a later process can continue."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from kanister_py.core.yaml.documents import nearest, parse_document, parse_docum
 
 
 class Header(NamedTuple):
-    """An ActionSet, the Blueprints that it names, and a status if some of it is done already.
+    """An ActionSet, its Blueprints, and its status if it was started before.
 
-    A Blueprint that was read from a file knows its lines, which no journal keeps.
+    A Blueprint that was read from a file has line numbers, which a journal does not keep.
     """
 
     actionset: Mapping[str, Any]
@@ -48,8 +48,8 @@ class Header(NamedTuple):
         data: dict[str, Any] = {
             "actionSet": self.actionset,
             "blueprints": [
-                each.found.value if isinstance(each, LocatedBlueprint) else each
-                for each in self.blueprints
+                blueprint.found.value if isinstance(blueprint, LocatedBlueprint) else blueprint
+                for blueprint in self.blueprints
             ],
         }
         return data if self.status is None else {**data, "status": self.status}
@@ -62,7 +62,7 @@ class Header(NamedTuple):
 def located_blueprint(
     blueprint: LocatedBlueprint | Mapping[str, Any] | str | Path,
 ) -> LocatedBlueprint:
-    """Read a Blueprint from a file, or from what one holds."""
+    """Load a Blueprint from a file, a mapping or a parsed Blueprint."""
     if isinstance(blueprint, LocatedBlueprint):
         return blueprint
     if isinstance(blueprint, Mapping):
@@ -71,7 +71,7 @@ def located_blueprint(
     return only_blueprint(parse_documents(path.read_bytes(), str(path)), str(path))
 
 
-# The others have parameters of their own.
+# Other fields of an action are parameters of `stated_action`.
 _MORE: Final = [
     field
     for field in ActionSpec.model_fields
@@ -88,11 +88,11 @@ def stated_action(
     namespace: str,
     more: Mapping[str, Any],
 ) -> tuple[LocatedBlueprint, dict[str, Any]]:
-    """Write what an ActionSet would say of an action; without a target, its namespace is it."""
+    """Build an action of an ActionSet; without a target it is for its namespace."""
     for key in more:
         if to_camel(key) not in _FIELDS:
-            meant = did_you_mean(nearest(key, [*_MORE, "options"]))
-            raise UsageError(f"Nothing of an ActionSet's action is called {key}{meant}")
+            suggestion = did_you_mean(nearest(key, [*_MORE, "options"]))
+            raise UsageError(f"An action of an ActionSet has no field {key}{suggestion}")
     located = located_blueprint(blueprint)
     if target is None:
         reference = ObjectReference(kind="Namespace", name=namespace, namespace=namespace).as_dict()
@@ -112,7 +112,7 @@ def stated_action(
 def header_of_action(
     located: LocatedBlueprint, spec: Mapping[str, Any], name: str, namespace: str
 ) -> Header:
-    """State the ActionSet that runs one action."""
+    """Build the header of an ActionSet with one action."""
     actionset = {
         "apiVersion": "cr.kanister.io/v1alpha1",
         "kind": "ActionSet",
@@ -128,8 +128,8 @@ def header_of_actionset(
     name: str,
     namespace: str,
 ) -> Header:
-    """State an ActionSet as its manifest does; what its metadata leave out is made up."""
-    stated = {key: each for key, each in metadata_of(actionset).items() if each}
+    """Build the header of a manifest; missing metadata are generated."""
+    stated = {key: value for key, value in metadata_of(actionset).items() if value}
     base = str(stated.get("generateName") or "actionset-")
     name = name or stated.get("name") or new_name(base.rstrip("-"))
     metadata = {"uid": str(uuid4()), "namespace": namespace, **stated, "name": name}
@@ -138,12 +138,12 @@ def header_of_actionset(
 
 
 def _refuse_idle(name: str, actionset: Mapping[str, Any]) -> None:
-    """Refuse what would do nothing: come to a good end so, or wait for one for ever."""
+    """Raise an error if the ActionSet would do nothing, or wait forever."""
     if why := why_no_actions(actionset):
         raise UsageError(f"ActionSet {name} runs nothing: {why}", reason="NothingToRun")
     if actionset["spec"].get("suspend") is True:
         raise UsageError(
-            f"ActionSet {name} has spec.suspend: true, and nobody could end that: a run follows "
+            f"ActionSet {name} has spec.suspend: true, which would never end: a run follows "
             "the file it began with; set spec.suspend to false, or make the ActionSet on a "
             "cluster, whose controller waits until it is",
             reason="RunSuspended",
@@ -153,7 +153,7 @@ def _refuse_idle(name: str, actionset: Mapping[str, Any]) -> None:
 def header_for_retry(
     header: Header, outcomes: Iterable[Outcome], from_phase: str, name: str
 ) -> Header:
-    """State a run that takes over what another completed before a phase."""
+    """Build the header of a run that keeps the results of another one before a phase."""
     course, status = replayed(header, outcomes)
     began = status_for_retry(course.rules, status, first_status(course), from_phase)
     if began is None:
@@ -169,11 +169,11 @@ def new_name(base: str) -> str:
 
 
 def replayed(header: Header, outcomes: Iterable[Outcome] = ()) -> tuple[Course, Status]:
-    """Say where a run stands after what has happened."""
+    """Compute the status of a run from its recorded outcomes."""
     actionset = parse_actionset(parse_document(json.dumps(header.actionset)))
     blueprints = {}
-    for each in header.blueprints:
-        located = located_blueprint(each)
+    for blueprint in header.blueprints:
+        located = located_blueprint(blueprint)
         blueprints[located.blueprint.name] = located.blueprint
     course = course_of(actionset, blueprints)
     status = parse_status(header.status) if header.status else first_status(course)
@@ -183,7 +183,7 @@ def replayed(header: Header, outcomes: Iterable[Outcome] = ()) -> tuple[Course, 
 
 
 def artifacts_of(header: Header, outcomes: Iterable[Outcome]) -> dict[str, Any]:
-    """Give what a run left behind."""
+    """Return the artifacts of a run."""
     status = replayed(header, outcomes)[1]
     if status.state != "complete":
         raise UsageError(

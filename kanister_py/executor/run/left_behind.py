@@ -1,4 +1,4 @@
-"""Pods that attempts of runs leave behind, by the keys on their labels."""
+"""Pods that attempts of runs left behind, found by the run keys in their labels."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MOST_KEYS_IN_SELECTOR: Final = 40
 
 
 def run_keys(uid: str, status: Status) -> Iterator[str]:
-    """Give the key of every attempt that a run has begun."""
+    """Yield the key of every attempt that a run has started."""
     for at, action in enumerate(status.actions):
         phases = [(Place(at, index), phase) for index, phase in enumerate(action.phases)]
         if action.deferred is not None:
@@ -42,17 +42,17 @@ def delete_pods_of_attempts(
     *,
     is_confined: bool = False,
 ) -> None:
-    """Delete every pod that carries one of these run keys.
+    """Delete all pods with one of these run keys.
 
-    Pods are searched in the whole cluster or, for a confined run or where that is forbidden,
-    in `namespaces`. A pod that cannot be deleted is logged under the name of `owner`.
+    Pods are searched in all namespaces or, for a confined run or if that is forbidden,
+    in `namespaces`. A pod that cannot be deleted is logged with the name of its `owner`.
     """
     for at in range(0, len(keys), _MOST_KEYS_IN_SELECTOR):
         some = ",".join(keys[at : at + _MOST_KEYS_IN_SELECTOR])
         for label in (RUN_LABEL, ATTEMPT_LABEL):
             selector = f"createdBy=kanister,{label} in ({some})"
-            found = _pods_matching(cluster, selector, namespaces, refused, is_confined=is_confined)
-            for pod in found:
+            pods = _pods_matching(cluster, selector, namespaces, refused, is_confined=is_confined)
+            for pod in pods:
                 _delete_pod(cluster, pod, owner)
 
 
@@ -104,11 +104,10 @@ _Recorded = tuple[str, Mapping[str, Any], tuple[Outcome, ...]]
 def delete_pods_of_ended(
     cluster: Cluster, runs: Iterable[str], read: Callable[[str], _Recorded]
 ) -> None:
-    """Delete from a kept cluster what would start again of runs that are over.
+    """Delete pods of ended runs, which a persistent cluster would start again.
 
-    Nobody waits for it. A process that was killed, or stopped at once, may have kept its
-    pods as they were before they began. Runs are read only if there are such pods; what
-    cannot be read of other runs is no matter of the one that begins.
+    A process that was killed may have left pods in its cluster. Runs are only read
+    if there are such pods; errors about other runs are ignored.
     """
     pods = [
         pod

@@ -53,10 +53,10 @@ from kanister_py.executor.run_phase import PhaseWork, enter, leave, phase_error_
 from kanister_py.ports.function import OnRestart
 
 _RETRY: Final = RetryRule(limit=6, backoff_seconds=1.0, max_backoff_seconds=30.0)
-"""How often, and after which waits, what an action needs to start is read again."""
+"""Retries of the reads that an action needs before it starts."""
 
 _MOST_REFUSED: Final = 50
-"""How many refused actions are brought together: no status holds more problems."""
+"""Maximum number of refused actions that are collected, because of the size of a status."""
 
 _LARGEST_OBJECT_BYTES: Final = 16 * 1024
 _OF_CLUSTER: Final[Mapping[tuple[str, ...], str]] = {
@@ -65,11 +65,11 @@ _OF_CLUSTER: Final[Mapping[tuple[str, ...], str]] = {
 }
 
 Choices: TypeAlias = Sequence[Choice[FunctionEntry] | KanisterError]
-"""The version of each phase of an action, or why it gets none; the deferred one is last."""
+"""The version of each phase of an action, or an error; the deferred phase is the last one."""
 
 
 class SecretBook:
-    """The secrets that an action has read so far, and the mask made of them."""
+    """Secrets that an action has read so far, with a masker for them."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -91,21 +91,21 @@ class SecretBook:
 
 
 class ActionWork(NamedTuple):
-    """What the phases of a launched action need. Another process finds the same."""
+    """Input of the phases of a launched action, which another process can read again."""
 
     params: Params
     renderer: Renderer
     phases: Mapping[int, PhaseWork]
     facts: Mapping[str, Any]
-    """Facts that must be recorded: they cannot be read again once phases have acted."""
+    """Facts that must be recorded: they cannot be read again after phases have run."""
     warnings: tuple[Warned, ...] = ()
 
 
 class PreparedAction:
     """One action of a run with its versions, templates and secrets.
 
-    Everything here follows from the course, the recorded status and the cluster. Versions are
-    chosen under the run's lock; the rest belongs to the thread that works on the action.
+    All of this is derived from the course, the recorded status and the cluster. Versions are
+    chosen under the run's lock; everything else belongs to the thread of the action.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class PreparedAction:
     # Versions
 
     def choose_versions(self) -> ChosenVersions:
-        """Choose the version of every function, which happens once in a run."""
+        """Choose the version of every function, once in a run."""
         self._chosen = choose_versions(self._functions.choose, self.course)
         return self._chosen
 
@@ -149,7 +149,7 @@ class PreparedAction:
         ]
 
     def is_untouchable(self, phase: int) -> bool:
-        """Return whether no other process could continue this phase if it were left now."""
+        """Return whether no other process could continue this phase."""
         work = self._work
         return work is None or work.phases[phase].function.on_restart is OnRestart.FAIL
 
@@ -159,23 +159,23 @@ class PreparedAction:
         self,
         status: ActionStatus,
         now: Callable[[], datetime],
-        rest: Callable[[KanisterError, float], bool],
+        wait: Callable[[KanisterError, float], bool],
     ) -> ActionWork:
-        """Return what the phases need, read from the cluster the first time.
+        """Return the input of the phases, read from the cluster the first time.
 
-        Transient errors are retried a few times; `rest` waits before each retry and returns
-        False to give up.
+        Transient errors are retried a few times; `wait` is called before each retry and returns
+        False to stop.
         """
         if self._work is None:
             time = status.start_time or now()
-            self._work = call_with_retries(lambda: self._read_work(status, time), _RETRY, rest)
+            self._work = call_with_retries(lambda: self._read_work(status, time), _RETRY, wait)
         return self._work
 
     def _read_work(self, status: ActionStatus, time: datetime) -> ActionWork:
-        """Read what the templates see, and render what the phases refer to.
+        """Read the facts for templates, and render the references of the phases.
 
-        An action that was launched before gets the facts that were recorded then, and its later
-        phases see the outputs of earlier ones. One that is not launched yet is checked first.
+        An action that was launched before uses the recorded facts and the outputs of its earlier
+        phases. An action that is not launched yet is checked first.
         """
         choices, surroundings = self._choices(status), self.surroundings
         cluster, action = surroundings.cluster, self.course.action
@@ -223,7 +223,7 @@ class PreparedAction:
             raise ActionRefused([Obstacle(None, (), message, error.reason)]) from None
 
     def _replay(self, work: ActionWork, status: ActionStatus) -> None:
-        """Let the templates see what ended phases left."""
+        """Add the outputs of ended phases to the parameters of the templates."""
         for index, phase in enumerate(status.phases):
             if phase.state is State.COMPLETE and phase.output is not None:
                 if work.phases[index].references:
@@ -234,12 +234,12 @@ class PreparedAction:
                 leave(work.params, work.phases[index], output)
 
     def leave_phase(self, phase: int, output: Mapping[str, Any] | None) -> None:
-        """Let later templates see the output of a phase."""
+        """Add the output of a phase to the parameters of later templates."""
         if self._work is not None:
             leave(self._work.params, self._work.phases[phase], output)
 
     def render_artifacts(self, work: ActionWork) -> dict[str, dict[str, Any]]:
-        """Render the artifacts that the action leaves."""
+        """Render the artifacts of the action."""
         artifacts = {
             name: artifact.as_dict()
             for name, artifact in self.course.action.output_artifacts.items()
@@ -249,9 +249,9 @@ class PreparedAction:
     # The check before the first phase
 
     def check(self, status: ActionStatus, time: datetime, *, is_later: bool) -> None:
-        """Raise `ActionRefused` with everything the action is sure to fail for.
+        """Raise `ActionRefused` with all certain failures of the action.
 
-        With `is_later` other actions run before it, and may change what it finds in the cluster.
+        `is_later` means that other actions run before it and may change the cluster.
         """
         choices, renderer = self._choices(status), self._renderer()
         cluster = self.surroundings.facts or self.surroundings.cluster
@@ -267,7 +267,7 @@ class PreparedAction:
         *,
         is_later: bool = False,
     ) -> tuple[Warned, ...]:
-        """Raise `ActionRefused` for sure failures; returns warnings about the rest."""
+        """Raise `ActionRefused` for certain failures; return warnings for other findings."""
         blueprint, spec, surroundings = self.course.blueprint, self.course.spec, self.surroundings
         current = current_phase(status)
         done = len(status.phases) if current is None else current
@@ -279,7 +279,7 @@ class PreparedAction:
         basis = PlanBasis(
             ActionAnalysis(blueprint, spec.name, renderer.engine),
             renderer,
-            # The check adds objects of later phases, which earlier ones must not see.
+            # The check adds objects of later phases, which earlier phases must not see.
             Params(fetched.facts),
             self._functions.load,
             open={**(_OF_CLUSTER if is_later else fetched.open), **over},
@@ -296,7 +296,7 @@ class PreparedAction:
         obstacles = [
             Obstacle(None, (), missing.error.message, missing.error.reason)
             for missing in fetched.missing
-            # Earlier actions may make an object, but cannot complete a reference.
+            # Earlier actions may create an object, but cannot complete a reference.
             if not is_later or isinstance(missing.error, InvalidObjectReference)
         ]
         obstacles += seen.obstacles
@@ -313,12 +313,12 @@ class PreparedAction:
 
 
 def _lasting(facts: ActionFacts) -> dict[str, Any]:
-    """Return the facts that cannot be read again once the phases have begun their work."""
+    """Return the facts that cannot be read again after phases have run."""
     lasting = workload_as_dict(facts.workload)
-    found = facts.object
-    if found is None or found.get("kind") == "Secret":
+    obj = facts.object
+    if obj is None or obj.get("kind") == "Secret":
         return lasting
-    seen = {**found, "metadata": {**metadata_of(found)}}
+    seen = {**obj, "metadata": {**metadata_of(obj)}}
     seen["metadata"].pop("managedFields", None)
     if size_of(seen) <= _LARGEST_OBJECT_BYTES:
         lasting["object"] = seen
@@ -351,7 +351,7 @@ class PreparedActions:
         return data
 
     def error_of(self, error: KanisterError) -> PhaseError:
-        """Return an error from outside of a phase as the status has it, without secrets."""
+        """Convert an error from outside of a phase for the status, with secrets masked."""
         secrets = {text for action in self._actions for text in action.secrets.texts}
         return phase_error_of(error, masker=Masker(secrets))
 
@@ -362,24 +362,28 @@ class PreparedActions:
         now: datetime,
         goes_on: Callable[[], bool],
     ) -> tuple[int, ActionRefused] | None:
-        """Check every action that waits to be launched, and collect what they are refused for.
+        """Check all actions that are not launched, and collect their obstacles.
 
         `refused` are known refusals. Returns the first refused action with all obstacles, or
         None.
         """
         errors = dict(refused)
-        # One thread collects the obstacles of all actions; the others then find the run over.
+        # One thread collects the obstacles of all actions; other threads then find the run ended.
         with self._checking:
-            for index, known in enumerate(status.actions):
+            for index, action_status in enumerate(status.actions):
                 if len(errors) >= _MOST_REFUSED or not goes_on():
                     break
-                if index in errors or known.start_time is not None or known.completion_time:
+                if (
+                    index in errors
+                    or action_status.start_time is not None
+                    or action_status.completion_time
+                ):
                     continue
                 action = self._actions[index]
                 if status.state is State.PENDING and not action.has_versions:
                     action.choose_versions()
                 try:
-                    action.check(known, now, is_later=self._is_sequential and index > 0)
+                    action.check(action_status, now, is_later=self._is_sequential and index > 0)
                 except TransientError:
                     continue
                 except KanisterError as error:

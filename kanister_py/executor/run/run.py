@@ -1,4 +1,4 @@
-"""A run of an ActionSet: carries it from any status to its end."""
+"""A run of an ActionSet: executes it from any status to its end."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from kanister_py.ports.tracing import begin_span, trace_id_of
 
 
 class AtWork(NamedTuple):
-    """Count of the phases at work, and of those that no other process could continue."""
+    """Number of running phases, and how many of them no other process could continue."""
 
     phases: int = 0
     untouchable: int = 0
 
 
 class ActionSetRun:
-    """One ActionSet under way in this process.
+    """One active ActionSet in this process.
 
-    `next_steps` decides, the workers of the actions carry out, and every outcome is written to
-    the journal before it is acted on. A host keeps the run going: it calls `ring` when the run
-    asked for it. Every method may be called from any thread.
+    `next_steps` decides, the workers of the actions execute, and every outcome is recorded in
+    the journal before the run continues. A host drives the run: it calls `ring` after the run
+    requested that. All methods are thread-safe.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class ActionSetRun:
         return self._state.status
 
     def mask(self, data: Any) -> Any:
-        """Mask every secret that the run has read in plain data."""
+        """Mask all secrets that the run has read in plain data."""
         return self._actions.mask(data)
 
     @property
@@ -76,27 +76,27 @@ class ActionSetRun:
 
     @property
     def error(self) -> KanisterError | None:
-        """The error that keeps the run from going on, if any."""
+        """The error that stopped the run, if any."""
         return self._state.error
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the run goes on, and no early end was requested."""
+        """Whether the run continues, and no cancellation was requested."""
         return self._state.is_wanted
 
     @property
     def is_done(self) -> bool:
-        """Whether this process has nothing left to do for it. Does not wait for the lock."""
+        """Whether this process has nothing more to do for the run. Does not wait for the lock."""
         return self._state.is_over and not self._state.is_cleaning_up
 
     @property
     def is_at_work(self) -> bool:
-        """Whether a function runs for it in this process, even if the run is over."""
+        """Whether a function of the run is executing in this process, even if the run is over."""
         return self._state.attempts > 0
 
     @property
     def at_work(self) -> AtWork:
-        """The number of phases at work at this moment."""
+        """The number of currently running phases."""
         with self._state.lock:
             if self._state.is_over:
                 return AtWork()
@@ -106,18 +106,18 @@ class ActionSetRun:
             )
 
     def at_rest(self, timeout_seconds: float) -> AbstractContextManager[bool]:
-        """Keep others from changing the run for a block; yields False if that was not possible.
+        """Prevent changes of the run during a block; yields False if that was not possible.
 
-        While the cluster takes no writes it is not: then do something else first.
+        It is not possible while writes to the cluster fail; the caller should try later.
         """
         return self._state.try_lock(timeout_seconds)
 
-    # Its host
+    # Host
 
     def begin(self, host: Host) -> None:
-        """Begin, and return: from here on the host is woken when there is something to do.
+        """Start the run; from here on the host is woken when there is something to do.
 
-        If the run cannot begin, `error` says why.
+        If the run cannot start, `error` is the reason.
         """
         state = self._state
         with state.lock:
@@ -138,7 +138,7 @@ class ActionSetRun:
                 state.break_off(error)
 
     def _follow_spec(self) -> None:
-        """Record a cancellation or suspension that the ActionSet itself asks for."""
+        """Record a cancellation or suspension in the ActionSet's spec."""
         state, spec = self._state, self._course.actionset.spec
         if state.status.state in FINAL:
             return
@@ -150,7 +150,7 @@ class ActionSetRun:
             state.record(Resumed(state.now()))
 
     def ring(self) -> None:
-        """Do what is due by now."""
+        """Process all timers that are due."""
         state = self._state
         with state.lock:
             try:
@@ -161,37 +161,37 @@ class ActionSetRun:
     # Steps
 
     def _advance(self) -> None:
-        """Take every step that the status allows."""
+        """Take all steps that the status allows."""
         self._begin_actions()
         for worker in self._workers:
             worker.advance()
 
     def _begin_actions(self) -> None:
-        """Choose the versions of all actions, if the run has not begun."""
+        """Choose the versions of all actions, if the run has not started."""
         state = self._state
         if state.is_over or state.status.state is not State.PENDING:
             return
         if not next_steps(self._course.rules, state.status, state.now()):
-            # It is suspended.
+            # The run is suspended.
             return
         versions: list[tuple[str, ...]] = []
         warnings: list[Warned] = []
         for action, worker in zip(self._actions, self._workers, strict=True):
             chosen = action.choose_versions()
             if len(chosen.versions) < len(chosen.choices):
-                # Its thread finds out what else is wrong with it.
+                # The thread of the action finds its other problems.
                 worker.start_thread()
                 return
             versions.append(chosen.versions)
             warnings += chosen.warnings
         begun = Begun(state.now(), tuple(versions), tuple(warnings))
-        # Nothing may act under other versions after a loss of power.
+        # After a power loss, the run must continue with the same versions.
         state.record(begun, must_last=True)
 
     # Requests
 
     def cancel(self, reason: str = RunCancelled.reason, message: str = "") -> None:
-        """Ask for an early end: phases at work are stopped, deferred phases still run."""
+        """Request cancellation: running phases are stopped, deferred phases still run."""
         self._ask(CancelAsked(self._state.now(), reason, message))
 
     def suspend(self) -> None:
@@ -209,25 +209,24 @@ class ActionSetRun:
                 return
             state.record(outcome)
             self._advance()
-            # A thread that waits before a retry checks whether it is still wanted.
+            # Threads that wait before a retry check whether the run is still wanted.
             state.changed.notify_all()
 
     def abort(self) -> None:
-        """End at once, and leave everything for a later process."""
+        """End immediately, and leave the run for a later process."""
         with self._state.lock:
             self._state.abort()
 
     def drain(self) -> None:
-        """Begin nothing new. Once no function is at work, the run is aborted."""
+        """Start nothing new. The run is aborted once no function is running."""
         with self._state.lock:
             self._state.is_draining = True
             self._state.abort_if_drained()
 
     def abandon(self, why: KanisterError) -> bool:
-        """End now: phases at work have failed, nothing is stopped or tidied up.
+        """End now: running phases are recorded as failed, without stopping them or cleaning up.
 
-        The status is final then, even where it cannot be written any more; returns whether it
-        was written.
+        The status is final then, even if it cannot be written; returns whether it was written.
         """
         state = self._state
         with state.lock:

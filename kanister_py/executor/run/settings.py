@@ -1,4 +1,4 @@
-"""Settings of a run: where and how it runs."""
+"""Settings of a run: cluster, pods and stores."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from kanister_py.ports.cluster import Cluster
 
 
 class RunSettings(NamedTuple):
-    """Where and how a run runs.
+    """Settings of a run.
 
-    Without a `cluster` it gets one of its own, in memory, with `objects` in it, and
-    kept in the folder `state` if one is named.
-    `checks_access` asks a cluster for the rights that the phases need before the first of
-    them acts. `pods` may be `processes`, which runs commands on this machine; there the
-    folder `locations` stands in for every store of a Profile, if one is named.
+    Without a `cluster` the run gets its own cluster in memory, which contains `objects` and
+    is stored in the folder `state`, if that is set. `checks_access` checks the rights of all
+    phases before the first one starts. With `pods` set to `processes`, commands run on this
+    machine, and the folder `locations`, if set, replaces the stores of all Profiles.
     """
 
     objects: Sequence[Mapping[str, Any]] = ()
@@ -38,7 +37,7 @@ class RunSettings(NamedTuple):
 
     @property
     def hosting(self) -> dict[str, str]:
-        """What runs pods and stands in for stores, as the journal of a run keeps it."""
+        """Settings of pods and stores for the journal of a run."""
         locations = str(self.locations.absolute()) if self.locations is not None else ""
-        found = {"pods": self.pods, "locations": locations}
-        return {key: each for key, each in found.items() if each}
+        settings = {"pods": self.pods, "locations": locations}
+        return {key: value for key, value in settings.items() if value}

@@ -1,4 +1,4 @@
-"""State that the threads of a run share: its status and journal, its lock, and its end."""
+"""Shared state of a run's threads: its status and journal, its lock, and its end."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Onlooker(Protocol):
 
 
 class Host(Protocol):
-    """Owner of the thread in which a run's timers act. Calls must be quick."""
+    """Owner of the thread in which a run's timers fire. Calls must be quick."""
 
     timers: TimerService
 
     def wake(self) -> None:
-        """Have the run's `ring` called soon."""
+        """Request a call of the run's `ring`."""
 
     def on_over(self) -> None:
         """Called once, when the run has ended or cannot go on."""
@@ -42,8 +42,8 @@ class Host(Protocol):
 class RunState:
     """State of one run in this process.
 
-    `lock` guards it, and everything that workers and attempts change. Methods expect the
-    caller to hold it, except `try_lock`; attributes may be read without it.
+    `lock` guards it, and everything that workers and attempts change. Callers of methods must
+    hold it, except for `try_lock`; attributes may be read without it.
     """
 
     def __init__(
@@ -70,11 +70,11 @@ class RunState:
         self._journal = journal
         self._host: Host | None = None
         self._cleanups = 0
-        """Attempts whose outcome is recorded, and which are still cleaning up."""
+        """Attempts whose outcome is recorded, but whose cleanup is not finished."""
 
     @property
     def is_over(self) -> bool:
-        """Whether no step is taken any more, by the status or in this process."""
+        """Whether no further step is taken, by the status or in this process."""
         return self.status.state in FINAL or self.is_aborted or self.error is not None
 
     @property
@@ -87,19 +87,19 @@ class RunState:
 
     @property
     def why_cancelled(self) -> KanisterError:
-        """The error of phases that are stopped because the run was cancelled."""
+        """The error for phases that are stopped because the run was cancelled."""
         condition = self.status.condition(CANCEL_ASKED)
         is_late = condition is not None and condition.reason == RunTimedOut.reason
         return RunTimedOut() if is_late else RunCancelled()
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the run goes on, and no early end was requested."""
+        """Whether the run continues, and no cancellation was requested."""
         return not self.is_over and not self.is_cancelled
 
     @contextmanager
     def try_lock(self, timeout_seconds: float) -> Iterator[bool]:
-        """Hold the lock for a block; yields False if it could not be had in time."""
+        """Acquire the lock for a block; yields False if that was not possible in time."""
         is_locked = self.lock.acquire(timeout=timeout_seconds)
         try:
             yield is_locked
@@ -107,14 +107,14 @@ class RunState:
             if is_locked:
                 self.lock.release()
 
-    # Its end
+    # End
 
     def begin(self, host: Host, span: Span) -> None:
         self._host, self.span = host, span
         self.timers.begin(host)
 
     def notify(self) -> None:
-        """Wake the threads that wait for a change, and the host once the run is over."""
+        """Wake the threads that wait for a change, and the host if the run is over."""
         self.changed.notify_all()
         if self._host is not None and self.is_over and not self.is_cleaning_up:
             host, self._host = self._host, None
@@ -130,17 +130,17 @@ class RunState:
         self.span.end()
 
     def break_off(self, error: KanisterError) -> None:
-        """End here with an error, and leave the rest as it is. The first error counts."""
+        """Stop the run in this process with an error. Only the first error counts."""
         self.error = self.error or error
         self.notify()
 
     def abort(self) -> None:
-        """End here without an error, and leave everything for a later process."""
+        """Stop the run in this process without an error, for a later process to resume."""
         self.is_aborted = True
         self.notify()
 
     def abort_if_drained(self) -> None:
-        """Abort a run that is to begin nothing new, once no function is at work."""
+        """Abort a draining run once no function is running."""
         if not self.is_draining or self.attempts or self.is_over:
             return
         try:
@@ -166,11 +166,11 @@ class RunState:
         must_last: bool = False,
         is_followed: Callable[[Status], bool] | None = None,
     ) -> bool:
-        """Write an outcome to the journal, then apply it; returns whether the status changed.
+        """Write an outcome to the journal, then apply it; return whether the status changed.
 
-        With `must_last` the entry outlives a loss of power. `is_followed` tells from the new
-        status whether another entry follows at once. If the journal cannot be written, the run
-        is broken off and the error raised.
+        With `must_last` the entry survives a power loss. `is_followed` decides by the new
+        status whether another entry follows immediately. If the journal cannot be written, the
+        run is stopped and the error is raised.
         """
         status = record(self.course.rules, self.status, outcome)
         if status is self.status:
@@ -192,7 +192,7 @@ class RunState:
         return True
 
     def record_end(self, outcome: Outcome) -> bool:
-        """Apply the last outcome even if it cannot be written; returns whether it was."""
+        """Apply the last outcome even if it cannot be written; return whether it was written."""
         status = record(self.course.rules, self.status, outcome)
         is_written = True
         if self._journal is not None:
