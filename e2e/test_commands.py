@@ -226,7 +226,7 @@ class TestAWrongCluster:
         done = kanister("rbac", blueprint, "--check", "--kubeconfig", str(missing))
         assert done.code == 1
         assert f"{missing}" in done.err
-        assert "there is no such file" in done.err
+        assert "the file does not exist" in done.err
         assert "Traceback" not in done.err
 
     def test_missing_context_is_reported_with_existing_ones(
@@ -236,7 +236,7 @@ class TestAWrongCluster:
         where = ["--kubeconfig", str(kubeconfig), "--context", "prod"]
         done = kanister("plan", blueprint, "copy", *where)
         assert done.code == 1
-        assert f"no context is called 'prod'; there is: {context}" in done.err
+        assert f"there is no context 'prod'; available: {context}" in done.err
 
     def test_unreachable_server_is_reported_soon(
         self, kanister: CommandLine, blueprint: str, api_server: LocalCluster

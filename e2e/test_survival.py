@@ -334,7 +334,7 @@ class TestAnswers:
         assert len(lost.hits) == 1
         # The message says that the result is unknown; a retry finds the created object.
         assert status["state"] == "failed"
-        assert "may have done it all the same" in status["error"]["message"]
+        assert "may have executed the request" in status["error"]["message"]
         place.client.get(f"/api/v1/namespaces/{place.namespace}/configmaps/before-one")
 
 

@@ -16,9 +16,9 @@ import pytest
 
 from kanister_py.adapters.certificates_x509 import X509Certificates
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_kube.answers import Asked, error_of
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice, ClusterConfigInvalid
+from kanister_py.adapters.cluster_kube.error_responses import Subject, error_of
 from kanister_py.core.errors import (
     AlreadyExists,
     ApiError,
@@ -216,7 +216,7 @@ class TestAnswers:
     def test_every_refusal_has_its_error(
         self, code: int, answer: Mapping[str, Any], want: type[ApiError]
     ) -> None:
-        assert type(error_of(code, answer, Asked("configmaps", "settings"))) is want
+        assert type(error_of(code, answer, Subject("configmaps", "settings"))) is want
 
     def test_a_conflict_of_managers_names_them(self) -> None:
         causes = [
@@ -226,7 +226,7 @@ class TestAnswers:
                 "field": ".spec.replicas",
             }
         ]
-        error = error_of(409, status(409, "Conflict", "Apply failed", causes=causes), Asked())
+        error = error_of(409, status(409, "Conflict", "Apply failed", causes=causes), Subject())
         assert isinstance(error, ApplyConflict)
         assert error.conflicts == (("kubectl", ".spec.replicas"),)
 
@@ -405,7 +405,7 @@ class TestCredentials:
                 assert cluster.default_namespace == want
         with pytest.raises(ClusterConfigInvalid) as caught:
             KubeCluster(ClusterChoice(path, "shp"))
-        assert caught.value.why == "no context is called 'shp'; there is: here, shop"
+        assert caught.value.why == "there is no context 'shp'; available: here, shop"
 
 
 class TestDiscovery:

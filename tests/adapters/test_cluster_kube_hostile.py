@@ -17,9 +17,9 @@ import pytest
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from kanister_py.adapters.cluster_kube.answers import NotConnected
 from kanister_py.adapters.cluster_kube.cluster import KubeCluster
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice, ClusterConfigInvalid
+from kanister_py.adapters.cluster_kube.error_responses import NotConnected
 from kanister_py.adapters.cluster_kube.plugins import run_plugin
 from kanister_py.adapters.cluster_kube.pool import ServerPool
 from kanister_py.adapters.cluster_kube.requests import Timing
@@ -238,7 +238,7 @@ def test_a_plugin_that_hangs_is_ended_with_all_it_has_started(tmp_path: Path) ->
     script = f"#!/bin/sh\nsleep 600 & echo $! >{tmp_path}/child; wait\n"
     plugin = _node(_plugin(tmp_path, script))
     began = time.monotonic()
-    with pytest.raises(ConfigException, match=r"gave no credentials within 4s"):
+    with pytest.raises(ConfigException, match=r"returned no credentials within 4s"):
         run_plugin(plugin, _node({}), None, 4.0)
     assert time.monotonic() - began < GIVEN_UP_SECONDS
     # What is killed is gone a moment later; it may stay as a name until it is asked about.
@@ -253,7 +253,7 @@ def test_a_plugin_that_hangs_is_ended_with_all_it_has_started(tmp_path: Path) ->
         pytest.param("print('x')", "printed no ExecCredential", id="no JSON"),
         pytest.param("print('[]')", "printed no ExecCredential", id="a list"),
         pytest.param("print('{\"status\": 1}')", "printed no ExecCredential", id="no status"),
-        pytest.param(_says(""), "gave no credentials", id="an empty token"),
+        pytest.param(_says(""), "returned no credentials", id="an empty token"),
         pytest.param(_says("t", expirationTimestamp="soon"), "no ExecCredential", id="no time"),
         pytest.param(_says("t").replace("/v1", "/v2"), "is expected", id="another version"),
         pytest.param("import sys; sys.exit('not today')", "ended with 1 not today", id="a refusal"),

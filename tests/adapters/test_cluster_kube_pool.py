@@ -11,7 +11,7 @@ import pytest
 import urllib3
 from urllib3.exceptions import HTTPError
 
-from kanister_py.adapters.cluster_kube.answers import NotConnected
+from kanister_py.adapters.cluster_kube.error_responses import NotConnected
 from kanister_py.adapters.cluster_kube.pool import ServerPool
 
 PATIENCE_SECONDS = 180.0

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_kube.answers import Asked
 from kanister_py.adapters.cluster_kube.connection import ClusterChoice, Connection
+from kanister_py.adapters.cluster_kube.error_responses import Subject
 from kanister_py.adapters.cluster_kube.requests import Requests, Timing
 from kanister_py.adapters.cluster_kube.sessions import KubeExecSession, open_session
 from tests.adapters.test_cluster_kube import kubeconfig
@@ -77,7 +77,7 @@ def session_with(cleanup: ExitStack, folder: Path, *messages: bytes) -> KubeExec
     choice = ClusterChoice(kubeconfig=str(kubeconfig(folder, talker.url)))
     requests = Requests(Connection(choice, SystemClock(), 1), SystemClock(), TIMING)
     cleanup.callback(requests.close)
-    session = open_session(requests, "/exec", Asked("pods", "p"), [("command", "x")])
+    session = open_session(requests, "/exec", Subject("pods", "p"), [("command", "x")])
     cleanup.enter_context(session)
     return session
 

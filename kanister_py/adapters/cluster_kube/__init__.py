@@ -1,1 +1,1 @@
-"""A Kubernetes cluster behind a network, through the official client."""
+"""Adapter for a Kubernetes API server, based on the official client."""

@@ -1,4 +1,4 @@
-"""A Kubernetes cluster behind an API server."""
+"""Cluster port over the HTTP API of an API server."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from copy import copy
 from typing import Any, Final, Self
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.cluster_kube.answers import Asked
 from kanister_py.adapters.cluster_kube.connection import (
     ClusterChoice,
     Connection,
     ImpersonatingConnection,
 )
 from kanister_py.adapters.cluster_kube.discovery import Addresses, Discovery
+from kanister_py.adapters.cluster_kube.error_responses import Subject
 from kanister_py.adapters.cluster_kube.logs import KubeLogStream
 from kanister_py.adapters.cluster_kube.requests import Request, Requests, Timing
 from kanister_py.adapters.cluster_kube.schemas import Schemas
 from kanister_py.adapters.cluster_kube.sessions import KubeExecSession, open_session
-from kanister_py.adapters.cluster_kube.watches import KubeWatch, Watched
+from kanister_py.adapters.cluster_kube.watches import KubeWatch, WatchTarget
 from kanister_py.core.errors import Cause, Expired, Invalid
 from kanister_py.core.kube.parts import metadata_of
 from kanister_py.core.kube.resources import PODS, GroupVersionResource, ResourceKind
@@ -36,12 +36,12 @@ from kanister_py.ports.cluster import (
 FIELD_MANAGER: Final = "kanister-py"
 _APPLY: Final = "application/apply-patch+yaml"
 _PAGE: Final = 500
-# Sockets kept for the next request; more are opened when they are needed.
+# Idle connections kept in the pool; more are opened when needed.
 _POOL_SIZE: Final = 64
 
 
 class KubeCluster:
-    """The cluster port over HTTP. Opening one asks nothing of the cluster yet."""
+    """Cluster port over HTTP. The constructor sends no request."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class KubeCluster:
         self._field_manager = field_manager
 
     def close(self) -> None:
-        """Let go of every connection; a caller that waits to ask again fails at once."""
+        """Close all connections. Callers that wait for a retry fail immediately."""
         self._requests.close()
 
     def __enter__(self) -> Self:
@@ -70,7 +70,7 @@ class KubeCluster:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    # What it is
+    # Properties
 
     @property
     def runs_pods(self) -> bool:
@@ -82,14 +82,14 @@ class KubeCluster:
 
     @property
     def server(self) -> str:
-        """Say under which address the API server is reached."""
+        """Return the URL of the API server."""
         return self._connection.server
 
     def acting_as(self, user: str) -> KubeCluster:
-        """Return this cluster as another user may use it. Closing it closes nothing."""
+        """Return this cluster as another user. Closing the result closes nothing."""
         connection = ImpersonatingConnection(self._connection, user)
         timing = self._requests.timing
-        # The server has answered before: a failure is no sign of a wrong address.
+        # The server has responded before, so a failure does not indicate a wrong address.
         timing = timing._replace(first_patience=timing.patience)
         acting = copy(self)
         acting._requests = Requests(connection, self._requests.clock, timing)  # noqa: SLF001 # same class
@@ -115,7 +115,7 @@ class KubeCluster:
         subresource: str = "",
     ) -> KubeObject:
         path = self._addresses.path(resource, namespace, name, subresource)
-        subject = Asked(resource.group_resource, name, subresource)
+        subject = Subject(resource.group_resource, name, subresource)
         return self._requests.json(Request("GET", path, subject, is_repeatable=True))
 
     def list(
@@ -128,23 +128,23 @@ class KubeCluster:
         limit: int = 0,
         continue_token: str = "",
     ) -> ObjectList:
-        watched = self._watched(resource, namespace, label_selector, field_selector)
+        target = self._watch_target(resource, namespace, label_selector, field_selector)
         if limit or continue_token:
-            return _page(self._requests, watched, limit, continue_token)
+            return _page(self._requests, target, limit, continue_token)
         try:
-            objects = _all_pages(self._requests, watched)
+            objects = _all_pages(self._requests, target)
         except Expired:
-            # The history went on under our hands: all in one piece then.
-            objects = _page(self._requests, watched, 0, "")
-        if not namespace and watched.kind.is_namespaced:
+            # The continue token expired between two pages, so list without pages.
+            objects = _page(self._requests, target, 0, "")
+        if not namespace and target.kind.is_namespaced:
             objects.items.sort(key=_place_of)
         return objects
 
-    def _watched(
+    def _watch_target(
         self, resource: GroupVersionResource, namespace: str, labels: str, fields: str
-    ) -> Watched:
+    ) -> WatchTarget:
         kind = self._discovery.addressing(resource)
-        return Watched(self._addresses.collection(kind, namespace), kind, labels, fields)
+        return WatchTarget(self._addresses.collection(kind, namespace), kind, labels, fields)
 
     def watch(
         self,
@@ -157,10 +157,10 @@ class KubeCluster:
         timeout_seconds: float | None = None,
         bookmarks: bool = False,
     ) -> KubeWatch:
-        watched = self._watched(resource, namespace, label_selector, field_selector)
+        target = self._watch_target(resource, namespace, label_selector, field_selector)
         return KubeWatch(
             self._requests,
-            watched,
+            target,
             lambda: self.list(
                 resource,
                 namespace=namespace,
@@ -179,7 +179,7 @@ class KubeCluster:
         path = self._addresses.collection(
             kind, self._addresses.namespace_of(kind, metadata.get("namespace") or "")
         )
-        subject = Asked(kind.gvr.group_resource, str(metadata.get("name") or ""))
+        subject = Subject(kind.gvr.group_resource, str(metadata.get("name") or ""))
         return self._write(Request("POST", path, subject, body=obj), field_manager)
 
     def replace(
@@ -214,11 +214,11 @@ class KubeCluster:
         request = Request(
             "PATCH",
             self._addresses.path(resource, namespace, name, subresource),
-            Asked(resource.group_resource, name, subresource),
+            Subject(resource.group_resource, name, subresource),
             body=patch,
             content_type=str(patch_type),
-            # Done twice it does what it does once; a list of operations may append or test
-            # what it has changed itself.
+            # Applying a merge patch twice has the same effect as once. A list of operations may
+            # append an element twice, or test a value that it has changed itself.
             is_repeatable=isinstance(patch, Mapping),
         )
         return self._write(request, field_manager)
@@ -261,27 +261,27 @@ class KubeCluster:
         resource_version: str = "",
     ) -> KubeObject:
         options = _delete_options(grace_period_seconds, propagation)
-        given = {"uid": uid, "resourceVersion": resource_version}
-        preconditions = {key: value for key, value in given.items() if value}
+        conditions = {"uid": uid, "resourceVersion": resource_version}
+        preconditions = {key: value for key, value in conditions.items() if value}
         if preconditions:
             options["preconditions"] = preconditions
         answer = self._requests.json(
             Request(
                 "DELETE",
                 self._addresses.path(resource, namespace, name),
-                Asked(resource.group_resource, name),
+                Subject(resource.group_resource, name),
                 (),
                 options,
-                # Without a precondition the next object of that name could be hit.
+                # Without a precondition, a retry could delete a new object of the same name.
                 is_repeatable=bool(preconditions),
-                is_gone_fine=True,
+                ignores_missing=True,
             )
         )
         if answer.get("kind") != "Status" and answer:
             return answer
         kind = self._discovery.of_resource(resource)
         place = self._addresses.namespace_of(kind, namespace)
-        return _remains_of(kind, place, name, answer, uid)
+        return _deleted_object(kind, place, name, answer, uid)
 
     def scale(
         self,
@@ -302,7 +302,7 @@ class KubeCluster:
         return KubeLogStream(
             self._requests,
             self._addresses.path(PODS, namespace, name, "log"),
-            Asked(PODS.resource, name, "log"),
+            Subject(PODS.resource, name, "log"),
             options or LogOptions(),
             lambda: self.get(PODS, name, namespace=namespace),
         )
@@ -323,7 +323,7 @@ class KubeCluster:
         if container:
             query.append(("container", container))
         path = self._addresses.path(PODS, namespace, name, "exec")
-        return open_session(self._requests, path, Asked(PODS.resource, name, "exec"), query)
+        return open_session(self._requests, path, Subject(PODS.resource, name, "exec"), query)
 
 
 def _request_for(
@@ -333,11 +333,11 @@ def _request_for(
     metadata: Mapping[str, Any],
     subresource: str,
 ) -> Request:
-    """Begin a request about the object that some metadata name."""
+    """Create a request for the object that the metadata names."""
     name = str(metadata.get("name") or "")
     place = str(metadata.get("namespace") or "")
     path = addresses.path(kind.gvr, place, name, subresource)
-    return Request(method, path, Asked(kind.gvr.group_resource, name, subresource))
+    return Request(method, path, Subject(kind.gvr.group_resource, name, subresource))
 
 
 def _delete_options(grace: int | None, propagation: Propagation | None) -> dict[str, Any]:
@@ -349,10 +349,10 @@ def _delete_options(grace: int | None, propagation: Propagation | None) -> dict[
     return options
 
 
-def _remains_of(
+def _deleted_object(
     kind: ResourceKind, namespace: str, name: str, answer: Mapping[str, Any], uid: str
 ) -> KubeObject:
-    """Give what the cluster says of an object that is gone at once: which one it was."""
+    """Return the cluster's description of an object that was deleted immediately."""
     deleted_uid = str((answer.get("details") or {}).get("uid") or uid)
     metadata: dict[str, Any] = {"name": name}
     if namespace:
@@ -367,27 +367,27 @@ def _place_of(obj: KubeObject) -> tuple[str, str]:
     return metadata.get("namespace", ""), metadata["name"]
 
 
-def _all_pages(requests: Requests, watched: Watched) -> ObjectList:
-    page = _page(requests, watched, _PAGE, "")
+def _all_pages(requests: Requests, target: WatchTarget) -> ObjectList:
+    page = _page(requests, target, _PAGE, "")
     items, version = page.items, page.resource_version
     while page.continue_token:
-        page = _page(requests, watched, _PAGE, page.continue_token)
+        page = _page(requests, target, _PAGE, page.continue_token)
         items += page.items
     return ObjectList(items, version)
 
 
-def _page(requests: Requests, watched: Watched, limit: int, continue_token: str) -> ObjectList:
-    query = watched.query()
+def _page(requests: Requests, target: WatchTarget, limit: int, continue_token: str) -> ObjectList:
+    query = target.query()
     if limit:
         query.append(("limit", str(limit)))
     if continue_token:
         query.append(("continue", continue_token))
-    subject = Asked(watched.kind.gvr.group_resource)
-    answer = requests.json(Request("GET", watched.path, subject, query, is_repeatable=True))
+    subject = Subject(target.kind.gvr.group_resource)
+    answer = requests.json(Request("GET", target.path, subject, query, is_repeatable=True))
     items = answer.get("items") or []
-    api_version = watched.kind.gvr.api_version
-    # A list of a kind names it once, for all; a list of custom kinds may be the first to.
-    kind = str(answer.get("kind") or "").removesuffix("List") or watched.kind.kind
+    api_version = target.kind.gvr.api_version
+    # A typed list names the kind only once, for all items; lists of custom kinds may do so too.
+    kind = str(answer.get("kind") or "").removesuffix("List") or target.kind.kind
     for item in items:
         item.setdefault("apiVersion", api_version)
         item.setdefault("kind", kind)

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from kanister_py.adapters.cluster_kube.plugins import Given, run_plugin
+from kanister_py.adapters.cluster_kube.plugins import PluginCredentials, run_plugin
 from kanister_py.adapters.cluster_kube.pool import ServerPool
 from kanister_py.core.errors import UsageError
 from kanister_py.ports.clock import Clock
 
 
 class ClusterConfigInvalid(UsageError, reason="ClusterConfigInvalid"):
-    """A configuration by which no cluster can be reached."""
+    """Error for a configuration that no cluster can be reached with."""
 
     def __init__(self, source: str, why: str) -> None:
-        super().__init__(f"No cluster can be reached by {source}: {why}")
+        super().__init__(f"No cluster can be reached with {source}: {why}")
         self.source = source
         self.why = why
 
@@ -31,16 +31,16 @@ class ClusterConfigInvalid(UsageError, reason="ClusterConfigInvalid"):
 _IN_CLUSTER_NAMESPACE: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 _IN_CLUSTER_TOKEN: Final = _IN_CLUSTER_NAMESPACE.with_name("token")
 _HOME_CONFIG: Final = "~/.kube/config"
-# Callers that want credentials within this time share one look at them.
+# Callers that need credentials within this time share one check of the files.
 _CREDENTIALS_SECONDS: Final = 1.0
-# What makes new credentials may be slow, and a wrong account stays wrong.
+# Renewal may be slow, and does not help if the account itself is wrong.
 _RENEWAL_SECONDS: Final = 5.0
 _EXPIRY_SKEW: Final = timedelta(seconds=30)
 _LOG: Final = logging.getLogger(__name__)
 
 
 class ClusterChoice(NamedTuple):
-    """Choice of a cluster: by kubeconfig, by its context, or the one we run in."""
+    """Choice of a cluster: a kubeconfig and a context, or the cluster that this pod runs in."""
 
     kubeconfig: str = ""
     context: str = ""
@@ -49,10 +49,10 @@ class ClusterChoice(NamedTuple):
 
     @property
     def is_in_cluster(self) -> bool:
-        """Whether this is the cluster around us.
+        """Whether this is the cluster that this pod runs in.
 
-        What is named wins, then the environment's kubeconfig, then the cluster around us,
-        then the kubeconfig at home.
+        An explicit choice takes precedence, then the kubeconfig of the environment, then the
+        cluster of this pod, then the kubeconfig in the home folder.
         """
         if self.in_cluster:
             return True
@@ -66,7 +66,7 @@ class ClusterChoice(NamedTuple):
 
 
 class Connection:
-    """The way to one API server: address, trust, credentials that change, pooled sockets."""
+    """Connection to one API server: address, TLS, renewed credentials and a connection pool."""
 
     def __init__(self, choice: ClusterChoice, clock: Clock, pool_size: int) -> None:
         self._choice = choice
@@ -76,74 +76,75 @@ class Connection:
         loaded = _configuration_of(choice, pool_size)
         self._configuration, self.default_namespace = loaded.configuration, loaded.namespace
         self._expires = loaded.expires
-        # Held while new credentials are made: others go on with the old ones.
+        # Held during a renewal; other threads continue with the old credentials.
         self._renewing = threading.Lock()
         self.pool = _pool_of(self._configuration)
         """Connections to the server, with the TLS identity of the configuration."""
         self._authorization = ""
-        self._known_until: float | None = None
+        self._checked_until: float | None = None
         self._renewed_at = float("-inf")
 
     @property
     def server(self) -> str:
-        """Say under which address the API server is reached."""
+        """Return the URL of the API server."""
         return str(self._configuration.host).rstrip("/")
 
     def headers(self) -> dict[str, str]:
-        """Say who we are, in the headers of a request. Nobody else may see them."""
-        valid_until = self._known_until
+        """Return the headers that authenticate a request. They are secret."""
+        valid_until = self._checked_until
         is_fresh = valid_until is not None and self._clock.monotonic() < valid_until
         if not is_fresh and self._renewing.acquire(blocking=valid_until is None):
             try:
-                self._look_again()
+                self._refresh()
             finally:
                 self._renewing.release()
         with self._lock:
             authorization = self._authorization
         return {"Authorization": authorization} if authorization else {}
 
-    def _look_again(self) -> None:
-        """Read credentials where they stand; those of a plugin are made anew once they expire."""
+    def _refresh(self) -> None:
+        """Read the credentials again; plugins run when theirs expire."""
         with self._lock:
-            if self._known_until is not None and self._clock.monotonic() < self._known_until:
+            if self._checked_until is not None and self._clock.monotonic() < self._checked_until:
                 return
             configuration, expires = self._configuration, self._expires
         try:
             if expires is not None and self._clock.now() >= expires - _EXPIRY_SKEW:
-                self._take_over(_configuration_of(self._choice, self._pool_size))
+                self._apply(_configuration_of(self._choice, self._pool_size))
                 return
             authorization = _authorization_of(configuration)
-        except Exception as error:  # noqa: BLE001 # the client lets through whatever its helpers raise
-            # The cluster says so if what we have is no longer good.
+        except Exception as error:  # noqa: BLE001 # the client does not wrap errors of its helpers
+            # If the old credentials are no longer valid, the cluster rejects them.
             _LOG.warning("Credentials cannot be read again: %s", _one_line(error))
             authorization = self._authorization
         with self._lock:
             self._authorization = authorization
-            self._known_until = self._clock.monotonic() + _CREDENTIALS_SECONDS
+            self._checked_until = self._clock.monotonic() + _CREDENTIALS_SECONDS
 
-    def _take_over(self, found: _Found) -> bool:
-        """Go on with what was read anew; say whether it is another identity."""
-        authorization = _authorization_of(found.configuration)
+    def _apply(self, loaded: _LoadedConfiguration) -> bool:
+        """Use a configuration that was read again. Returns True if the identity has changed."""
+        authorization = _authorization_of(loaded.configuration)
         with self._lock:
             before = self._configuration
-            self._configuration, self._expires = found.configuration, found.expires
+            self._configuration, self._expires = loaded.configuration, loaded.expires
             self._authorization = authorization
-            self._known_until = self._clock.monotonic() + _CREDENTIALS_SECONDS
-            is_another = _identity_of(before) != _identity_of(found.configuration)
-            if is_another:
-                # Connections carry the old certificate; those in use are closed after use.
-                self.pool = _pool_of(found.configuration)
-        return is_another
+            self._checked_until = self._clock.monotonic() + _CREDENTIALS_SECONDS
+            has_changed = _identity_of(before) != _identity_of(loaded.configuration)
+            if has_changed:
+                # Connections carry the old certificate. Those in use are closed after their
+                # request.
+                self.pool = _pool_of(loaded.configuration)
+        return has_changed
 
     def renew(self, refused: Mapping[str, str]) -> bool:
-        """Get new credentials after the cluster refused these, and say whether to try again.
+        """Renew credentials that the cluster rejected. Returns True if a retry may succeed.
 
-        Reads everything anew: a token file, a plugin's answer, a certificate.
+        Reads everything again: the token file, the output of a plugin, the certificate.
         """
         if self.headers() != dict(refused):
             return True
         with self._renewing:
-            # Another request may have been refused before, and have renewed them by now.
+            # Another thread may have renewed the credentials already.
             if self._authorization != refused.get("Authorization", ""):
                 return True
             now = self._clock.monotonic()
@@ -151,10 +152,10 @@ class Connection:
                 return False
             self._renewed_at = now
             try:
-                is_another = self._take_over(_configuration_of(self._choice, self._pool_size))
+                has_changed = self._apply(_configuration_of(self._choice, self._pool_size))
             except ClusterConfigInvalid:
                 return False
-            return is_another or self._authorization != refused.get("Authorization", "")
+            return has_changed or self._authorization != refused.get("Authorization", "")
 
     def tls(self) -> dict[str, Any]:
         """Return the TLS options of the WebSocket library."""
@@ -173,12 +174,12 @@ class Connection:
         return {**options, **{key: value for key, value in settings.items() if value}}
 
     def proxy(self) -> dict[str, Any]:
-        """Say through which proxy a WebSocket goes, in the words of its library."""
+        """Return the proxy settings of the WebSocket library."""
         from urllib3.connection import HTTPConnection
 
         proxy = self.pool.proxy
         if proxy is None:
-            # Else the library looks for one in the environment by rules of its own.
+            # Without this, the library looks for a proxy in the environment by its own rules.
             return {"http_no_proxy": ["*"]}
         setting = urlsplit(str(self._configuration.proxy))
         settings: dict[str, Any] = {
@@ -226,19 +227,19 @@ class ImpersonatingConnection:
         return self._connection.renew(own)
 
     def close(self) -> None:
-        """Leave the connection open: it belongs to the cluster that this one was made from."""
+        """Do nothing: the connection belongs to the cluster that this one was derived from."""
 
 
-class _Found(NamedTuple):
-    """The client's configuration for a cluster, and how long its credentials are good."""
+class _LoadedConfiguration(NamedTuple):
+    """The client's configuration for a cluster, and the expiry of its credentials."""
 
     configuration: Any
     namespace: str
     expires: datetime | None = None
 
 
-def _configuration_of(choice: ClusterChoice, pool_size: int) -> _Found:
-    """Read how to reach the cluster. A credential plugin runs here."""
+def _configuration_of(choice: ClusterChoice, pool_size: int) -> _LoadedConfiguration:
+    """Load the configuration of the cluster. A credential plugin runs here."""
     from kubernetes.client import Configuration
     from kubernetes.config import ConfigException
 
@@ -255,15 +256,15 @@ def _configuration_of(choice: ClusterChoice, pool_size: int) -> _Found:
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ClusterConfigInvalid(source, f"{type(error).__name__}: {_one_line(error)}") from error
     except Exception as error:
-        # The client reads YAML with a library whose errors share no root with its own.
+        # The client reads YAML with a library whose errors have no common base class with PyYAML's.
         if type(error).__module__.partition(".")[0] != "yaml":
             raise
-        raise ClusterConfigInvalid(source, f"it is no YAML: {_one_line(error)}") from error
+        raise ClusterConfigInvalid(source, f"it is not valid YAML: {_one_line(error)}") from error
     configuration.connection_pool_maxsize = pool_size
-    # What may be repeated is decided by us, for every request anew.
+    # Retries are decided for every request by `Requests`.
     configuration.retries = False
     configuration.socket_options = _socket_options()
-    return _Found(configuration, choice.namespace or namespace or "default", expires)
+    return _LoadedConfiguration(configuration, choice.namespace or namespace or "default", expires)
 
 
 def _load_in_cluster(configuration: Any) -> str:
@@ -280,13 +281,13 @@ def _load_kubeconfig(choice: ClusterChoice, configuration: Any) -> tuple[str, da
     if not any(
         Path(file_name).expanduser().is_file() for file_name in path.split(os.pathsep) if file_name
     ):
-        raise ConfigException("there is no such file")
+        raise ConfigException("the file does not exist")
     contexts, current = _loaders().list_kube_config_contexts(path)
     context_name = choice.context or (current or {}).get("name", "")
     matches = [context for context in contexts if context.get("name") == context_name]
     if not matches:
         names = ", ".join(sorted(str(context.get("name")) for context in contexts)) or "none"
-        raise ConfigException(f"no context is called {context_name!r}; there is: {names}")
+        raise ConfigException(f"there is no context {context_name!r}; available: {names}")
     context = matches[0].get("context") or {}
     files = _loaders().kube_config.KubeConfigMerger(path)
     user = files.config["users"].get_with_name(str(context.get("user") or ""), safe=True)
@@ -297,7 +298,7 @@ def _load_kubeconfig(choice: ClusterChoice, configuration: Any) -> tuple[str, da
         expires = plugin_credentials.expires
         user["user"].value.pop("exec")
         user["user"].value.update(plugin_credentials.user)
-        keep = None  # what a plugin gives belongs in no file
+        keep = None  # credentials of a plugin must not be written to a file
     loader = _loaders().kube_config.KubeConfigLoader(
         config_dict=files.config, active_context=context_name, config_persister=keep
     )
@@ -305,15 +306,15 @@ def _load_kubeconfig(choice: ClusterChoice, configuration: Any) -> tuple[str, da
     return str(context.get("namespace") or ""), expires
 
 
-def _run_plugin(config: Any, user: Any, cluster: str) -> Given:
-    """Run the plugin of a user; a path of it counts from the folder of its kubeconfig."""
+def _run_plugin(config: Any, user: Any, cluster: str) -> PluginCredentials:
+    """Run the credential plugin of a user. Relative paths start at the folder of the kubeconfig."""
     node = config["clusters"].get_with_name(cluster)
     folder = str(Path(node.path).resolve().parent) if node.path else None
     return run_plugin(user["user"]["exec"], node["cluster"], folder)
 
 
 def _loaders() -> Any:
-    """Give the client's readers of configuration, which have no types."""
+    """Return the client's configuration loaders, which have no type annotations."""
     from kubernetes import config
 
     return config
@@ -329,7 +330,7 @@ def _pool_of(configuration: Any) -> ServerPool:
 def _authorization_of(configuration: Any) -> str:
     for setting in configuration.auth_settings().values():
         if str(setting.get("key", "")).lower() == "authorization" and setting.get("value"):
-            # Where a token is written into a file, the line often ends.
+            # Token files often end with a newline.
             return str(setting["value"]).strip()
     return ""
 
@@ -351,7 +352,7 @@ def _identity_of(configuration: Any) -> tuple[object, ...]:
 
 
 def _socket_options() -> list[tuple[int, int, int]]:
-    """Have the system find out that the other side has gone, in about half a minute."""
+    """Return socket options that detect a dead peer within about half a minute."""
     options = [
         (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
         (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),

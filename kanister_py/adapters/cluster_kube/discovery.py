@@ -1,4 +1,4 @@
-"""API discovery: which resource holds objects of a kind, and under which address."""
+"""API discovery: the resource and the path of a kind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from kanister_py.adapters.cluster_kube.answers import Asked
+from kanister_py.adapters.cluster_kube.error_responses import Subject
 from kanister_py.adapters.cluster_kube.requests import Request, Requests
 from kanister_py.core.errors import BadRequest, NoMatch, NotFound, TransientError
 from kanister_py.core.kube.parts import metadata_of
@@ -24,7 +24,7 @@ from kanister_py.core.kube.resources import (
     group_version_of,
 )
 
-# A definition may change what its kind can do; nobody tells us.
+# Definitions may change without notice.
 _FRESH_SECONDS: Final = 60.0
 
 _BUILTIN: Final = {builtin.gvr: builtin for builtin in BUILTIN_KINDS}
@@ -34,38 +34,38 @@ _BUILTIN_KINDS: Final = {
 _CUSTOM: Final = {kind.gvr: kind for kind in WELL_KNOWN_CUSTOM_KINDS}
 
 
-class _Served(NamedTuple):
-    """The kinds of one group in one version, and until when that is believed."""
+class _ServedKinds(NamedTuple):
+    """Kinds of one group and version, and the expiry of this cache entry."""
 
     kinds: tuple[ResourceKind, ...]
     fresh_until: float
 
 
 class Discovery:
-    """The kinds that an API server serves, asked by group and version when first wanted.
+    """Kinds that an API server serves, fetched per group and version when first needed.
 
-    What every Kubernetes serves is known without asking. An unknown kind is asked for
-    once more before it counts as unknown: its definition may be a moment old.
+    Built-in kinds need no request. If a kind is unknown, its group is fetched once more, because
+    the definition may have been created a moment ago.
     """
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
         self._lock = threading.Lock()
-        self._served: dict[str, _Served] = {}
+        self._served: dict[str, _ServedKinds] = {}
 
     def of_kind(self, api_version: str, kind: str) -> ResourceKind:
-        """Find the resource of a kind; `NoMatch` if the cluster knows none."""
+        """Return the resource of a kind; `NoMatch` if the cluster does not serve it."""
         builtin = _BUILTIN_KINDS.get((api_version, kind))
-        kind_info = builtin or self._found(api_version, lambda candidate: candidate.kind == kind)
+        kind_info = builtin or self._find(api_version, lambda candidate: candidate.kind == kind)
         if kind_info is None:
             raise NoMatch(f'no matches for kind "{kind}" in version "{api_version}"')
         return kind_info
 
     def of_resource(self, resource: GroupVersionResource) -> ResourceKind:
-        """Find out about a resource; `NoMatch` if the cluster knows none."""
+        """Return the discovery data of a resource; `NoMatch` if the cluster does not serve it."""
         check_resource(resource)
         builtin = _BUILTIN.get(resource)
-        kind_info = builtin or self._found(
+        kind_info = builtin or self._find(
             resource.api_version, lambda candidate: candidate.gvr == resource
         )
         if kind_info is None:
@@ -73,14 +73,14 @@ class Discovery:
         return kind_info
 
     def addressing(self, resource: GroupVersionResource) -> ResourceKind:
-        """Say how a resource is addressed, from what is known anyway, if it is."""
+        """Return enough about a resource to address it, without a request if possible."""
         return _BUILTIN.get(resource) or _CUSTOM.get(resource) or self.of_resource(resource)
 
-    def _found(
-        self, api_version: str, is_meant: Callable[[ResourceKind], bool]
+    def _find(
+        self, api_version: str, matches: Callable[[ResourceKind], bool]
     ) -> ResourceKind | None:
         for is_fresh in (False, True):
-            match = next(filter(is_meant, self._kinds(api_version, is_fresh=is_fresh)), None)
+            match = next(filter(matches, self._kinds(api_version, is_fresh=is_fresh)), None)
             if match is not None:
                 return match
         return None
@@ -92,7 +92,7 @@ class Discovery:
         if served is not None and not is_fresh and now < served.fresh_until:
             return served.kinds
         if served is None and is_fresh:
-            # It was asked for a moment ago, and there was nothing.
+            # It was fetched a moment ago, and there was nothing.
             return ()
         try:
             kinds = self._ask(api_version)
@@ -103,17 +103,17 @@ class Discovery:
         except TransientError:
             if served is None or is_fresh:
                 raise
-            # What was true a minute ago is better than nothing.
+            # If the server does not respond, an outdated result is used.
             return served.kinds
         with self._lock:
-            self._served[api_version] = _Served(kinds, now + _FRESH_SECONDS)
+            self._served[api_version] = _ServedKinds(kinds, now + _FRESH_SECONDS)
         return kinds
 
     def _ask(self, api_version: str) -> tuple[ResourceKind, ...]:
         path = f"/{api_path(api_version)}"
-        subject = Asked(api_version)
+        subject = Subject(api_version)
         listed = self._requests.json(
-            Request("GET", path, subject, is_repeatable=True, must_hold="resources")
+            Request("GET", path, subject, is_repeatable=True, required_key="resources")
         )
         return _kinds_in(api_version, listed.get("resources") or ())
 
@@ -137,14 +137,14 @@ def _kinds_in(api_version: str, rows: Any) -> tuple[ResourceKind, ...]:
 
 
 class Addresses:
-    """Paths of kinds and objects; what names no namespace is in the default one."""
+    """Paths of kinds and objects. Objects without a namespace are in the default one."""
 
     def __init__(self, discovery: Discovery, default_namespace: str) -> None:
         self._discovery = discovery
         self._default_namespace = default_namespace
 
     def kind_of(self, obj: Mapping[str, Any]) -> tuple[ResourceKind, Mapping[str, Any]]:
-        """Say of which kind an object is, and give its metadata."""
+        """Return the kind and the metadata of an object."""
         api_version, kind = obj.get("apiVersion"), obj.get("kind")
         if not isinstance(kind, str) or not kind:
             raise BadRequest("Object 'Kind' is missing")
@@ -159,14 +159,14 @@ class Addresses:
         return (namespace or self._default_namespace) if kind.is_namespaced else ""
 
     def collection(self, kind: ResourceKind, namespace: str) -> str:
-        """Build the path of all objects of a kind, in one namespace or in all."""
+        """Build the path of a collection, in one namespace or in all."""
         return collection_path(kind.gvr, namespace if kind.is_namespaced else "")
 
     def path(
         self, resource: GroupVersionResource, namespace: str, name: str, subresource: str = ""
     ) -> str:
-        """Build the path of one object or of its subresource."""
+        """Build the path of an object or its subresource."""
         if not name:
-            raise BadRequest(f"a name is needed to address one of {resource.group_resource}")
+            raise BadRequest(f"name is required to address one of {resource.group_resource}")
         kind = self._discovery.addressing(resource)
         return object_path(resource, self.namespace_of(kind, namespace), name, subresource)

@@ -1,4 +1,4 @@
-"""Container logs over HTTP: followed as long as they grow, each line once."""
+"""Container logs over HTTP. Followed logs are resumed, with every line exactly once."""
 
 from __future__ import annotations
 
@@ -6,8 +6,14 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
-from kanister_py.adapters.cluster_kube.answers import Asked
-from kanister_py.adapters.cluster_kube.requests import Broken, Request, Requests, Streamed, lines_of
+from kanister_py.adapters.cluster_kube.error_responses import Subject
+from kanister_py.adapters.cluster_kube.requests import (
+    Request,
+    Requests,
+    ResponseStream,
+    StreamBroken,
+    lines_of,
+)
 from kanister_py.core.errors import ApiError, BadRequest, NotFound, StreamLost, TransientError
 from kanister_py.core.kube.parts import status_of
 from kanister_py.ports.cluster import KubeObject, LogOptions
@@ -18,33 +24,33 @@ _ENDED: Final = frozenset({"Succeeded", "Failed"})
 
 
 class _Moment(NamedTuple):
-    """When a line was printed, to the nanosecond."""
+    """Timestamp of a line, to the nanosecond."""
 
     second: int
     nanosecond: int
 
 
-class KubeLogStream(Streamed):
-    """The bytes of a log. One that is followed goes on after a cut, where it was.
+class KubeLogStream(ResponseStream):
+    """Log of a container. If the connection of a followed log breaks, it is resumed.
 
-    To know where that is, every line is asked for with its time: lines from before are
-    passed over, and of those from the same instant as many as have been seen.
+    To find the position, lines are requested with their timestamps: earlier lines are skipped, and
+    of those with the same timestamp as many as were already returned.
     """
 
     def __init__(
         self,
         requests: Requests,
         path: str,
-        asked: Asked,
+        subject: Subject,
         options: LogOptions,
         read_pod: Callable[[], KubeObject],
     ) -> None:
         super().__init__(requests)
         self._path = path
-        self._asked = asked
+        self._subject = subject
         self._options = options
         self._read_pod = read_pod
-        # A log that is cut to a size, or that has ended, is read in one go or not at all.
+        # A log with a size limit, or of a previous container, cannot be resumed.
         self._is_resumable = options.follow and not options.previous and options.limit_bytes is None
         self._last: _Moment | None = None
         self._last_text = ""
@@ -58,7 +64,7 @@ class KubeLogStream(Streamed):
             self.close()
             self._drop()
 
-    # One connection
+    # Single connections
 
     def _open(self) -> None:
         options, timing = self._options, self._requests.timing
@@ -76,29 +82,29 @@ class KubeLogStream(Streamed):
                 ("tailLines", _text(options.tail_lines)),
             ]
         else:
-            # The cluster reads whole seconds here, which is early enough.
+            # The API server ignores fractions of a second here, which only makes it start earlier.
             query.append(("sinceTime", self._last_text))
         self._ask(
             Request(
                 "GET",
                 self._path,
-                self._asked,
+                self._subject,
                 [pair for pair in query if pair[1]],
                 is_repeatable=True,
-                # A container may be silent for as long as it likes: that its node is gone
-                # is found out by the system, and by looking at the pod.
+                # A container may print nothing for hours. That its node is gone is detected by TCP
+                # keep-alive, and by reading the pod.
                 silence=timing.log_silence if options.follow else None,
             )
         )
 
     def _pieces(self) -> Iterator[bytes]:
-        """Raise `StreamLost` if a connection breaks off."""
+        """Yield chunks of one connection. Raises `StreamLost` if it breaks."""
         try:
             yield from super()._pieces()
-        except Broken as error:
-            raise StreamLost(f"the log of {self._asked.name} broke off: {error}") from error
+        except StreamBroken as error:
+            raise StreamLost(f"the log of {self._subject.name} broke: {error}") from error
 
-    # Through several
+    # Resuming
 
     def _resumed(self) -> Iterator[bytes]:
         after_end = 0
@@ -122,10 +128,10 @@ class KubeLogStream(Streamed):
                 if not self._was_closed.is_set():
                     self._open()
             except (BadRequest, NotFound) as error:
-                # Pod, container or log are gone.
+                # The pod, the container or the log no longer exists.
                 if lost is None:
                     return
-                raise StreamLost(f"the log of {self._asked.name} is gone: {error}") from error
+                raise StreamLost(f"the log of {self._subject.name} is gone: {error}") from error
 
     def _new_lines(self) -> Iterator[bytes]:
         resume_from, to_skip = self._last, self._seen_at_last
@@ -133,7 +139,8 @@ class KubeLogStream(Streamed):
             stamp, _, text = line.partition(b" ")
             moment = _moment_of(stamp)
             if moment is None:
-                # A server that gives no times is believed, and its log cannot be resumed.
+                # The server sent no timestamp, so the line is returned and the log cannot be
+                # resumed.
                 yield line
                 continue
             if resume_from is not None:
@@ -150,22 +157,22 @@ class KubeLogStream(Streamed):
             yield line if self._options.timestamps else text
 
     def _has_ended(self) -> bool:
-        """Say whether what printed the log has ended. A new start of it has a log of its own."""
+        """Return True if the container has terminated. A restarted container has a new log."""
         try:
             status = status_of(self._read_pod())
         except NotFound:
             return True
         except TransientError:
-            # An API server that goes away ends its logs in good order: that is no end of them.
+            # An API server that shuts down ends its logs normally, although containers still run.
             return False
         except ApiError:
-            # A reader who may read logs alone learns of the end from the log alone.
+            # Without the permission to read the pod, only the log itself shows its end.
             return True
-        found = _status_of(status, self._options.container)
-        state = found.get("state") or {}
+        container = _status_of(status, self._options.container)
+        state = container.get("state") or {}
         if status.get("phase") in _ENDED or "terminated" in state:
             return True
-        before = (found.get("lastState") or {}).get("terminated")
+        before = (container.get("lastState") or {}).get("terminated")
         return before is not None and self._ended_after_last(str(before.get("finishedAt") or ""))
 
     def _ended_after_last(self, finished_at: str) -> bool:

@@ -17,12 +17,12 @@ import urllib3
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, NewConnectionError
 
-from kanister_py.adapters.cluster_kube.answers import NotConnected, reason_of
+from kanister_py.adapters.cluster_kube.error_responses import NotConnected, reason_of
 
 _MAX_BYTES: Final = 1 << 30
 _FAIR_BYTES_PER_SECOND: Final = 64 * 1024
 
-# More idle connections than the pool keeps are closed: nothing that an operator can act on.
+# Connections beyond the size of the pool are closed after use, which needs no warning.
 logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 
 
@@ -33,10 +33,10 @@ class ServerPool:
         self._manager = manager
         self._server = server
         self._pool: Any = manager.connection_from_url(server)
-        # A SOCKS proxy has a connection class of its own, which is left as it is.
+        # SOCKS proxies use a connection class of their own, which is not replaced.
         own: dict[Any, Any] = {HTTPConnection: _PlainConnection, HTTPSConnection: _SecureConnection}
         self._pool.ConnectionCls = own.get(self._pool.ConnectionCls, self._pool.ConnectionCls)
-        # Only a proxy that forwards plain HTTP needs the whole address.
+        # Only a proxy that forwards plain HTTP needs the absolute URL.
         self._is_forwarded = manager.proxy is not None and server.startswith("http:")
         self._path = urllib3.util.parse_url(server).path or ""
 
@@ -81,7 +81,7 @@ class ServerPool:
         ) as error:
             raise NotConnected(reason_of(error)) from error
         if 100 <= response.status < 200:
-            # http.client skips 100 only. The response proper is still to come on this connection.
+            # http.client skips only 100. The final response is still to come on this connection.
             response.close()
             raise HTTPError(f"The server sent an interim response {response.status}")
         return response
@@ -107,7 +107,7 @@ class _BoundedReader(io.RawIOBase):
 
     def __init__(self, source: socket.socket) -> None:
         self._socket = source
-        # Keeps the socket open while the response is read, whatever happens to the connection.
+        # Keeps the socket open while the response is read, even if the connection is closed.
         self._file: Any = source.makefile("rb", buffering=0)
         self._timeout = source.gettimeout()
         self._deadline = None if self._timeout is None else monotonic() + self._timeout

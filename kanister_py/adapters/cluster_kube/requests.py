@@ -1,4 +1,4 @@
-"""Requests to an API server: how one is made, and when it is made again."""
+"""Requests to an API server, and their retries."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
-from kanister_py.adapters.cluster_kube.answers import (
-    Asked,
+from kanister_py.adapters.cluster_kube.connection import Connection, ImpersonatingConnection
+from kanister_py.adapters.cluster_kube.error_responses import (
     NotConnected,
+    Subject,
     error_of,
     reason_of,
     status_in,
 )
-from kanister_py.adapters.cluster_kube.connection import Connection, ImpersonatingConnection
 from kanister_py.core.errors import (
     ApiError,
     ClusterUnavailable,
@@ -36,78 +36,77 @@ if TYPE_CHECKING:
 
 
 class ServerNotTrusted(ApiError, UsageError, reason="ServerNotTrusted", code=495):
-    """A server under the cluster's address that cannot prove to be the cluster."""
+    """The server at the cluster's address has an invalid certificate."""
 
 
 _log = logging.getLogger(__name__)
 
 Query: TypeAlias = Sequence[tuple[str, str]]
-"""The pairs behind the question mark, in order."""
+"""Query parameters, in order."""
 
 _PIECE: Final = 64 * 1024
 _USER_AGENT: Final = "kanister-py"
-# A failure of its own, such as a webhook that is down, seldom mends itself in no time.
-_MOST_FAILURES: Final = 3
+# Other server errors, such as a failing webhook, rarely disappear quickly.
+_MAX_FAILURES: Final = 3
 _UNAVAILABLE: Final = frozenset({502, 503, 504})
-_LONGEST_ASKED_PAUSE: Final = 30.0
+_MAX_RETRY_AFTER_SECONDS: Final = 30.0
 
 
 class Timing(NamedTuple):
-    """Every patience of the adapter, in seconds."""
+    """Time limits of the adapter, in seconds."""
 
     connect: float = 10.0
     answer: float = 30.0
-    """Silence in an answer, after which it is asked again where that is safe."""
+    """Time without data in a response, after which repeatable requests are retried."""
     only_answer: float = 70.0
-    """The same where it is not: longer than an API server takes to give up by itself."""
+    """The same for other requests: longer than the API server's own request timeout."""
     patience: float = 30.0
-    """How long in all a request is repeated before it fails."""
+    """Total time for the retries of a request."""
     first_patience: float = 2.0
-    """The same while no request has ever been answered: it may well be the wrong address."""
+    """The same until the server has responded once, because the address may be wrong."""
     pauses: RetryRule = RetryRule(NO_LIMIT, 0.1, 2.0, 5.0)
     watch: float = 60.0
-    """When the cluster ends a watch, which then goes on where it was."""
+    """Timeout of a watch on the server, after which it is resumed."""
     silence: float = 15.0
-    """How much longer than that a watch may stay without a word."""
+    """Additional time that a watch may stay without data."""
     log_silence: float = 60.0
-    """How long a followed log may be silent before it is asked for again, where it was."""
+    """Time without data after which a followed log is requested again and resumed."""
     ping: float = 10.0
-    """Silence of a command's stream after which a ping asks whether the server is there."""
+    """Time without data in a command's stream after which a ping is sent."""
     unanswered_pings: int = 3
 
 
 class Request(NamedTuple):
     """One request to the API server.
 
-    `is_repeatable`: doing it twice does the same as doing it once. `is_gone_fine`: that
-    it is not there, after a first try of which nobody knows how it ended, is what was
-    wanted.
+    `is_repeatable` marks requests that have the same effect if they are sent twice.
+    `ignores_missing` treats NotFound as success if an earlier attempt may have been executed.
     """
 
     method: str
     path: str
-    asked: Asked
+    subject: Subject
     query: Query = ()
     body: Any = None
     content_type: str = "application/json"
     is_repeatable: bool = False
-    is_gone_fine: bool = False
+    ignores_missing: bool = False
     silence: float | None = None
-    must_hold: str = "kind"
-    """The key that an answer is recognised by."""
+    required_key: str = "kind"
+    """Key that a valid response must contain."""
 
 
-class _Lost(Exception):
-    """No answer came, or one that is none; whether the request was heard says `was_heard`."""
+class _NoResponse(Exception):
+    """No valid response. `was_sent` is set if the server may have received the request."""
 
-    def __init__(self, why: str, *, was_heard: bool, is_garbled: bool = False) -> None:
+    def __init__(self, why: str, *, was_sent: bool, is_garbled: bool = False) -> None:
         super().__init__(why)
-        self.was_heard = was_heard
+        self.was_sent = was_sent
         self.is_garbled = is_garbled
 
 
 class Requests:
-    """Client of an API server, for any thread, that repeats what is safe to repeat."""
+    """Thread-safe client of an API server that retries requests where this is safe."""
 
     def __init__(
         self, connection: Connection | ImpersonatingConnection, clock: Clock, timing: Timing
@@ -115,23 +114,23 @@ class Requests:
         self.connection = connection
         self.clock = clock
         self.timing = timing
-        # Spreads those who were refused together, no more.
+        # Only spreads retries over time, so it need not be cryptographically secure.
         self._random = random.Random()  # noqa: S311 # see above
         self._pause = threading.Condition()
         self._is_closed = False
         self._was_answered = False
 
     def json(self, request: Request) -> dict[str, Any]:
-        """Ask, and give the answer as JSON knows it."""
+        """Send a request, and return the JSON of the response."""
         answer: dict[str, Any] = self._answer(request, is_stream=False)
         return answer
 
     def stream(self, request: Request) -> Any:
-        """Ask, and give the answer unread; the caller closes it."""
+        """Send a request, and return the response unread; the caller closes it."""
         return self._answer(request, is_stream=True)
 
     def pause(self, seconds: float) -> None:
-        """Let time pass, unless the cluster is closed."""
+        """Sleep, unless the cluster is closed."""
         pause(self.clock, self._pause, seconds, lambda: self._is_closed)
 
     def close(self) -> None:
@@ -145,7 +144,7 @@ class Requests:
         return self.connection.server
 
     def _answer(self, request: Request, *, is_stream: bool) -> Any:
-        tries = _Tries(self, request)
+        tries = _Attempts(self, request)
         while True:
             headers = self.connection.headers()
             try:
@@ -157,14 +156,14 @@ class Requests:
                         return response
                     return self._object(response, request)
                 error = self._error(response, request)
-            except _Lost as lost:
+            except _NoResponse as lost:
                 tries.pause_after_loss(lost)
                 continue
             if response.status == 401 and not tries.was_renewed:
                 tries.was_renewed = True
                 if self.connection.renew(headers):
                     continue
-            if isinstance(error, NotFound) and request.is_gone_fine and tries.was_in_doubt:
+            if isinstance(error, NotFound) and request.ignores_missing and tries.was_uncertain:
                 return {}
             tries.pause_after(error, response.status)
 
@@ -191,9 +190,9 @@ class Requests:
             if "CERTIFICATE_VERIFY_FAILED" in str(error) or "doesn't match" in str(error):
                 message = f"{self._server} shows a certificate that is not trusted: {error}"
                 raise ServerNotTrusted(message) from error
-            raise _Lost(str(error), was_heard=False) from error
+            raise _NoResponse(str(error), was_sent=False) from error
         except (HTTPError, OSError) as error:
-            raise _Lost(reason_of(error), was_heard=True) from error
+            raise _NoResponse(reason_of(error), was_sent=True) from error
 
     def _silence(self, request: Request) -> float:
         if request.silence is not None:
@@ -205,45 +204,43 @@ class Requests:
 
         pieces = []
         try:
-            # Piece by piece: a length that a server names is no reason to allocate it.
+            # In chunks, so that a large Content-Length does not allocate memory by itself.
             while piece := response.read1(_PIECE):
                 pieces.append(piece)
         except (HTTPError, OSError) as error:
             response.close()
-            raise _Lost(reason_of(error), was_heard=True) from error
+            raise _NoResponse(reason_of(error), was_sent=True) from error
         response.release_conn()
         return b"".join(pieces)
 
     def _object(self, response: BaseHTTPResponse, request: Request) -> dict[str, Any]:
-        """Read an answer. What does not look like one is none, whatever its code says."""
+        """Parse a response. Anything but a Kubernetes object is an error, even with status 200."""
         body = self._read(response)
         try:
             parsed = json.loads(body)
         except (ValueError, RecursionError):
             parsed = None
-        why = _why_no_answer(parsed, request)
+        why = _problem_of(parsed, request)
         if why:
-            raise _Lost(f"{response.status} with {why}", was_heard=True, is_garbled=True)
+            raise _NoResponse(f"{response.status} with {why}", was_sent=True, is_garbled=True)
         if parsed.get("kind") == "Status" and parsed.get("status") == "Failure":
             code = parsed.get("code")
-            raise error_of(code if isinstance(code, int) else 500, parsed, request.asked)
+            raise error_of(code if isinstance(code, int) else 500, parsed, request.subject)
         answer: dict[str, Any] = parsed
         return answer
 
     def _error(self, response: BaseHTTPResponse, request: Request) -> ApiError:
-        # An answer that breaks off is an answer all the same, if its code is known.
+        # If the body breaks off, the status code is sufficient.
         body = b""
-        with suppress(_Lost):
+        with suppress(_NoResponse):
             body = self._read(response)
         if response.status < 400:
             to = response.headers.get("location") or ""
-            away = f" and sends us to {to[:200]}" if to else ""
-            message = (
-                f"{self._server} answers {response.status}{away}: that is no API server's answer"
-            )
+            away = f" and redirects to {to[:200]}" if to else ""
+            message = f"{self._server} answers {response.status}{away}; is it an API server?"
             return ClusterUnavailable(message)
         delay = _retry_after(response.headers)
-        return error_of(response.status, status_in(body), request.asked, delay)
+        return error_of(response.status, status_in(body), request.subject, delay)
 
     def jittered(self, seconds: float) -> float:
         return seconds * self._random.uniform(0.5, 1.0)
@@ -257,12 +254,12 @@ class Requests:
         return self._is_closed
 
 
-class Broken(Exception):
-    """A stream that broke off; it never leaves this package."""
+class StreamBroken(Exception):
+    """A stream broke. Not raised outside this package."""
 
 
-class Streamed(Stream):
-    """An answer that is read as it comes, by one thread, and may be ended by any other."""
+class ResponseStream(Stream):
+    """A response that one thread reads while it arrives, and any thread may close."""
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
@@ -271,7 +268,7 @@ class Streamed(Stream):
         self._response: Any = None
 
     def close(self) -> None:
-        """End the stream, and let a reader in another thread go."""
+        """End the stream, and unblock a reader in another thread."""
         with self._lock:
             self._was_closed.set()
             response = self._response
@@ -284,7 +281,7 @@ class Streamed(Stream):
         self._drop()
 
     def _ask(self, request: Request) -> None:
-        """Take up the answer to a request."""
+        """Send a request whose response becomes the stream."""
         response = self._requests.stream(request)
         with self._lock:
             self._response = response
@@ -293,7 +290,7 @@ class Streamed(Stream):
             self.close()
 
     def _pieces(self) -> Iterator[bytes]:
-        """Give what one connection brings, to its end; raise `Broken` where it breaks off."""
+        """Yield chunks of one connection until it ends. Raises `StreamBroken` if it breaks."""
         from urllib3.exceptions import HTTPError
 
         while not self._was_closed.is_set():
@@ -304,10 +301,10 @@ class Streamed(Stream):
             try:
                 piece = response.read1(_PIECE)
             except (HTTPError, OSError, ValueError, AttributeError) as error:
-                # Broken, silent for too long, or closed by another thread under our hands.
+                # StreamBroken, silent for too long, or closed by another thread at this moment.
                 if self._was_closed.is_set():
                     return
-                raise Broken(type(error).__name__) from error
+                raise StreamBroken(type(error).__name__) from error
             if not piece:
                 return
             yield piece
@@ -316,14 +313,14 @@ class Streamed(Stream):
         with self._lock:
             response, self._response = self._response, None
         if response is not None:
-            with suppress(Exception):  # it may be broken in any way; nobody reads it any more
+            with suppress(Exception):  # it may fail in any way, and is no longer used
                 response.close()
 
 
 def lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Cut a stream into lines with their ends; what comes after the last one counts, too.
+    """Split a stream into lines including their line ends; the last line may have none.
 
-    Where the stream breaks off, what there is of a line is left out: it comes again.
+    If the stream breaks, the incomplete line is dropped, because it is sent again.
     """
     held: list[bytes] = []
     for piece in pieces:
@@ -337,8 +334,8 @@ def lines_of(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield b"".join(held)
 
 
-class _Tries:
-    """Tries of one request so far, and the pauses between them."""
+class _Attempts:
+    """Attempts of one request, and the pauses between them."""
 
     def __init__(self, requests: Requests, request: Request) -> None:
         self._requests = requests
@@ -346,65 +343,65 @@ class _Tries:
         self._began = requests.clock.monotonic()
         self._pauses = 0
         self._failures = 0
-        self.was_in_doubt = False
+        self.was_uncertain = False
         self.was_renewed = False
 
-    def pause_after_loss(self, lost: _Lost) -> None:
-        """Wait until it is time to ask again, or raise what there is to say."""
-        self.was_in_doubt = self.was_in_doubt or lost.was_heard
+    def pause_after_loss(self, lost: _NoResponse) -> None:
+        """Wait before the next attempt, or raise an error."""
+        self.was_uncertain = self.was_uncertain or lost.was_sent
         server = self._requests.connection.server
         what = "answers" if lost.is_garbled else "cannot be reached:"
         error = ClusterUnavailable(f"{server} {what} {lost}")
-        if lost.was_heard and not self._request.is_repeatable:
-            message = f"{server} did not answer, and may have done it all the same: {lost}"
+        if lost.was_sent and not self._request.is_repeatable:
+            message = f"{server} did not respond, but may have executed the request: {lost}"
             raise ClusterUnavailable(message) from lost
         if lost.is_garbled:
             self._failures += 1
-            if self._failures >= _MOST_FAILURES:
+            if self._failures >= _MAX_FAILURES:
                 raise error
         self._pause(error)
 
     def pause_after(self, error: ApiError, code: int) -> None:
-        """Wait until it is time to ask again, or raise what was answered."""
+        """Wait before the next attempt, or raise the error of the response."""
         if isinstance(error, TooManyRequests):
-            # Nothing has been begun, whatever was asked for.
+            # The server has not started to process the request.
             self._pause(error, error.delay_seconds)
             return
         if code < 500 or not self._request.is_repeatable:
             raise error
         self._failures += 1
-        self.was_in_doubt = True
-        if code not in _UNAVAILABLE and self._failures >= _MOST_FAILURES:
+        self.was_uncertain = True
+        if code not in _UNAVAILABLE and self._failures >= _MAX_FAILURES:
             raise error
         delay = error.delay_seconds if isinstance(error, _DELAYED) else 0.0
         self._pause(error, delay)
 
-    def _pause(self, error: ApiError, asked_pause: float = 0.0) -> None:
+    def _pause(self, error: ApiError, retry_after: float = 0.0) -> None:
         requests = self._requests
         self._pauses += 1
         pause = requests.jittered(requests.timing.pauses.delay_after(self._pauses))
-        if asked_pause:
-            # No earlier than asked, and not all at the same moment.
-            pause += min(asked_pause, _LONGEST_ASKED_PAUSE)
+        if retry_after:
+            # Not earlier than requested, and spread over time.
+            pause += min(retry_after, _MAX_RETRY_AFTER_SECONDS)
         until = self._began + requests.patience
         if requests.is_closed or requests.clock.monotonic() + pause > until:
             raise error
-        _log.debug("%s %s again: %s", self._request.method, self._request.path, error)
+        _log.debug("retrying %s %s: %s", self._request.method, self._request.path, error)
         requests.pause(pause)
 
 
 _DELAYED: Final = (ClusterUnavailable, RequestTimeout)
 
 
-def _why_no_answer(found: Any, request: Request) -> str:
-    if not isinstance(found, dict):
+def _problem_of(parsed: Any, request: Request) -> str:
+    if not isinstance(parsed, dict):
         return "no object"
-    if request.must_hold not in found:
-        return f"an object that has no {request.must_hold}"
-    metadata, wanted = found.get("metadata"), request.asked.name
+    if request.required_key not in parsed:
+        return f"an object without {request.required_key}"
+    metadata, expected = parsed.get("metadata"), request.subject.name
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    if wanted and name and name != wanted:
-        return f"another object: {str(name)[:100]}, not {wanted}"
+    if expected and name and name != expected:
+        return f"another object: {str(name)[:100]}, not {expected}"
     return ""
 
 

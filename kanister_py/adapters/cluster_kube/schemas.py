@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from math import inf
 from typing import Any, Final, NamedTuple
 
-from kanister_py.adapters.cluster_kube.answers import Asked
+from kanister_py.adapters.cluster_kube.error_responses import Subject
 from kanister_py.adapters.cluster_kube.requests import Request, Requests
 from kanister_py.core.errors import (
     ApiError,
@@ -25,24 +25,24 @@ from kanister_py.core.kube.request_paths import api_path
 _log = logging.getLogger(__name__)
 
 _INDEX: Final = "/openapi/v3"
-# Nobody tells us when the server describes something otherwise.
+# The server does not announce changes of its schemas.
 _FRESH_SECONDS: Final = 60.0
-# What is not described may be a moment old, and asked for by many.
+# A missing schema may have been published a moment ago; limits the requests for it.
 _MISSING_SECONDS: Final = 5.0
-# What the server says that is there and gives out nothing, and will say again.
+# Errors that will not disappear with a retry.
 _REFUSALS: Final = (BadRequest, Forbidden, InternalError, MethodNotAllowed, NotFound)
 
 
 class _Index(NamedTuple):
-    """Index of the groups and versions that are described, each with a mark of its content."""
+    """Index of the groups and versions with schemas, each with a hash of its content."""
 
     marks: Mapping[str, str]
     read_at: float
     is_readable: bool = True
 
 
-class _Described(NamedTuple):
-    """The kinds of one group and version that were asked for, under one mark."""
+class _SchemasOfVersion(NamedTuple):
+    """Requested schemas of one group and version, for one content hash."""
 
     mark: str
     fresh_until: float
@@ -50,22 +50,22 @@ class _Described(NamedTuple):
 
 
 class Schemas:
-    """Descriptions of kinds, read when first asked for, and once more after a change.
+    """OpenAPI schemas of kinds, fetched when first needed, and again after a change.
 
-    Descriptions are large: only what was asked for is kept. One that the server does not
-    give out describes nothing; that is logged once. A server that is away is no answer:
-    its last answer holds, and without one that is an error.
+    Documents are large, so only requested kinds are kept. A document that the server refuses is
+    treated as empty, and logged once. If the server does not respond, the last result is used; if
+    there is none, this is an error.
     """
 
     def __init__(self, requests: Requests) -> None:
         self._requests = requests
         self._lock = threading.Lock()
         self._index: _Index | None = None
-        self._described: dict[str, _Described] = {}
+        self._described: dict[str, _SchemasOfVersion] = {}
         self._unreadable: set[str] = set()
 
     def of_kind(self, api_version: str, kind: str) -> Mapping[str, Any] | None:
-        """Give the schema of a kind, with nothing in it that refers elsewhere."""
+        """Return the schema of a kind, with all references resolved."""
         place = api_path(api_version)
         for seconds in (_FRESH_SECONDS, _MISSING_SECONDS):
             mark = self._marks(seconds).get(place)
@@ -87,7 +87,7 @@ class Schemas:
         except TransientError:
             if index is None:
                 raise
-            # What was true a minute ago is better than nothing.
+            # If the server does not respond, an outdated result is used.
             return index.marks
         marks = {
             str(place): str((entry or {}).get("serverRelativeURL") or "")
@@ -111,7 +111,7 @@ class Schemas:
                     return description.schemas[kind]
                 if description.fresh_until < inf:
                     return None
-        # Without the mark in its address: what has changed since is answered all the same.
+        # The URL omits the hash: with it, a document that has changed since would not be returned.
         try:
             document = self._read(f"{_INDEX}/{place}")
         except TransientError:
@@ -122,18 +122,18 @@ class Schemas:
         with self._lock:
             description = self._described.get(place)
             if document is None:
-                self._described[place] = _Described(mark, now + _FRESH_SECONDS, {})
+                self._described[place] = _SchemasOfVersion(mark, now + _FRESH_SECONDS, {})
             elif description is None or description.mark != mark or description.fresh_until < inf:
-                self._described[place] = _Described(mark, inf, {kind: schema})
+                self._described[place] = _SchemasOfVersion(mark, inf, {kind: schema})
             else:
                 description.schemas[kind] = schema
         return schema
 
     def _read(self, path: str) -> dict[str, Any] | None:
-        """Read a document; None for one that the server does not let us read."""
+        """Fetch a document. Returns None if the server refuses it."""
         try:
             document = self._requests.json(
-                Request("GET", path, Asked(path), is_repeatable=True, must_hold="paths")
+                Request("GET", path, Subject(path), is_repeatable=True, required_key="paths")
             )
         except ApiError as error:
             if not isinstance(error, _REFUSALS):

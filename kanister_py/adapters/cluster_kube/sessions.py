@@ -1,4 +1,4 @@
-"""Commands in containers, over a WebSocket."""
+"""Commands in containers, over WebSocket."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from socket import SHUT_RDWR
 from typing import Any, Final
 
-from kanister_py.adapters.cluster_kube.answers import Asked, error_of, status_in
+from kanister_py.adapters.cluster_kube.error_responses import Subject, error_of, status_in
 from kanister_py.adapters.cluster_kube.requests import Requests
 from kanister_py.core.errors import ApiError, ClusterUnavailable, MethodNotAllowed, StreamLost
 from kanister_py.core.kube.request_paths import check_headers, request_target
@@ -24,18 +24,18 @@ _CLOSE_SECONDS: Final = 1.0
 
 
 class KubeExecSession(Stream):
-    """One command, from its start on an open connection to its exit code.
+    """A command on an open connection, from its start to its exit code.
 
-    Nobody has to say anything for hours: whether the other side is still there is asked
-    with pings, and who does not answer them is `StreamLost`.
+    A command may print nothing for hours, so pings check the connection. If they are not answered,
+    `StreamLost` is raised.
     """
 
-    def __init__(self, socket: Any, requests: Requests, asked: Asked) -> None:
+    def __init__(self, socket: Any, requests: Requests, subject: Subject) -> None:
         self._socket = socket
         self._timing = requests.timing
-        self._asked = asked
+        self._subject = subject
         self._protocol = str(socket.getsubprotocol() or "")
-        # Reading and writing take turns: TLS is one state for both.
+        # Reading and writing exclude each other, because they share the state of TLS.
         self._lock = threading.Lock()
         self._state = threading.Lock()
         self._is_read = False
@@ -57,7 +57,7 @@ class KubeExecSession(Stream):
                 self._is_read = False
                 is_over = self._was_closed.is_set() or self._has_ended
             if is_over:
-                self._let_go()
+                self._release()
 
     def _chunks(self) -> Iterator[ExecChunk]:
         while not (self._was_closed.is_set() or self._has_ended):
@@ -79,48 +79,49 @@ class KubeExecSession(Stream):
     def close_stdin(self) -> None:
         if self._protocol != _V5:
             raise MethodNotAllowed(
-                f"The cluster cannot end the standard input of a command: it speaks "
+                f"The cluster cannot close the standard input of a command: it supports "
                 f"{self._protocol or 'no protocol'}, and {_V5} is needed",
-                resource=self._asked.resource,
-                name=self._asked.name,
+                resource=self._subject.resource,
+                name=self._subject.name,
             )
         self._send(bytes([_CLOSE, _STDIN]))
 
     def close(self) -> None:
-        """Leave the command, and let a reader in another thread go."""
+        """Close the connection, and unblock a reader in another thread."""
         if self._was_closed.is_set():
             return
         self._was_closed.set()
-        # Politely if nothing else is being sent; the end of the connection means the same.
+        # A close frame is sent only if no other thread is sending; closing the connection has the
+        # same effect.
         if self._lock.acquire(timeout=_CLOSE_SECONDS):
             try:
                 with suppress(Exception):  # it may be broken in any way
                     self._socket.send_close()
             finally:
                 self._lock.release()
-        # Not with the library's `abort`, which does nothing once it has sent its goodbye. The
-        # reader may have let go of the connection meanwhile, and the other side may be gone.
+        # The library's `abort` does nothing once it has sent a close frame. The reader may have
+        # closed the connection already, and the peer may be gone.
         with suppress(OSError, AttributeError):
             self._socket.sock.shutdown(SHUT_RDWR)
         with self._state:
             is_read = self._is_read
         if not is_read:
-            # Else its reader, whom this wakes, lets go of it.
-            self._let_go()
+            # Otherwise the reader, which this wakes up, closes it.
+            self._release()
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-        self._let_go()
+        self._release()
 
-    def _let_go(self) -> None:
-        # One at a time: the library looks, closes and forgets in three steps.
+    def _release(self) -> None:
+        # Serialised, because closing is not atomic in the library.
         with self._state:
             self._socket.shutdown()
 
-    # The stream
+    # Stream
 
     def _receive(self) -> bytes | None:
-        """Give the next message; nothing if it was closed here; raise if it was lost."""
+        """Return the next message; empty if closed here. Raises an error if the stream is lost."""
         import websocket
 
         try:
@@ -136,13 +137,13 @@ class KubeExecSession(Stream):
         if opcode == websocket.ABNF.OPCODE_CLOSE:
             if self._was_closed.is_set():
                 return None
-            raise self._lost("it was closed before the command's end was told")
+            raise self._lost("it was closed before the exit code of the command")
         if opcode in (websocket.ABNF.OPCODE_PING, websocket.ABNF.OPCODE_PONG):
             return b""
         return bytes(frame.data)
 
     def _wait_for_data(self) -> None:
-        """Come back when there is something to read; ask for a sign of life meanwhile."""
+        """Block until there is data, sending pings while waiting."""
         from urllib3.util import wait_for_read
 
         socket = self._socket.sock
@@ -150,7 +151,7 @@ class KubeExecSession(Stream):
         if pending is not None and pending():
             return
         for _ in range(self._timing.unanswered_pings + 1):
-            # Not with `select`, which knows no more than a thousand connections.
+            # `select` does not support file descriptors above 1023.
             if wait_for_read(socket, self._timing.ping) or self._was_closed.is_set():
                 return
             with self._lock:
@@ -169,11 +170,11 @@ class KubeExecSession(Stream):
             raise self._lost(type(error).__name__) from error
 
     def _lost(self, why: str) -> StreamLost:
-        message = f"the stream of a command in pod {self._asked.name} was lost: {why}"
-        return StreamLost(message, resource=self._asked.resource, name=self._asked.name)
+        message = f"the stream of a command in pod {self._subject.name} was lost: {why}"
+        return StreamLost(message, resource=self._subject.resource, name=self._subject.name)
 
     def _end(self, data: bytes) -> None:
-        """Read how the command ended; raise if it never was one."""
+        """Record the exit code of the command. Raises an error if it could not be started."""
         status = status_in(data) or _plain(data)
         self._has_ended = True
         if status.get("status") == "Success":
@@ -183,7 +184,7 @@ class KubeExecSession(Stream):
             if cause.get("reason") == "ExitCode":
                 self._exit_code = int(cause["message"])
                 return
-        raise error_of(int(status.get("code") or 500), status, self._asked)
+        raise error_of(int(status.get("code") or 500), status, self._subject)
 
 
 def _plain(data: bytes) -> Mapping[str, Any]:
@@ -197,22 +198,24 @@ def _plain(data: bytes) -> Mapping[str, Any]:
 
 
 def open_session(
-    requests: Requests, path: str, asked: Asked, query: Sequence[tuple[str, str]]
+    requests: Requests, path: str, subject: Subject, query: Sequence[tuple[str, str]]
 ) -> KubeExecSession:
-    """Start a command: nothing is repeated but what has been refused before it began."""
+    """Start a command. Only requests that were rejected before the start are retried."""
     connection = requests.connection
     url = f"{connection.server}{request_target(path, query)}"
     url = "ws" + url.removeprefix("http")
     headers = connection.headers()
     try:
-        return KubeExecSession(_connect(requests, url, headers, asked), requests, asked)
+        return KubeExecSession(_connect(requests, url, headers, subject), requests, subject)
     except ApiError as error:
         if error.code != 401 or not connection.renew(headers):
             raise
-    return KubeExecSession(_connect(requests, url, connection.headers(), asked), requests, asked)
+    return KubeExecSession(
+        _connect(requests, url, connection.headers(), subject), requests, subject
+    )
 
 
-def _connect(requests: Requests, url: str, headers: Mapping[str, str], asked: Asked) -> Any:
+def _connect(requests: Requests, url: str, headers: Mapping[str, str], subject: Subject) -> Any:
     import websocket
 
     check_headers(headers)
@@ -233,8 +236,8 @@ def _connect(requests: Requests, url: str, headers: Mapping[str, str], asked: As
         )
     except websocket.WebSocketBadStatusException as error:
         body: Any = error.resp_body
-        # Not from the library's error: its text holds headers.
-        raise error_of(error.status_code, status_in(body or b""), asked) from None
+        # The text of the library's error would contain headers.
+        raise error_of(error.status_code, status_in(body or b""), subject) from None
     except (OSError, websocket.WebSocketException) as error:
         socket.shutdown()
         message = f"{connection.server} cannot be reached: {type(error).__name__}"

@@ -1,4 +1,4 @@
-"""Watches of an API server: streams of changes over as many connections as they take."""
+"""Watches of an API server: streams of changes that survive lost connections."""
 
 from __future__ import annotations
 
@@ -8,19 +8,25 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple, Self
 
-from kanister_py.adapters.cluster_kube.answers import Asked, error_of
-from kanister_py.adapters.cluster_kube.requests import Broken, Request, Requests, Streamed, lines_of
+from kanister_py.adapters.cluster_kube.error_responses import Subject, error_of
+from kanister_py.adapters.cluster_kube.requests import (
+    Request,
+    Requests,
+    ResponseStream,
+    StreamBroken,
+    lines_of,
+)
 from kanister_py.core.errors import ClusterUnavailable, Expired, NotFound
 from kanister_py.core.kube.parts import metadata_of
 from kanister_py.core.kube.resources import ResourceKind
 from kanister_py.ports.cluster import EventType, KubeObject, ObjectList, WatchEvent
 
-# A server that ends every watch at once must not be asked in a loop.
+# Limits the requests to a server that ends every watch immediately.
 _SHORTEST_SECONDS: Final = 1.0
 
 
-class Watched(NamedTuple):
-    """Objects that a watch is about."""
+class WatchTarget(NamedTuple):
+    """Objects to watch."""
 
     path: str
     kind: ResourceKind
@@ -32,18 +38,18 @@ class Watched(NamedTuple):
         return [pair for pair in selectors if pair[1]]
 
 
-class KubeWatch(Streamed):
-    """One stream of events, through as many connections as it takes.
+class KubeWatch(ResponseStream):
+    """A stream of events over consecutive connections.
 
-    A connection that ends, breaks or stays silent is followed by one that goes on after
-    the last event. Only what cannot be followed any more ends: with `Expired` when the
-    history is gone, with `ClusterUnavailable` when nobody answers.
+    When a connection ends, breaks or stays silent, the next one resumes after the last event. The
+    stream ends only if it cannot be resumed: with `Expired` if the history is gone, or with
+    `ClusterUnavailable` if the server does not respond.
     """
 
     def __init__(
         self,
         requests: Requests,
-        watched: Watched,
+        target: WatchTarget,
         list_all: Callable[[], ObjectList],
         *,
         resource_version: str = "",
@@ -51,7 +57,7 @@ class KubeWatch(Streamed):
         bookmarks: bool = False,
     ) -> None:
         super().__init__(requests)
-        self._watched = watched
+        self._watch_target = target
         self._version = resource_version
         self._bookmarks = bookmarks
         self._opened_at = float("-inf")
@@ -59,8 +65,8 @@ class KubeWatch(Streamed):
         self._deadline = None if timeout_seconds is None else clock.monotonic() + timeout_seconds
         first: Sequence[KubeObject] = ()
         if not resource_version:
-            # The server's own account of what is there comes in no order from which a
-            # broken connection could go on.
+            # Initial events of the server have no order in which a broken connection could be
+            # resumed.
             listed = list_all()
             self._version, first = listed.resource_version, listed.items
         self._open()
@@ -72,7 +78,7 @@ class KubeWatch(Streamed):
     def __next__(self) -> WatchEvent:
         return next(self._events)
 
-    # The stream
+    # Stream
 
     def _follow(self, first: Sequence[KubeObject]) -> Iterator[WatchEvent]:
         try:
@@ -94,7 +100,7 @@ class KubeWatch(Streamed):
         return self._deadline is not None and self._requests.clock.monotonic() >= self._deadline
 
     def _read(self) -> Iterator[WatchEvent]:
-        """Give the events of one connection, until it ends in whichever way."""
+        """Yield the events of one connection."""
         for line in self._lines():
             if self._was_closed.is_set():
                 return
@@ -102,7 +108,7 @@ class KubeWatch(Streamed):
             obj: KubeObject = event.get("object") or {}
             type_ = event.get("type")
             if type_ == "ERROR":
-                raise error_of(int(obj.get("code") or 500), obj, self._asked)
+                raise error_of(int(obj.get("code") or 500), obj, self._subject)
             self._version = metadata_of(obj).get("resourceVersion") or self._version
             if type_ != "BOOKMARK":
                 yield WatchEvent(EventType(type_), obj)
@@ -110,14 +116,14 @@ class KubeWatch(Streamed):
                 yield WatchEvent(EventType.BOOKMARK, self._bookmark())
 
     def _lines(self) -> Iterator[bytes]:
-        """Give the whole lines of one connection, however it ends."""
-        with suppress(Broken):
+        """Yield the complete lines of one connection, however it ends."""
+        with suppress(StreamBroken):
             for line in lines_of(self._pieces()):
                 if line.endswith(b"\n"):
                     yield line
 
     def _bookmark(self) -> KubeObject:
-        kind = self._watched.kind
+        kind = self._watch_target.kind
         return {
             "apiVersion": kind.gvr.api_version,
             "kind": kind.kind,
@@ -127,8 +133,8 @@ class KubeWatch(Streamed):
     # Connections
 
     @property
-    def _asked(self) -> Asked:
-        return Asked(self._watched.kind.gvr.group_resource)
+    def _subject(self) -> Subject:
+        return Subject(self._watch_target.kind.gvr.group_resource)
 
     def _open(self) -> None:
         requests, timing = self._requests, self._requests.timing
@@ -138,7 +144,7 @@ class KubeWatch(Streamed):
             seconds = min(seconds, max(0.0, self._deadline - now))
         window = max(1, math.ceil(seconds))
         query = [
-            *self._watched.query(),
+            *self._watch_target.query(),
             ("watch", "true"),
             ("allowWatchBookmarks", "true"),
             ("resourceVersion", self._version),
@@ -148,8 +154,8 @@ class KubeWatch(Streamed):
         self._ask(
             Request(
                 "GET",
-                self._watched.path,
-                self._asked,
+                self._watch_target.path,
+                self._subject,
                 query,
                 is_repeatable=True,
                 silence=window + timing.silence,
@@ -166,5 +172,5 @@ class KubeWatch(Streamed):
         try:
             self._open()
         except NotFound as error:
-            # The kind has gone, and its objects with it.
+            # The kind no longer exists, and neither do its objects.
             raise Expired(f"too old resource version: {self._version}: {error}") from error

@@ -1,4 +1,4 @@
-"""Error answers of an API server: which of our errors each one is."""
+"""Error responses of an API server, and the errors that they are converted to."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ _BY_CODE: Final[Mapping[int, type[ApiError]]] = {
 }
 _UNKNOWN_RESOURCE: Final = "the server could not find the requested resource"
 _MANAGER: Final = re.compile(r'conflict with "([^"]*)"')
-# The store has a limit of its own, and words its refusal as a failure.
+# The API server reports the size limit of etcd as an internal error.
 _STORE_LIMIT: Final = "etcdserver: request is too large"
 
 
 class NotConnected(Exception):
-    """No connection was made, so the server has not received the request."""
+    """No connection was established, so the server has not received the request."""
 
 
-class Asked(NamedTuple):
-    """Subject of a request, in the words of error messages."""
+class Subject(NamedTuple):
+    """Subject of a request, named in error messages."""
 
     resource: str = ""
     name: str = ""
@@ -66,7 +66,7 @@ class Asked(NamedTuple):
 
 
 def status_in(body: bytes) -> Mapping[str, Any]:
-    """Read an answer's body as a `Status`; what is none is an empty one."""
+    """Parse a response body as a `Status`. Returns an empty mapping if it is not one."""
     try:
         status = json.loads(body)
     except ValueError:
@@ -75,17 +75,17 @@ def status_in(body: bytes) -> Mapping[str, Any]:
 
 
 def error_of(
-    code: int, status: Mapping[str, Any], asked: Asked, delay_seconds: float = 0.0
+    code: int, status: Mapping[str, Any], subject: Subject, delay_seconds: float = 0.0
 ) -> ApiError:
-    """Say which of our errors an answer is, in the cluster's own words."""
+    """Return the error for a response, with the message of the cluster."""
     details = status.get("details") or {}
     reason = status.get("reason") or ""
     message = status.get("message") or f"the server answered {code}"
-    named = {"resource": asked.resource, "name": str(details.get("name") or asked.name)}
+    named = {"resource": subject.resource, "name": str(details.get("name") or subject.name)}
     causes = _causes_of(details)
-    if code == 404 and _is_unknown_resource(status, asked):
-        message = f'no matches for resource "{asked.resource}": {_UNKNOWN_RESOURCE}'
-        return NoMatch(message, resource=asked.resource)
+    if code == 404 and _is_unknown_resource(status, subject):
+        message = f'no matches for resource "{subject.resource}": {_UNKNOWN_RESOURCE}'
+        return NoMatch(message, resource=subject.resource)
     if code == 409 and reason == "AlreadyExists":
         return AlreadyExists(message, causes=causes, **named)
     conflicts = [
@@ -116,9 +116,9 @@ def _causes_of(details: Mapping[str, Any]) -> list[Cause]:
     ]
 
 
-def _is_unknown_resource(status: Mapping[str, Any], asked: Asked) -> bool:
-    """Tell a kind that the cluster does not serve from an object that is not there."""
-    if asked.subresource:
+def _is_unknown_resource(status: Mapping[str, Any], subject: Subject) -> bool:
+    """Return True if the cluster does not serve the kind, as opposed to a missing object."""
+    if subject.subresource:
         return False
     return not status or status.get("message") == _UNKNOWN_RESOURCE
 
