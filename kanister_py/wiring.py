@@ -8,8 +8,8 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from kanister_py.adapters.plugins_metadata import (
-    declared_by,
     installed_plugins,
+    load_plugin,
     release_of_text,
     title_of,
 )
@@ -147,7 +147,7 @@ def build_functions(
         # An entry point names one function, or a list of them that is taken as a whole.
         trial = RegistryBuilder(builder.build())
         try:
-            _register(trial, *declared_by(plugin))
+            _register(trial, *load_plugin(plugin))
         except RegistrationRefused as error:
             broken.append(PluginBroken(title_of(plugin), str(error)))
         except PluginBroken as error:

@@ -1,4 +1,4 @@
-"""Certificates by the library `cryptography`."""
+"""X.509 certificates, based on the library `cryptography`."""
 
 from __future__ import annotations
 
@@ -16,14 +16,13 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from kanister_py.core.kube.certificates import CertificateFacts, KeyPair
 from kanister_py.ports.clock import Clock
 
-# A clock that is a little behind ours must take what we sign. What lives only for moments
-# must not be taken for old at once.
+# Tolerates clocks of peers that are slightly slow, and short lifetimes.
 _LEEWAY: Final = timedelta(minutes=5)
 _LEEWAY_OF_LIFE: Final = 10
 
 
 class X509Certificates:
-    """Certificates in X.509, with keys on the curve P-256."""
+    """X.509 certificates with keys on the curve P-256."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -54,7 +53,7 @@ class X509Certificates:
                 x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False
             )
             .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()),  # type: ignore[arg-type]  # an authority's key is one that signs
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()),  # type: ignore[arg-type]  # keys of authorities can sign
                 critical=False,
             )
         )
@@ -108,7 +107,7 @@ class X509Certificates:
 
 
 def _name_of(text: str) -> x509.Name:
-    # A common name holds 64 characters; what counts stands in the alternative names.
+    # A common name is limited to 64 characters; clients check the alternative names.
     return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text[:64])])
 
 

@@ -11,8 +11,8 @@ from threading import Condition
 class SystemClock:
     """Clock of the machine: its time, and waits in real time."""
 
-    # Both are asked all the time: no call of ours stands before them.
-    now = staticmethod(partial(datetime.now, UTC))  # noqa: TID251 # the one place that asks the machine
+    # Called very often, so these are not wrapped in methods.
+    now = staticmethod(partial(datetime.now, UTC))  # noqa: TID251 # the only place that reads the system clock
     monotonic = staticmethod(time.monotonic)
 
     def sleep(self, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Log lines of phases, from a controller over HTTP."""
+"""Output lines of phases, from a controller over HTTP."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _SECONDS: Final = 30.0
 
 
 class LinesOverHttp:
-    """Log lines of phases, from the endpoint of a controller.
+    """Output lines of phases, from the endpoint of a controller.
 
-    `ca_file` contains the authorities of its certificate. Without it, those of the system apply.
+    `ca_file` contains the CA certificates to trust. By default, the system's are used.
     """
 
     def __init__(self, server: str, token: str = "", ca_file: str = "") -> None:
@@ -54,12 +54,12 @@ class LinesOverHttp:
                 answer = pools.request("GET", url, headers=headers, timeout=_SECONDS)
         except urllib3.exceptions.HTTPError as error:
             raise UsageError(
-                f"Nobody answers at {self._server}: {error}; look whether the controller is there",
+                f"No connection to {self._server}: {error}; is the controller running?",
                 reason="PhaseLinesUnavailable",
             ) from error
         if answer.status != 200:
-            why = f"{self._server} answered {answer.status} {_detail(answer.data)}".rstrip()
-            hint = "give --token-file" if answer.status in (401, 403) else "look at its log"
+            why = f"{self._server} returned {answer.status} {_detail(answer.data)}".rstrip()
+            hint = "give --token-file" if answer.status in (401, 403) else "check its log"
             raise UsageError(f"{why}; {hint}", reason="PhaseLinesUnavailable")
         lines: list[Mapping[str, Any]] = json.loads(answer.data)["lines"]
         return lines

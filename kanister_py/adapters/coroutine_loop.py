@@ -1,4 +1,4 @@
-"""Loop for the coroutines of composition functions, in a thread of its own."""
+"""Event loop for coroutines of composition functions, in a separate thread."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _GOODBYE_SECONDS: Final = 5.0
 
 
 class LoopThread:
-    """Loop for coroutines of threads that have none; it starts when the first one comes."""
+    """Event loop for callers without one. It starts with the first coroutine."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -19,13 +19,13 @@ class LoopThread:
         self._thread: threading.Thread | None = None
 
     def run(self, awaitable: Awaitable[Any], timeout_seconds: float = 0.0) -> Any:
-        """Wait for a coroutine; one that takes too long is cancelled, and TimeoutError raised."""
+        """Wait for a coroutine. After the timeout, cancel it and raise TimeoutError."""
 
         async def wait() -> Any:
             return await asyncio.wait_for(awaitable, timeout_seconds or None)
 
         with self._lock:
-            # The loop cannot be ended before it has heard of this.
+            # Prevents `close` from stopping the loop before the coroutine is scheduled.
             ended = asyncio.run_coroutine_threadsafe(wait(), self._running())
         return ended.result()
 
@@ -39,7 +39,7 @@ class LoopThread:
         return self._loop
 
     def close(self) -> None:
-        """End the loop; who still waits for a coroutine hears that it was cancelled."""
+        """Stop the loop, and cancel its coroutines."""
         with self._lock:
             if self._loop is not None and self._thread is not None:
                 self._loop.call_soon_threadsafe(_cancel_all, self._loop)
@@ -51,7 +51,7 @@ class LoopThread:
 def _run(loop: asyncio.AbstractEventLoop) -> None:
     """Run a loop until it is stopped.
 
-    An exit of a coroutine leaves the loop as well as going to who waits for the coroutine.
+    SystemExit in a coroutine is raised both from the loop and for the waiting caller.
     """
     while True:
         try:
@@ -62,11 +62,11 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _cancel_all(loop: asyncio.AbstractEventLoop) -> None:
-    """Cancel what is under way in a loop, and stop it once that has ended."""
+    """Cancel all tasks of a loop, and stop it once they have ended."""
     under_way = asyncio.all_tasks(loop)
     for task in under_way:
         task.cancel()
     ended = asyncio.gather(*under_way, return_exceptions=True)
     ended.add_done_callback(lambda _: loop.stop())
-    # A task may ignore it.
+    # A task may ignore the cancellation.
     loop.call_later(_GOODBYE_SECONDS, loop.stop)

@@ -1,4 +1,4 @@
-"""Effects of templates in real runs: a clock's time, true chance, real time zones."""
+"""Effects of templates in real runs: time, randomness and time zones."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from kanister_py.ports.clock import Clock
 
 
 def system_effects(clock: Clock) -> Effects:
-    """Hand templates a clock, and the chance and the time zones of the machine.
+    """Return effects with a clock, real randomness and the time zones of the machine.
 
-    Times are shown in UTC wherever this runs, as in Kanister's own container: a
-    blueprint means the same on a laptop and in a cluster.
+    Times are in UTC on every machine, as in Kanister's container, so that a blueprint has the same
+    result on a laptop and in a cluster.
     """
     return Effects(
         now=lambda: from_datetime(clock.now()),
@@ -28,9 +28,9 @@ def system_effects(clock: Clock) -> Effects:
 
 
 def load_zone(name: str) -> Location:
-    """Find a time zone by its IANA name."""
+    """Return a time zone by its IANA name."""
     try:
         return zone_of(name, ZoneInfo(name))
-    # Names of folders and of other files come as one of the latter two.
+    # Names of folders and of files that are not time zones raise one of the last two.
     except (KeyError, ValueError, OSError):
         raise GoError(f"unknown time zone {name}") from None

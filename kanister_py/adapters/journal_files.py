@@ -1,8 +1,7 @@
-"""Journal in a folder: runs and an embedded cluster, for a later process to go on with.
+"""Journals in a folder: runs and an embedded cluster that a later process can continue.
 
-Every line of a journal has left this process when `write` comes back, so killing the
-process loses nothing. Lines that must not be lost to a power cut are synced at once,
-all others within a second of work.
+When `write` returns, the line has been passed to the operating system, so killing the process loses
+nothing. Lines that must survive a power failure are synced immediately, all others within a second.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _SYNC_SECONDS: Final = 1.0
 
 
 class RecordedRun(NamedTuple):
-    """A run as its journal has it: what it began with, and all that happened since."""
+    """A recorded run: its header and all outcomes since."""
 
     name: str
     header: Mapping[str, Any]
@@ -44,7 +43,7 @@ class RecordedRun(NamedTuple):
 
 
 class StateFolder:
-    """A folder that one process at a time works in. Secrets lie in it: only its owner may look."""
+    """A folder used by one process at a time. It contains secrets, so only the owner has access."""
 
     def __init__(self, folder: Path, clock: Clock) -> None:
         self._folder = folder
@@ -52,9 +51,9 @@ class StateFolder:
         self._lock = -1
 
     def __enter__(self) -> Self:
-        """Take the folder for this process, and make it if it is not there."""
+        """Lock the folder for this process, and create it if it does not exist."""
         try:
-            # Of folders that are made on the way, only the last gets the mode that is asked for.
+            # Of parent folders that mkdir creates, only the last gets the requested mode.
             for folder in (self._folder, self._runs):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -67,7 +66,7 @@ class StateFolder:
             self.close()
             by = f" by process {holder}" if holder else ""
             raise UsageError(
-                f"State folder {self._folder} is in use{by}; wait for it, or take another one",
+                f"State folder {self._folder} is in use{by}; wait for it, or use another folder",
                 reason="StateFolderInUse",
             ) from None
         try:
@@ -86,7 +85,7 @@ class StateFolder:
         self.close()
 
     def close(self) -> None:
-        """Let the next process have the folder."""
+        """Release the lock of the folder."""
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
@@ -104,7 +103,7 @@ class StateFolder:
         kept = content.get("format") if isinstance(content, dict) else None
         if kept != FORMAT:
             raise self._unreadable(
-                f"it is of format {kept}, this release reads {FORMAT}; take another folder"
+                f"it has format {kept}, this release supports {FORMAT}; use another folder"
             )
 
     def _unreadable(self, why: str) -> UsageError:
@@ -123,12 +122,12 @@ class StateFolder:
     # The cluster
 
     def read_cluster(self) -> Mapping[str, Any] | None:
-        """Give the cluster that was kept here, if there was one."""
+        """Return the stored state of the cluster, or None."""
         path = self._folder / "cluster.json"
         return self._read_json(path) if path.exists() else None
 
     def write_cluster(self, state: Mapping[str, Any]) -> None:
-        """Keep a cluster in place of the one from before."""
+        """Replace the stored state of the cluster."""
         path = self._folder / "cluster.json"
         try:
             write_whole(path, _json(state))
@@ -138,12 +137,12 @@ class StateFolder:
     # Runs
 
     def runs(self) -> list[str]:
-        """Name the runs that are kept here, the oldest first."""
+        """Return the names of the stored runs, oldest first."""
         files = sorted(self._runs.glob("*.jsonl"), key=lambda path: (path.stat().st_mtime, path))
         return [path.stem for path in files]
 
     def read_run(self, name: str) -> RecordedRun:
-        """Read a run back, the last one without a name; a line cut short never happened."""
+        """Read a run, by default the last one. An incomplete last line is ignored."""
         name = name or (self.runs() or ["-"])[-1]
         path = self._path_of(name)
         if not path.exists():
@@ -154,7 +153,7 @@ class StateFolder:
         header = lines[0]
         if header.get("journal") != FORMAT:
             raise self._unreadable(
-                f"{path.name} is of format {header.get('journal')}, this release reads {FORMAT}"
+                f"{path.name} has format {header.get('journal')}, this release supports {FORMAT}"
             )
         try:
             outcomes = tuple(parse_outcome(line) for line in lines[1:])
@@ -177,15 +176,15 @@ class StateFolder:
             yield read
 
     def new_run(self, name: str, header: Mapping[str, Any]) -> FileJournal:
-        """Begin the journal of a run; its name must be new here."""
+        """Create the journal of a run, whose name must be new in this folder."""
         path = self._path_of(name)
         if path.exists():
-            raise self._unreadable(f"there is a run {name} already; resume it, or name another")
+            raise self._unreadable(f"run {name} already exists; resume it, or choose another name")
         journal = FileJournal(path, self._clock)
         try:
             journal.write_line({"journal": FORMAT, "run": name, **header}, must_last=True)
         except JournalUnwritable:
-            # Nothing began: the name is free for another try, and there is no run to resume.
+            # The run has not started, so its name remains available and there is nothing to resume.
             journal.close()
             path.unlink()
             raise
@@ -199,7 +198,7 @@ class StateFolder:
         recorded: RecordedRun | None,
         kept: tuple[Cluster, Callable[[], Mapping[str, Any]]] | None,
     ) -> Iterator[FileJournal]:
-        """Keep a run for a while, a new one or one that goes on, and the cluster it acts on."""
+        """Open the journal of a new or resumed run, and of the cluster it acts on."""
         if recorded is not None:
             journal = FileJournal(self._path_of(recorded.name), self._clock)
         else:
@@ -219,7 +218,7 @@ class StateFolder:
     def _keeper(
         self, cluster: Cluster, save: Callable[[], Mapping[str, Any]]
     ) -> Callable[[], None]:
-        """Give what keeps a cluster here whenever it is not what it was."""
+        """Return a function that stores the cluster if it has changed."""
         kept = ""
 
         def keep() -> None:
@@ -237,22 +236,23 @@ class StateFolder:
         return self._runs / f"{name}.jsonl"
 
     def _not_found(self, name: str) -> UsageError:
-        available = f"there are {', '.join(names)}" if (names := self.runs()) else "there are none"
+        available = (
+            f"available: {', '.join(names)}" if (names := self.runs()) else "there are no runs"
+        )
         return UsageError(f"No run {name} in {self._folder}; {available}", reason="RunNotFound")
 
 
 class FileJournal:
-    """The journal of one run: a line for each thing that happened.
+    """Journal of one run, with one line per outcome.
 
-    A line that cannot be written whole is taken back, so that what is there can
-    always be read.
+    A line that cannot be written completely is removed again, so that the file remains readable.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
         self._clock = clock
         self.before_outcome: Callable[[], None] | None = None
-        """Called before an outcome is kept: what it stands for must be kept by then."""
+        """Called before an outcome is written, to store the objects that it refers to."""
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self._end = _end_of_whole_lines(self._file)
@@ -264,10 +264,10 @@ class FileJournal:
     def write(
         self,
         outcome: Outcome,
-        status: Status,  # noqa: ARG002 # replaying the outcomes gives it again
+        status: Status,  # noqa: ARG002 # replaying the outcomes computes it again
         *,
         must_last: bool,
-        is_followed: bool = False,  # noqa: ARG002 # a line for each thing that happened
+        is_followed: bool = False,  # noqa: ARG002 # every outcome gets a line
     ) -> None:
         if self.before_outcome is not None and not isinstance(
             outcome, PhaseStarted | PhaseProgressed | Abandoned
@@ -276,7 +276,7 @@ class FileJournal:
         self.write_line(outcome_as_dict(outcome), must_last=must_last)
 
     def write_line(self, data: Mapping[str, Any], *, must_last: bool) -> None:
-        """Add one line."""
+        """Append one line."""
         raw = _json(data) + b"\n"
         try:
             if os.pwrite(self._file, raw, self._end) != len(raw):
@@ -295,8 +295,8 @@ class FileJournal:
         """Do nothing: no outcome was left out."""
 
     def close(self) -> None:
-        """Add no line any more; one that comes all the same cannot be written."""
-        # Its number may soon be that of another file.
+        """Close the journal. Later writes fail."""
+        # The descriptor's number may soon be reused for another file.
         file, self._file = self._file, -1
         if file >= 0:
             with suppress(OSError):
@@ -313,6 +313,6 @@ def _json(data: Mapping[str, Any]) -> bytes:
 
 
 def _end_of_whole_lines(file: int) -> int:
-    """Return the offset behind the last whole line."""
+    """Return the offset after the last complete line."""
     size = os.fstat(file).st_size
     return os.pread(file, size, 0).rfind(b"\n") + 1 if size else 0

@@ -1,4 +1,4 @@
-"""Prometheus metrics of calls of composition functions, named as Crossplane's are."""
+"""Prometheus metrics of calls of composition functions, with the names that Crossplane uses."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from kanister_py.proto.messages import METHODS, V1
 _CALLED = ("function_name", "function_package", "grpc_target", "grpc_method", "revision")
 _ANSWERED = (*_CALLED, "grpc_code", "result_severity")
 _COUNTED = {
-    "hits": "Answers that came from the cache",
-    "misses": "Calls to which the cache had no answer",
-    "errors": "Answers that the cache could not read or keep",
-    "writes": "Answers that the cache keeps",
-    "deletes": "Answers that the cache gave up",
-    "bytes_written": "Bytes that the cache wrote",
-    "bytes_deleted": "Bytes that the cache gave up",
+    "hits": "Responses served from the cache",
+    "misses": "Calls without a cached response",
+    "errors": "Responses that the cache could not read or store",
+    "writes": "Responses stored in the cache",
+    "deletes": "Responses evicted from the cache",
+    "bytes_written": "Bytes written to the cache",
+    "bytes_deleted": "Bytes evicted from the cache",
 }
 _TIMED = {
-    "read_seconds": "How long the cache took to read an answer",
-    "write_seconds": "How long the cache took to keep an answer",
+    "read_seconds": "Time to read a response from the cache",
+    "write_seconds": "Time to store a response in the cache",
 }
 
 
 class PrometheusFunctionMetrics:
-    """Metrics of one process; their server hands in the registry they are part of."""
+    """Metrics of one process. The caller passes the registry in which they are registered."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         prefix = "function_run_function"

@@ -1,4 +1,4 @@
-"""Notices over HTTP, to places that the operator of the controller allows."""
+"""Notices over HTTP, to receivers that the operator allows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ANSWER_SECONDS: Final = 10.0
 
 
 class HttpNotices:
-    """Receivers of notices over HTTP. A connection is used once: notices are rare."""
+    """Receivers of notices over HTTP. Connections are not reused, because notices are rare."""
 
     def __init__(self, origins: Sequence[str]) -> None:
         self.origins = tuple(origins)
@@ -23,7 +23,7 @@ class HttpNotices:
         timeout = urllib3.Timeout(connect=_CONNECT_SECONDS, read=_ANSWER_SECONDS)
         try:
             with urllib3.PoolManager(retries=False, timeout=timeout) as pools:
-                # What is answered beside the status is not read: it may have no end.
+                # The body of the response is not read, because it may be endless.
                 answer = pools.request(
                     "POST", url, body=body, headers=headers, redirect=False, preload_content=False
                 )

@@ -1,4 +1,4 @@
-"""Errors of object stores: what each refusal means, in words that say what would help."""
+"""Errors of object stores, and their conversion to errors with a reason and a hint."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from kanister_py.core.errors import KanisterError, TransientError, UsageError
 from kanister_py.core.kube.locations import Location
 from kanister_py.ports.object_store import ObjectMissing
 
-# What is distinguished, by the answer of the store or the library. The first that is found counts.
+# Substrings of error messages, with reason and hint. The first match counts.
 _SIGNS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     (
         "ClockSkewed",
         ("RequestTimeTooSkewed", "RequestExpired", "clock skew"),
-        "the clock of this machine is wrong: set it",
+        "the clock of this machine is wrong: correct it",
     ),
     (
         "BucketNotFound",
@@ -49,7 +49,7 @@ _SIGNS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
             "RSA key",
             "PEM",
         ),
-        "the credential is refused: check the Secret that the Profile names",
+        "the credential is rejected: check the Secret of the Profile",
     ),
     (
         "StorageFull",
@@ -65,7 +65,7 @@ _SIGNS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
     (
         "AccessDenied",
         ("AccessDenied", "status code: 403", "AuthorizationPermissionMismatch"),
-        "the credential may not do this: give it the right to list, read, write and delete",
+        "the credential lacks a permission: allow it to list, read, write and delete",
     ),
     (
         "TlsFailed",
@@ -78,7 +78,7 @@ _SIGNS: Final[tuple[tuple[str, tuple[str, ...], str], ...]] = (
             "WRONG_VERSION_NUMBER",
             "corrupt message",
         ),
-        "TLS fails: its certificate is not trusted, or it speaks none; see skipSSLVerify",
+        "TLS fails: untrusted certificate, or no TLS on the server; see skipSSLVerify",
     ),
 )
 _KEY_MISSING: Final = ("NoSuchKey", "BlobNotFound", "status code: 404")
@@ -86,11 +86,11 @@ _TRANSIENT: Final = re.compile(r"status code: (?:408|429|5\d\d)")
 _STATUS: Final = re.compile(r"status code: \d+(?: [A-Z][A-Za-z ]*)?")
 
 MAX_ANSWER: Final = 64 * 1024
-"""Number of bytes, or characters, of an error that are read at most."""
+"""Maximum number of bytes or characters of an error that are used."""
 
 
 def refusal_of(reason: str, location: Location, answer: str, key: str = "") -> KanisterError:
-    """Classify the error of a store; `reason` is set where the caller knows it already."""
+    """Classify an error of a store; `reason` is set if the caller already knows it."""
     answer = answer[:MAX_ANSWER]
     if reason:
         return UsageError(_sentence(location, key, answer), reason=reason)
@@ -105,7 +105,7 @@ def refusal_of(reason: str, location: Location, answer: str, key: str = "") -> K
 
 
 def unreachable(location: Location, answer: str) -> KanisterError:
-    """Say why a store gave no answer."""
+    """Return the error for a store that did not respond."""
     if any(sign in answer for sign in _SIGNS[-1][1]):
         return refusal_of("", location, answer)
     return _unavailable(_sentence(location, "", f"cannot be reached: {_connection(answer)}"))
@@ -123,11 +123,11 @@ def _unavailable(message: str) -> KanisterError:
 
 def _connection(answer: str) -> str:
     for sign, words in (
-        ("dns error", "its name is not known"),
-        ("NameResolutionError", "its name is not known"),
+        ("dns error", "the host name cannot be resolved"),
+        ("NameResolutionError", "the host name cannot be resolved"),
         ("refused", "the connection is refused"),
-        ("timed out", "it does not answer in time"),
-        ("TimedOut", "it does not answer in time"),
+        ("timed out", "it does not respond in time"),
+        ("TimedOut", "it does not respond in time"),
         ("reset", "the connection breaks"),
         ("IncompleteRead", "the connection breaks"),
         ("ConnectionAborted", "the connection breaks"),
@@ -147,7 +147,7 @@ def _sentence(location: Location, key: str, answer: str) -> str:
 
 
 def _short(answer: str) -> str:
-    """Keep of a library's message the store's answer: its code, its message, the status."""
+    """Shorten a message of the library to the store's error code, message and status."""
     code = text_between(answer, "<Code>", "</Code>").strip()
     message = text_between(answer, "<Message>", "</Message>").strip().partition("\n")[0].rstrip()
     status = _STATUS.search(answer)

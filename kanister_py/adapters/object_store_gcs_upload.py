@@ -1,6 +1,6 @@
-"""Resumable uploads to Google Cloud Storage: pieces of one size, as many as it takes.
+"""Resumable uploads to Google Cloud Storage, with any number of chunks.
 
-The library that reads, lists and deletes knows only uploads of 10,000 parts there.
+obstore supports only multipart uploads with at most 10,000 parts.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from kanister_py.adapters.object_store_errors import refusal_of
-from kanister_py.adapters.object_store_http import Answer, Now, StoreHttp
-from kanister_py.adapters.object_store_pieces import cut
+from kanister_py.adapters.object_store_http import Now, StoreHttp, StoreResponse
+from kanister_py.adapters.object_store_pieces import resize_chunks
 from kanister_py.core.errors import KanisterError, TransientError, UsageError
 from kanister_py.core.kube.locations import Location
 from kanister_py.ports.object_store import ObjectMissing
@@ -28,7 +28,7 @@ _TOKEN_SECONDS: Final = 3600
 
 
 class GcsUploads:
-    """Writer of objects into one bucket of GCS, as a service account."""
+    """Writer of objects in one GCS bucket, as a service account."""
 
     def __init__(self, location: Location, now: Now) -> None:
         self._location = location
@@ -38,7 +38,7 @@ class GcsUploads:
         self._token, self._valid_until = "", 0.0
 
     def put(self, key: str, chunks: Iterable[bytes]) -> int:
-        """Write an object, whole or not at all."""
+        """Write an object atomically."""
         url = (
             f"{self._endpoint}/upload/storage/v1/b/{quote(self._location.bucket)}/o"
             f"?uploadType=resumable&name={quote(key, safe='')}"
@@ -49,7 +49,7 @@ class GcsUploads:
             raise refusal_of("", self._location, "no bucket named so", key) from error
         session = begun.headers.get("location", "")
         if not session:
-            raise refusal_of("StoreRefused", self._location, "gives no place to upload to", key)
+            raise refusal_of("StoreRefused", self._location, "returned no upload URL", key)
         try:
             return self._put_pieces(key, session, chunks)
         except BaseException:
@@ -59,7 +59,7 @@ class GcsUploads:
 
     def _put_pieces(self, key: str, session: str, chunks: Iterable[bytes]) -> int:
         sent, digest = 0, hashlib.md5(usedforsecurity=False)
-        pieces = cut(chunks, lambda _: _PIECE_BYTES)
+        pieces = resize_chunks(chunks, lambda _: _PIECE_BYTES)
         piece = next(pieces)
         for following in chain(pieces, (None,)):
             digest.update(piece)
@@ -70,29 +70,29 @@ class GcsUploads:
                 "PUT", session, key, {"content-range": f"bytes {span}/{total}"}, piece
             )
             if following is not None:
-                _check_taken(self._location, answer, end)
+                _check_accepted(self._location, answer, end)
                 piece = following
             sent = end
         self._check(key, answer, base64.b64encode(digest.digest()).decode())
         return sent
 
-    def _check(self, key: str, answer: Answer, wanted: str) -> None:
-        checksum = json.loads(answer.body or b"{}").get("md5Hash", wanted)
-        if checksum != wanted:
+    def _check(self, key: str, answer: StoreResponse, expected: str) -> None:
+        checksum = json.loads(answer.body or b"{}").get("md5Hash", expected)
+        if checksum != expected:
             raise UsageError(
-                f"Object {key!r}: the store has checksum {checksum}, not {wanted}",
+                f"Object {key!r}: the store has checksum {checksum}, not {expected}",
                 reason="ObjectDamaged",
             )
 
     def checksum_of(self, key: str) -> str:
-        """Say which MD5 an object has, in hex; nothing if the store does not say."""
+        """Return the MD5 of an object in hex; empty if the store does not report it."""
         bucket, name = quote(self._location.bucket), quote(key, safe="")
         url = f"{self._endpoint}/storage/v1/b/{bucket}/o/{name}?fields=md5Hash"
         answer = self._http.send("GET", url, key, self._bearer())
         return base64.b64decode(json.loads(answer.body).get("md5Hash", "")).hex()
 
     def _bearer(self) -> dict[str, str]:
-        """Sign a token of our own with the key of the service account, as Google lets us."""
+        """Return headers with a self-signed token, which Google accepts from service accounts."""
         now = self._now().timestamp()
         if now > self._valid_until - 60:
             account = service_account_of(self._location)
@@ -110,7 +110,7 @@ class GcsUploads:
 
 
 def service_account_of(location: Location) -> dict[str, Any]:
-    """Read the JSON of a service account that a Profile's Secret holds."""
+    """Parse the service account in the Secret of a Profile."""
     try:
         account = json.loads(location.credential.secret)
         if account["client_email"] and account["private_key"]:
@@ -118,7 +118,7 @@ def service_account_of(location: Location) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         pass
     raise refusal_of(
-        "CredentialRefused", location, "the Secret holds no JSON key of a service account"
+        "CredentialRefused", location, "the Secret contains no JSON key of a service account"
     )
 
 
@@ -138,10 +138,11 @@ def _encoded(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def _check_taken(location: Location, answer: Answer, end: int) -> None:
-    """Refuse to go on where a store did not take a piece whole."""
+def _check_accepted(location: Location, answer: StoreResponse, end: int) -> None:
+    """Raise an error unless the store has accepted the whole chunk."""
     received_range = answer.headers.get("range", "")
     if answer.status == 308 and received_range and not received_range.endswith(f"-{end - 1}"):
         raise TransientError(
-            f"The {location} took only {received_range} of {end} bytes", reason="StoreUnavailable"
+            f"The {location} accepted only {received_range} of {end} bytes",
+            reason="StoreUnavailable",
         )

@@ -1,4 +1,4 @@
-"""Requests to object stores: bounded tries, timeouts, and errors in our words."""
+"""Requests to object stores, with limited retries and timeouts."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 TRIES: Final = 5
 _CONNECT_SECONDS, _READ_SECONDS = 10.0, 120.0
-# What comes in one reading is less, and each costs a turn; of more, the processor's cache has
-# lost the beginning before its checksum is worked out and it is written.
+# Smaller chunks cost more calls; larger ones no longer fit into the processor's cache until their
+# checksum is computed and they are written.
 _PIECE_BYTES: Final = 256 * 1024
 
 _REPEATED: Final = frozenset((408, 429, 500, 502, 503, 504))
 _MAX_DOCUMENT: Final = 16 * 1024 * 1024
 
 Now: TypeAlias = Callable[[], datetime]
-"""Says what time it is, which signatures hold."""
+"""Returns the current time, for signatures."""
 
 
-class Answer(NamedTuple):
-    """What a store answers; the names of headers are in lower case."""
+class StoreResponse(NamedTuple):
+    """Response of a store. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -34,7 +34,7 @@ class Answer(NamedTuple):
 
 
 class StoreHttp:
-    """A pool of connections to one store."""
+    """Connection pool for one store."""
 
     def __init__(self, location: Location, connections: int) -> None:
         import urllib3
@@ -60,29 +60,29 @@ class StoreHttp:
 
     def send(
         self, method: str, url: str, key: str, headers: Mapping[str, str], body: bytes = b""
-    ) -> Answer:
-        """Send a request; a status above 399 is raised as an error."""
+    ) -> StoreResponse:
+        """Send a request. A status above 399 raises an error."""
         answer = self._request(method, url, key, headers, body)
         data = self._read(answer, _MAX_DOCUMENT + 1)
         if len(data) > _MAX_DOCUMENT:
-            why = f"answers more than {_MAX_DOCUMENT >> 20} MiB"
+            why = f"the response has more than {_MAX_DOCUMENT >> 20} MiB"
             raise refusal_of("StoreRefused", self._location, why, key)
-        return Answer(answer.status, _named(answer), data)
+        return StoreResponse(answer.status, _named(answer), data)
 
     def open(
         self, url: str, key: str, headers: Mapping[str, str]
     ) -> tuple[Mapping[str, str], Iterator[bytes]]:
-        """Request an object: return its headers, and its bytes as they are read."""
+        """Request an object; returns its headers and an iterator over its content."""
         answer = self._request("GET", url, key, headers, b"")
         return _named(answer), self._pieces(answer)
 
     def _request(
         self, method: str, url: str, key: str, headers: Mapping[str, str], body: bytes
     ) -> urllib3.BaseHTTPResponse:
-        """Send a request until its status is final; urllib3 repeats it if the connection fails.
+        """Send a request until its status is final. urllib3 retries it if the connection fails.
 
-        Repeating it for a status happens here: urllib3 would read the whole body of an answer
-        that it passes over.
+        Retries after a status are made here, because urllib3 would read the whole body of a
+        response that it discards.
         """
         import urllib3
 
@@ -110,7 +110,7 @@ class StoreHttp:
             retries.sleep(answer)
 
     def _read(self, answer: urllib3.BaseHTTPResponse, limit: int) -> bytes:
-        """Read at most `limit` bytes of an answer; the rest of a longer one is given up."""
+        """Read at most `limit` bytes of a response, and discard the rest."""
         import urllib3
 
         try:
@@ -132,7 +132,7 @@ class StoreHttp:
         except urllib3.exceptions.HTTPError as error:
             raise unreachable(self._location, str(error)) from error
         finally:
-            # What was not read to its end cannot be asked anything else.
+            # A connection with unread data cannot be reused.
             answer.close()
 
 

@@ -1,4 +1,4 @@
-"""Object stores through `obstore`: S3, Google Cloud Storage, Azure, and folders in their place."""
+"""Object stores based on `obstore`: S3, Google Cloud Storage, Azure, and folders."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from kanister_py.adapters.clock_system import SystemClock
 from kanister_py.adapters.object_store_errors import refusal_of, unreachable
 from kanister_py.adapters.object_store_gcs_upload import GOOGLE, GcsUploads, service_account_of
 from kanister_py.adapters.object_store_http import Now
-from kanister_py.adapters.object_store_pieces import Checksum, Opened, cut
-from kanister_py.adapters.object_store_s3_parts import DEFAULT_REGION, S3Parts, Signer, taken_role
+from kanister_py.adapters.object_store_pieces import Checksum, OpenedObject, resize_chunks
+from kanister_py.adapters.object_store_s3_parts import DEFAULT_REGION, S3Parts, Signer, assume_role
 from kanister_py.core.errors import KanisterError, TransientError, UsageError
 from kanister_py.core.kube.locations import InvalidProfile, Location, StoreKind
 from kanister_py.ports.object_store import (
@@ -38,7 +38,7 @@ _DELETE_BATCH: Final = 250
 _DELETING: Final = 4
 _GET_CHUNK: Final = 1024 * 1024
 _AZURE_BLOCK: Final = 20 * 1024 * 1024
-"""Of 50,000 blocks, a terabyte."""
+"""Allows objects of one terabyte in 50,000 blocks."""
 _AZURE_IN_FLIGHT: Final = 2
 _AZURE_MARK: Final = "kanister_py_md5"
 _AZURE_SUFFIXES: Final = {
@@ -53,7 +53,7 @@ _LAST: Final = "\U0010ffff"
 
 
 class _Client(Protocol):
-    """What writes objects where the library cannot write a terabyte."""
+    """Writer for stores to which obstore cannot write objects of a terabyte."""
 
     def put(self, key: str, chunks: Iterable[bytes]) -> int: ...
 
@@ -88,14 +88,14 @@ class ObstoreStores:
 
 
 def with_keys(location: Location, now: Now) -> Location:
-    """Give a location with keys that open it by themselves."""
+    """Return a location with credentials that need no other identity."""
     if not location.credential.role or location.kind is not StoreKind.S3:
         return location
-    return taken_role(location, now)
+    return assume_role(location, now)
 
 
 def open_store(location: Location, now: Now) -> ObjectStore:
-    """Open what a location names; nothing is asked of it yet."""
+    """Return the store of a location, without sending a request."""
     match location.kind:
         case StoreKind.S3:
             return _open_s3(location, now)
@@ -107,19 +107,19 @@ def open_store(location: Location, now: Now) -> ObjectStore:
             return open_folder(location)
         case StoreKind.KOPIA:
             raise InvalidProfile(
-                "A kopia repository cannot be opened: there is no kopia here; "
+                "A kopia repository cannot be opened, because kopia is not supported; "
                 "use a Profile of type s3Compliant, gcs or azure"
             )
 
 
-def _patience(location: Location, endpoint: str) -> Any:
-    """Say how a store is spoken with, and how often."""
+def _client_options(location: Location, endpoint: str) -> Any:
+    """Return the client and retry options of a store."""
     return {
         "client_options": {
             "allow_http": endpoint.startswith("http://"),
             "allow_invalid_certificates": location.skip_tls_verify,
             "connect_timeout": timedelta(seconds=10),
-            # Of a whole request: a long object may take as long as it takes.
+            # For a whole request. Large objects may take hours.
             "timeout": timedelta(days=7),
             "read_timeout": timedelta(seconds=120),
         },
@@ -153,7 +153,7 @@ def _endpoint_of(location: Location) -> str:
             if suffix is None:
                 accepted = "AzureCloud, AzureChinaCloud, AzureUSGovernmentCloud"
                 raise InvalidProfile(
-                    f"Azure environment {credential.environment!r} is not known; known: {accepted}"
+                    f"Azure environment {credential.environment!r} is unknown; known: {accepted}"
                 )
             return f"https://{credential.id}.blob.{suffix}"
         case _:
@@ -179,7 +179,7 @@ def _open_s3(location: Location, now: Now) -> ObjectStore:
     def store() -> S3Store:
         from obstore.store import S3Store
 
-        return S3Store(location.bucket, config=config, **_patience(location, endpoint))
+        return S3Store(location.bucket, config=config, **_client_options(location, endpoint))
 
     return LibraryStore(location, store, S3Parts(location, endpoint, signer, now))
 
@@ -189,11 +189,11 @@ def _open_gcs(location: Location, now: Now) -> ObjectStore:
 
     service_account_of(location)
     endpoint = _endpoint_of(location)
-    with _in_our_words(location):
+    with _converted_errors(location):
         store = GCSStore(
             location.bucket,
             config={"service_account_key": location.credential.secret, "base_url": endpoint},
-            **_patience(location, endpoint),
+            **_client_options(location, endpoint),
         )
     return LibraryStore(location, lambda: store, GcsUploads(location, now))
 
@@ -211,13 +211,13 @@ def _open_azure(location: Location) -> ObjectStore:
         else {"account_key": credential.secret}
     )
     config: Any = {"account_name": credential.id, "endpoint": endpoint, **key}
-    with _in_our_words(location):
-        store = AzureStore(location.bucket, config=config, **_patience(location, endpoint))
+    with _converted_errors(location):
+        store = AzureStore(location.bucket, config=config, **_client_options(location, endpoint))
     return LibraryStore(location, lambda: store, None)
 
 
 def open_folder(location: Location) -> ObjectStore:
-    """Open a folder in place of a bucket: `endpoint` says which, the bucket is one below it."""
+    """Return a folder that replaces a bucket: `endpoint` is its parent folder."""
     folder = location.folder
     if not folder.startswith("/"):
         raise InvalidProfile(f"location.endpoint must be a folder, not {location.endpoint!r}")
@@ -236,8 +236,8 @@ def _check_credential(location: Location) -> None:
 
 
 @contextmanager
-def _in_our_words(location: Location, key: str = "") -> Iterator[None]:
-    """Let no error of the library out."""
+def _converted_errors(location: Location, key: str = "") -> Iterator[None]:
+    """Convert exceptions of the library to errors of the project."""
     import obstore.exceptions
 
     try:
@@ -254,9 +254,10 @@ def _in_our_words(location: Location, key: str = "") -> Iterator[None]:
 
 
 class LibraryStore:
-    """An object store that the library speaks with; `client` does what it cannot.
+    """Object store based on obstore; `client` writes objects where obstore cannot.
 
-    The library is loaded when it is first needed: puts and gets of S3 do without it.
+    obstore is imported when it is first needed, because S3 needs it neither to read nor to write
+    objects.
     """
 
     def __init__(
@@ -275,13 +276,13 @@ class LibraryStore:
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
         folder = prefix.rpartition("/")[0]
-        # Keys come in order, but those of a folder: nothing before the prefix is asked for.
+        # Keys are listed in order, except in folders, so keys before the prefix are skipped.
         is_ordered = self._location.kind is not StoreKind.FILE and bool(prefix)
         before = f"{prefix[:-1]}{chr(ord(prefix[-1]) - 1)}{_LAST}" if is_ordered else None
-        with _in_our_words(self._location):
+        with _converted_errors(self._location):
             pages = self._store.list(folder or None, offset=before, chunk_size=_LIST_CHUNK)
         while True:
-            with _in_our_words(self._location):
+            with _converted_errors(self._location):
                 page = next(pages, None)
             if page is None:
                 return
@@ -292,7 +293,7 @@ class LibraryStore:
                     return
 
     def head(self, key: str) -> StoredObject:
-        with _in_our_words(self._location, key):
+        with _converted_errors(self._location, key):
             described = self._store.head(key)
         return StoredObject(key, described["size"], described["last_modified"])
 
@@ -305,27 +306,26 @@ class LibraryStore:
                 checksum.feed(piece)
                 yield piece
             if size != opened.size:
-                message = (
-                    f"Object {key!r} in the {self._location}: {size} of {opened.size} bytes came"
-                )
+                got = f"received {size} of {opened.size} bytes"
+                message = f"Object {key!r} in the {self._location}: {got}"
                 raise TransientError(message, reason="StoreUnavailable")
             checksum.check(key)
         finally:
             checksum.close()
 
-    def _open(self, key: str) -> Opened:
-        with _in_our_words(self._location, key):
+    def _open(self, key: str) -> OpenedObject:
+        with _converted_errors(self._location, key):
             result = self._store.get(key)
             pieces = result.stream(min_chunk_size=_GET_CHUNK)
         if isinstance(self._client, GcsUploads):
             checksum = self._client.checksum_of(key)
         else:
             checksum = str(result.attributes.get(_AZURE_MARK, ""))
-        return Opened(result.meta["size"], checksum, self._pieces(key, pieces))
+        return OpenedObject(result.meta["size"], checksum, self._pieces(key, pieces))
 
     def _pieces(self, key: str, pieces: Iterator[bytes]) -> Iterator[bytes]:
         while True:
-            with _in_our_words(self._location, key):
+            with _converted_errors(self._location, key):
                 piece = next(pieces, None)
             if piece is None:
                 return
@@ -335,10 +335,10 @@ class LibraryStore:
         if self._client is not None:
             return self._client.put(key, chunks)
         source = _Source(chunks)
-        pieces = cut(source, lambda _: _AZURE_BLOCK)
+        pieces = resize_chunks(source, lambda _: _AZURE_BLOCK)
         first = next(pieces)
         try:
-            with _in_our_words(self._location, key):
+            with _converted_errors(self._location, key):
                 if len(first) < _AZURE_BLOCK:
                     self._put_short(key, first)
                 else:
@@ -363,7 +363,7 @@ class LibraryStore:
     def delete(self, keys: Iterable[str]) -> int:
         removed, left = 0, iter(keys)
         waiting: list[Future[int]] = []
-        # Some are deleted while the next ones are still looked for.
+        # Batches are deleted while the listing continues.
         with ThreadPoolExecutor(_DELETING, "delete") as pool:
             while batch := list(islice(left, _DELETE_BATCH)):
                 waiting.append(pool.submit(self._delete_batch, batch))
@@ -374,17 +374,18 @@ class LibraryStore:
 
     def _delete_batch(self, batch: Sequence[str]) -> int:
         try:
-            with _in_our_words(self._location, batch[0]):
+            with _converted_errors(self._location, batch[0]):
                 self._store.delete(batch)
         except (ObjectMissing, TransientError):
-            # One of them was gone already, and the library stopped there; or a connection broke,
-            # after which it asks again for one, and not for many.
+            # Either a key was already gone, and the library stopped there, or the connection broke,
+            # and the library retries single requests but not batches. So delete the keys one by
+            # one.
             for key in batch:
                 self._delete_one(key)
         return len(batch)
 
     def _delete_one(self, key: str) -> None:
-        with suppress(ObjectMissing), _in_our_words(self._location, key):
+        with suppress(ObjectMissing), _converted_errors(self._location, key):
             self._store.delete(key)
 
     def unfinished(self, prefix: str) -> Iterator[UnfinishedUpload]:
@@ -392,62 +393,62 @@ class LibraryStore:
             yield from self._client.unfinished(prefix)
 
     def check(self) -> None:
-        with _in_our_words(self._location):
+        with _converted_errors(self._location):
             next(iter(self._store.list(chunk_size=1)), None)
 
 
 class Folder:
-    """A folder in place of a bucket; it is made when the first object is written."""
+    """A folder that replaces a bucket. It is created with the first object."""
 
     def __init__(self, location: Location, place: Path) -> None:
         self._location = location
         self._place = place
 
     def list(self, prefix: str) -> Iterator[StoredObject]:
-        if self._is_there():
-            yield from self._opened().list(prefix)
+        if self._exists():
+            yield from self._local_store().list(prefix)
 
     def head(self, key: str) -> StoredObject:
-        return self._holding(key).head(key)
+        return self._existing_store(key).head(key)
 
     def get(self, key: str) -> Iterator[bytes]:
-        yield from self._holding(key).get(key)
+        yield from self._existing_store(key).get(key)
 
     def put(self, key: str, chunks: Iterable[bytes]) -> int:
-        return self._opened(makes_it=True).put(key, chunks)
+        return self._local_store(creates_folder=True).put(key, chunks)
 
     def delete(self, keys: Iterable[str]) -> int:
-        return self._opened().delete(keys) if self._is_there() else 0
+        return self._local_store().delete(keys) if self._exists() else 0
 
     def unfinished(self, prefix: str) -> Iterator[UnfinishedUpload]:
-        yield from self._opened().unfinished(prefix) if self._is_there() else ()
+        yield from self._local_store().unfinished(prefix) if self._exists() else ()
 
     def check(self) -> None:
-        if not self._is_there():
-            message = f"There is no such folder: {self._place}"
+        if not self._exists():
+            message = f"The folder {self._place} does not exist"
             raise UsageError(message, reason="BucketNotFound")
-        with _in_our_words(self._location):
+        with _converted_errors(self._location):
             os.scandir(self._place).close()
 
-    def _is_there(self) -> bool:
-        with _in_our_words(self._location):
+    def _exists(self) -> bool:
+        with _converted_errors(self._location):
             return self._place.is_dir()
 
-    def _holding(self, key: str) -> LibraryStore:
-        if not self._is_there():
+    def _existing_store(self, key: str) -> LibraryStore:
+        if not self._exists():
             raise ObjectMissing(key, str(self._location))
-        return self._opened()
+        return self._local_store()
 
-    def _opened(self, *, makes_it: bool = False) -> LibraryStore:
+    def _local_store(self, *, creates_folder: bool = False) -> LibraryStore:
         from obstore.store import LocalStore
 
-        with _in_our_words(self._location):
-            store = LocalStore(self._place, mkdir=makes_it, automatic_cleanup=True)
+        with _converted_errors(self._location):
+            store = LocalStore(self._place, mkdir=creates_folder, automatic_cleanup=True)
         return LibraryStore(self._location, lambda: store, None)
 
 
 class _Source:
-    """Chunks on their way into a store: their size so far, and the error that ended them."""
+    """Iterator over the chunks of an upload that records their size and error."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = chunks

@@ -1,4 +1,4 @@
-"""Pieces of streams on their way to and from object stores: cut to size, and checked."""
+"""Chunks of uploads and downloads: their sizes and checksums."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kanister_py.core.errors import UsageError
 try:
     from zlib_ng.zlib_ng import crc32
 except ImportError:
-    # The same numbers; where the library cannot be had they cost what reading costs.
+    # The same result; without the library, computing the checksum takes as long as reading.
     from zlib import crc32
 
 FIRST_PART_BYTES: Final = 8 * 1024 * 1024
@@ -21,8 +21,8 @@ PARTS_OF_ONE_SIZE: Final = 320
 CRC_PREFIX: Final = "crc32:"
 
 
-class Opened(NamedTuple):
-    """An object that is being read: how long it is, which checksum it must have, its bytes."""
+class OpenedObject(NamedTuple):
+    """An object opened for reading: its size, its expected checksum and its content."""
 
     size: int
     checksum: str
@@ -30,14 +30,14 @@ class Opened(NamedTuple):
 
 
 def part_bytes(number: int) -> int:
-    """Say how long a part of S3 is, counted from 0: 8 MiB, and 8 MiB more after every 320."""
+    """Return the size of an S3 part, counted from 0: 8 MiB, and 8 MiB more per 320 parts."""
     return FIRST_PART_BYTES * (1 + number // PARTS_OF_ONE_SIZE)
 
 
-def cut(chunks: Iterable[bytes], bytes_of: Callable[[int], int]) -> Iterator[bytes]:
-    """Put chunks of any size together to pieces of the size that each is to have.
+def resize_chunks(chunks: Iterable[bytes], bytes_of: Callable[[int], int]) -> Iterator[bytes]:
+    """Combine chunks of any size to chunks of the requested sizes.
 
-    The last is shorter, and may be empty; there is one at least.
+    The last chunk may be shorter or empty. There is at least one.
     """
     held, size, number = list[bytes](), 0, 0
     for chunk in chunks:
@@ -54,30 +54,31 @@ def cut(chunks: Iterable[bytes], bytes_of: Callable[[int], int]) -> Iterator[byt
 
 
 def tag_of_parts(digests: Iterable[bytes]) -> str:
-    """Say which tag S3 gives to an object of parts: the checksum of their checksums."""
+    """Return the ETag of an S3 object with these parts: the checksum of their checksums."""
     listed = list(digests)
     checksum = hashlib.md5(b"".join(listed), usedforsecurity=False).hexdigest()
     return f"{checksum}-{len(listed)}"
 
 
 def is_tag_of_parts(tag: str) -> bool:
-    """Say whether a tag is that of an object of parts."""
+    """Return True if an ETag is that of a multipart object."""
     return re.fullmatch(r"[0-9a-f]{32}-\d+", tag) is not None
 
 
 class Checksum:
-    """Checksum to hold what is read against: CRC32 with its prefix, MD5, a tag of parts, or none.
+    """Verifier of downloads: CRC32 with its prefix, MD5, the ETag of a multipart object, or none.
 
-    MD5 is worked out beside the reader, one chunk behind; a CRC is sooner done than handed on.
+    MD5 is computed in a separate thread, one chunk behind the reader. For a CRC, this would take
+    longer than computing it.
     """
 
-    def __init__(self, wanted: str) -> None:
-        self._wanted = wanted
+    def __init__(self, expected: str) -> None:
+        self._expected = expected
         self._whole = hashlib.md5(usedforsecurity=False)
-        self._digests: list[bytes] | None = [] if is_tag_of_parts(wanted) else None
+        self._digests: list[bytes] | None = [] if is_tag_of_parts(expected) else None
         self._in_part = 0
-        self._crc: int | None = 0 if wanted.startswith(CRC_PREFIX) else None
-        is_slow = wanted and self._crc is None
+        self._crc: int | None = 0 if expected.startswith(CRC_PREFIX) else None
+        is_slow = expected and self._crc is None
         self._worker = ThreadPoolExecutor(1, "checksum") if is_slow else None
         self._behind: Future[None] | None = None
 
@@ -85,7 +86,7 @@ class Checksum:
         if self._crc is not None:
             self._crc = crc32(data, self._crc)
         elif self._worker is not None:
-            self._catch_up()
+            self._wait_for_md5()
             self._behind = self._worker.submit(self._take, data)
 
     def close(self) -> None:
@@ -93,15 +94,15 @@ class Checksum:
             self._worker.shutdown()
 
     def check(self, key: str) -> None:
-        """Raise unless what was fed is what was put."""
-        self._catch_up()
-        if self._wanted and (checksum := self._found()) != self._wanted:
+        """Raise an error unless the content is the same as uploaded."""
+        self._wait_for_md5()
+        if self._expected and (checksum := self._computed()) != self._expected:
             raise UsageError(
-                f"Object {key!r} has checksum {checksum}, not {self._wanted}",
+                f"Object {key!r} has checksum {checksum}, not {self._expected}",
                 reason="ObjectDamaged",
             )
 
-    def _catch_up(self) -> None:
+    def _wait_for_md5(self) -> None:
         if self._behind is not None:
             self._behind.result()
 
@@ -124,7 +125,7 @@ class Checksum:
         digests.append(self._whole.digest())
         self._whole, self._in_part = hashlib.md5(usedforsecurity=False), 0
 
-    def _found(self) -> str:
+    def _computed(self) -> str:
         if self._crc is not None:
             return f"{CRC_PREFIX}{self._crc:08x}"
         if self._digests is None:
@@ -139,10 +140,10 @@ __all__ = [
     "FIRST_PART_BYTES",
     "PARTS_OF_ONE_SIZE",
     "Checksum",
-    "Opened",
+    "OpenedObject",
     "crc32",
-    "cut",
     "is_tag_of_parts",
     "part_bytes",
+    "resize_chunks",
     "tag_of_parts",
 ]

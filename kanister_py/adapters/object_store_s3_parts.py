@@ -1,9 +1,7 @@
-"""Multipart uploads to S3 whose parts grow, so that a terabyte fits into 10,000 of them.
+"""Multipart uploads to S3 with growing parts, so that a terabyte fits into 10,000 of them.
 
-The library that reads, lists and deletes cuts every upload into parts of one size:
-what is small enough to be held would end after some gigabytes. Requests are signed
-here (AWS signature version 4), and so is what takes on a role: keys that expire, for what
-the role may do.
+obstore uses parts of one size, so with parts small enough to be buffered, an object could have
+only some gigabytes. Requests, also those to STS, are signed here (AWS signature version 4).
 """
 
 from __future__ import annotations
@@ -22,16 +20,16 @@ from urllib.parse import quote, urlencode, urlsplit
 from xml.etree.ElementTree import Element, ParseError, fromstring
 
 from kanister_py.adapters.object_store_errors import refusal_of, text_between
-from kanister_py.adapters.object_store_http import Answer, Now, StoreHttp
+from kanister_py.adapters.object_store_http import Now, StoreHttp, StoreResponse
 from kanister_py.adapters.object_store_pieces import (
     CRC_PREFIX,
     FIRST_PART_BYTES,
     PARTS_OF_ONE_SIZE,
-    Opened,
+    OpenedObject,
     crc32,
-    cut,
     is_tag_of_parts,
     part_bytes,
+    resize_chunks,
     tag_of_parts,
 )
 from kanister_py.core.errors import KanisterError, UsageError
@@ -53,7 +51,7 @@ _PARTS_MARK_VALUE: Final = f"{FIRST_PART_BYTES}/{PARTS_OF_ONE_SIZE}"
 
 
 class Signer(NamedTuple):
-    """Signer of requests for an access key; `token` stands beside keys that expire."""
+    """Signer of requests for an access key, with a `token` for temporary keys."""
 
     key_id: str
     secret: str
@@ -62,13 +60,18 @@ class Signer(NamedTuple):
     service: str = "s3"
 
     def headers(
-        self, method: str, url: str, given: Mapping[str, str], payload_hash: str, now: datetime
+        self,
+        method: str,
+        url: str,
+        own_headers: Mapping[str, str],
+        payload_hash: str,
+        now: datetime,
     ) -> dict[str, str]:
-        """Give the headers of a request, its signature among them."""
+        """Return the headers of a request, including its signature."""
         parts = urlsplit(url)
         stamp = now.strftime("%Y%m%dT%H%M%SZ")
         headers = {
-            **{key.lower(): value for key, value in given.items()},
+            **{key.lower(): value for key, value in own_headers.items()},
             "host": parts.netloc,
             "x-amz-content-sha256": payload_hash,
             "x-amz-date": stamp,
@@ -101,7 +104,7 @@ class Signer(NamedTuple):
 
 
 class S3Parts:
-    """Writer of objects into one bucket of S3, large ones in parts."""
+    """Writer of objects in one S3 bucket; large ones are uploaded in parts."""
 
     def __init__(self, location: Location, endpoint: str, signer: Signer, now: Now) -> None:
         self._location = location
@@ -111,8 +114,8 @@ class S3Parts:
         self._http = StoreHttp(location, _WORKERS + 1)
 
     def put(self, key: str, chunks: Iterable[bytes]) -> int:
-        """Write an object, whole or not at all."""
-        parts = cut(chunks, part_bytes)
+        """Write an object atomically."""
+        parts = resize_chunks(chunks, part_bytes)
         first = next(parts)
         if len(first) < FIRST_PART_BYTES:
             digest = hashlib.md5(first, usedforsecurity=False).hexdigest()
@@ -125,18 +128,18 @@ class S3Parts:
         try:
             return self._put_parts(key, upload, chain((first,), parts))
         except BaseException:
-            # Parts of an upload that nobody finishes are never seen, but paid for.
+            # Parts of an abandoned upload are invisible, but cost money.
             with suppress(KanisterError):
                 self._send("DELETE", key, f"uploadId={quote(upload, safe='')}", b"")
             raise
 
-    def open(self, key: str) -> Opened:
-        """Open an object to be read."""
+    def open(self, key: str) -> OpenedObject:
+        """Open an object for reading."""
         url = self._url_of(key)
-        given = {"x-amz-checksum-mode": "ENABLED"}
-        signed = self._signer.headers("GET", url, given, _EMPTY, self._now())
+        own_headers = {"x-amz-checksum-mode": "ENABLED"}
+        signed = self._signer.headers("GET", url, own_headers, _EMPTY, self._now())
         headers, pieces = self._http.open(url, key, signed)
-        return Opened(int(headers.get("content-length", 0)), _checksum_in(headers), pieces)
+        return OpenedObject(int(headers.get("content-length", 0)), _checksum_in(headers), pieces)
 
     def unfinished(self, prefix: str) -> Iterator[UnfinishedUpload]:
         """List the uploads in parts below a prefix that were neither completed nor aborted."""
@@ -160,11 +163,13 @@ class S3Parts:
             after = following
 
     def _parse(self, body: bytes) -> Element:
-        """Parse an XML answer into elements without namespaces."""
+        """Parse an XML response into elements without namespaces."""
         try:
-            root = fromstring(body)  # noqa: S314 # expat refuses entities that grow, and send() bounds the size
+            root = fromstring(body)  # noqa: S314 # expat limits entity expansion, and send() limits the size
         except ParseError as error:
-            raise refusal_of("StoreRefused", self._location, f"answers no XML: {error}") from error
+            raise refusal_of(
+                "StoreRefused", self._location, f"the response is not XML: {error}"
+            ) from error
         for element in root.iter():
             element.tag = element.tag.rpartition("}")[2]
         return root
@@ -201,7 +206,7 @@ class S3Parts:
         return total
 
     def _put_part(self, key: str, query: str, part: bytes, digest: bytes) -> tuple[str, str]:
-        """Write a part, and give its tag and its CRC."""
+        """Upload a part, and return its ETag and its CRC."""
         crc = _encoded_crc(crc32(part))
         headers = {"content-md5": base64.b64encode(digest).decode(), "x-amz-checksum-crc32": crc}
         return self._send("PUT", key, query, part, headers).headers.get("etag", ""), crc
@@ -218,37 +223,44 @@ class S3Parts:
         headers = {**_CRC_OF_ALL, "x-amz-checksum-crc32": _encoded_crc(crc)}
         answer = self._send("POST", key, query, body, headers)
         if b"<Error>" in answer.body:
-            # A store may say 200 first and find out later.
+            # A store may respond with status 200 and report an error later.
             raise refusal_of("", self._location, answer.body.decode("utf-8", "replace"), key)
-        found = self._parse(answer.body).findtext("ETag", "").strip('"')
+        stored_tag = self._parse(answer.body).findtext("ETag", "").strip('"')
         expected = tag_of_parts(digests)
         if (
-            is_tag_of_parts(found)
-            and found != expected
+            is_tag_of_parts(stored_tag)
+            and stored_tag != expected
             and not _is_encrypted(self._send("HEAD", key, "", b"").headers)
         ):
             raise UsageError(
-                f"Object {key!r}: the store has checksum {found}, not {expected}",
+                f"Object {key!r}: the store has checksum {stored_tag}, not {expected}",
                 reason="ObjectDamaged",
             )
 
-    def _send_bytes(self, key: str, query: str, body: bytes, given: Mapping[str, str]) -> Answer:
+    def _send_bytes(
+        self, key: str, query: str, body: bytes, headers: Mapping[str, str]
+    ) -> StoreResponse:
         digest = hashlib.md5(body, usedforsecurity=False).digest()
         return self._send(
-            "PUT", key, query, body, {**given, "content-md5": base64.b64encode(digest).decode()}
+            "PUT", key, query, body, {**headers, "content-md5": base64.b64encode(digest).decode()}
         )
 
     def _send(
-        self, method: str, key: str, query: str, body: bytes, given: Mapping[str, str] | None = None
-    ) -> Answer:
+        self,
+        method: str,
+        key: str,
+        query: str,
+        body: bytes,
+        headers: Mapping[str, str] | None = None,
+    ) -> StoreResponse:
         url = self._url_of(key, query)
         payload_hash = _UNSIGNED if body else _EMPTY
-        headers = self._signer.headers(method, url, given or {}, payload_hash, self._now())
-        return self._http.send(method, url, key, headers, body)
+        signed = self._signer.headers(method, url, headers or {}, payload_hash, self._now())
+        return self._http.send(method, url, key, signed, body)
 
 
 def _checksum_in(headers: Mapping[str, str]) -> str:
-    """Say which checksum an object must have: its own, or that of its parts if they are ours."""
+    """Return the expected checksum of an object: its own, or that of parts that we uploaded."""
     if MD5_MARK_HEADER in headers:
         return headers[MD5_MARK_HEADER]
     crc = headers.get("x-amz-checksum-crc32", "")
@@ -264,14 +276,14 @@ def _encoded_crc(crc: int) -> str:
 
 
 def _is_encrypted(headers: Mapping[str, str]) -> bool:
-    """Say whether the tag of an object is no checksum, since a key service encrypts it."""
+    """Return True if the ETag is not a checksum because the object is encrypted with a KMS key."""
     return headers.get("x-amz-server-side-encryption", "") not in {"", "AES256"}
 
 
-def taken_role(location: Location, now: Now) -> Location:
-    """Take on the role that a Profile's Secret names, and give the location with its keys.
+def assume_role(location: Location, now: Now) -> Location:
+    """Assume the role in a Profile's Secret, and return the location with its keys.
 
-    Asked is the service of the region, or what AWS' own variable names in its place.
+    Uses the STS endpoint of the region, or that of AWS_ENDPOINT_URL_STS.
     """
     credential, region = location.credential, location.region or DEFAULT_REGION
     override = os.environ.get("AWS_ENDPOINT_URL_STS", "").rstrip("/")
@@ -298,5 +310,5 @@ def taken_role(location: Location, now: Now) -> Location:
     text = answer.body.decode("utf-8", "replace")
     identity, secret, token = (text_between(text, f"<{name}>", f"</{name}>") for name in names)
     if not (identity and secret and token):
-        raise refusal_of("CredentialRefused", location, "the role gives no keys")
+        raise refusal_of("CredentialRefused", location, "STS returned no keys for the role")
     return location._replace(credential=Credential(identity, secret, token=token))

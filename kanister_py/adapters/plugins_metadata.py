@@ -1,4 +1,4 @@
-"""Plugins: installed packages that bring functions, found by their entry points."""
+"""Plugins: installed packages with functions, found by their entry points."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ENTRY_POINT_GROUP = "kanister_py.functions"
 
 
 def installed_plugins() -> Sequence[EntryPoint]:
-    """List the entry points of packages that bring functions."""
+    """Return the entry points of packages with functions."""
     return tuple(entry_points(group=ENTRY_POINT_GROUP))
 
 
@@ -25,13 +25,13 @@ def title_of(plugin: EntryPoint) -> str:
     return f"{plugin.name} ({plugin.value})"
 
 
-def declared_by(plugin: EntryPoint) -> tuple[Source, Sequence[Any]]:
-    """Load what an entry point names: one function, or several that belong together."""
+def load_plugin(plugin: EntryPoint) -> tuple[Source, Sequence[Any]]:
+    """Load an entry point: one function, or several."""
     try:
-        # Standard output belongs to the result, whatever foreign code says when it is imported.
+        # Standard output is reserved for results, but imported code may print.
         with redirect_stdout(sys.stderr):
             declared = plugin.load()
-    except (Exception, SystemExit) as error:  # whatever the import of foreign code may raise
+    except (Exception, SystemExit) as error:  # imported code may raise anything
         raise PluginBroken(title_of(plugin), f"{type(error).__name__}: {error}") from error
     distribution = plugin.dist
     name = distribution.name if distribution else plugin.module.partition(".")[0]
@@ -40,11 +40,11 @@ def declared_by(plugin: EntryPoint) -> tuple[Source, Sequence[Any]]:
 
 
 def release_of_text(text: str) -> Version:
-    """Read a Python package's version as a release: `1.2.0rc1` comes before `1.2.0`."""
+    """Parse a Python package's version as a release: `1.2.0rc1` is before `1.2.0`."""
     try:
         return parse_version(text)
     except InvalidVersion:
-        # Python's own spelling of versions: 1.2, 1.2.0rc1, 1.2.0.post1, 1.2.0+local
+        # Versions as in PEP 440: 1.2, 1.2.0rc1, 1.2.0.post1, 1.2.0+local
         numbers, suffix = _leading_numbers(text)
         base = ".".join(str(number) for number in (*numbers, 0, 0, 0)[:3])
         is_early = suffix.startswith(("a", "b", "rc", ".dev"))

@@ -1,4 +1,4 @@
-"""Response cache on disk: answers of functions, a file for each."""
+"""Response cache on disk, with one file per response."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _SUFFIX = ".json"
 
 
 class FileStore:
-    """A folder that only its owner reads; when it is full, the oldest answers go.
+    """Cache in a private folder. When it is full, the oldest files are deleted.
 
-    A file takes its name when it is whole, so a process killed while writing leaves
-    nothing that is read. What cannot be read, for whatever reason, is not there.
+    A file is renamed to its final name once it is complete, so a killed process leaves no readable
+    file. Unreadable files count as missing.
     """
 
     def __init__(self, folder: Path, most_bytes: int = DEFAULT_BYTES) -> None:
@@ -38,7 +38,7 @@ class FileStore:
     def read(self, key: CacheKey) -> StoredResponse | None:
         try:
             data = json.loads(self._path_of(key).read_bytes())
-            # Two keys of one hash are as good as impossible; another format is not.
+            # Detects another format, and hash collisions.
             if data["format"] != _FORMAT or data["key"] != list(key):
                 return None
             return StoredResponse(
@@ -65,11 +65,11 @@ class FileStore:
             return WriteResult()
 
     def _make_room(self) -> tuple[int, int]:
-        """Take away the oldest files, and what a killed process began to write; say how much."""
+        """Delete the oldest files and temporary files of killed processes; return how much."""
         files = []
         for path in self._folder.iterdir():
             if path.name.startswith(".part-") or path.suffix == _SUFFIX:
-                # Another process may have been faster, or have finished what it wrote.
+                # Another process may have deleted or renamed the file.
                 with suppress(FileNotFoundError):
                     status = path.stat()
                     files.append((status.st_mtime, status.st_size, path))

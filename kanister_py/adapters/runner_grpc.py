@@ -17,8 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-# What goes wrong with a connection is in our own errors; its log would tell it once more,
-# for every attempt. It is read when the library is loaded.
+# Problems of connections are reported by our errors. The library's log would repeat them for every
+# attempt. The variable is read when the library is imported.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
 
 from typing import NamedTuple
@@ -56,10 +56,11 @@ REQUEST_LIMIT_BYTES = 64 << 20
 DEFAULT_TIMEOUT_SECONDS = 60.0
 _DIAGNOSIS_SECONDS = 2.0
 CONNECT_SECONDS = 5.0
-"""How long a controller tries to connect; elsewhere, functions may just be starting."""
+"""Time to connect for a controller; commands wait longer, as functions may just be starting."""
 MOST_CHANNELS = 8
-"""Of each revision. The system deals connections out by chance: of two processes behind a port,
-eight miss one in 1 case of 128."""
+"""Channels per revision. The kernel distributes connections randomly: with two processes behind a
+port, eight connections miss one of them in 1 of 128 cases.
+"""
 
 _TOO_LARGE = re.compile(
     r"(Received|Sent) message larger than max \((\d+) vs\.? (\d+)\)", re.IGNORECASE
@@ -68,23 +69,23 @@ _SERVICE_CONFIG = json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})
 
 
 class ClientSecurity(NamedTuple):
-    """Identity of a client, and the authority that it trusts.
+    """Identity of a client, and the certificate authority that it trusts.
 
-    `folder` holds tls.crt, tls.key and ca.crt, and is read again when they change.
-    `is_insecure` sends everything in the clear, and must be asked for.
+    `folder` contains tls.crt, tls.key and ca.crt, and is read again when they change. `is_insecure`
+    disables TLS, and must be requested explicitly.
     """
 
     folder: Path | None = None
     is_insecure: bool = False
     server_name: str = ""
-    """The name that a server's certificate must bear, if it is not the host's."""
+    """Expected name in the server's certificate, if it is not the host name."""
 
 
 class GrpcRunner:
-    """Runner over gRPC: connections to each revision, until its last call once it is not needed.
+    """Runner over gRPC. The connections to a revision are closed after its last call.
 
-    Asks in the newest version of the protocol, and remembers for each connection
-    whether the function only knows the one before.
+    Uses the newest version of the protocol, and remembers per connection whether the function only
+    supports the previous one.
     """
 
     def __init__(
@@ -108,11 +109,13 @@ class GrpcRunner:
         revision = call.revision
         where = (call.step, revision.function, revision.name)
         if not revision.endpoint:
-            raise FunctionNotServed(*where, "it has no endpoint")
+            raise FunctionNotServed(*where, "the endpoint is empty")
         try:
             request = write_request(call.request)
         except NotEncodable as error:
-            raise FunctionRequestInvalid(*where, f"the request cannot be sent: {error}") from None
+            raise FunctionRequestInvalid(
+                *where, f"the request cannot be encoded: {error}"
+            ) from None
         limit_bytes = revision.answer_limit_bytes or self._limit_bytes
         with self._connection(revision.name, revision.endpoint, limit_bytes) as connection:
             try:
@@ -125,12 +128,12 @@ class GrpcRunner:
         except TooManyValues:
             raise FunctionAnswerTooLarge(*where, too_many_values(limit_bytes)) from None
         except NotDecodable as error:
-            why = f"what it answered is no response: {error}"
+            why = f"the response is invalid: {error}"
             raise FunctionAnswerInvalid(*where, why) from None
 
     @contextmanager
     def _connection(self, name: str, endpoint: str, limit_bytes: int) -> Iterator[_Connection]:
-        """Give the connection to a revision, and keep it from being ended meanwhile."""
+        """Yield the connection to a revision, which remains open during the block."""
         identity = _Identity(endpoint, _certificates_of(self._security), limit_bytes)
         with self._lock:
             connection = self._connections.get(name)
@@ -146,7 +149,7 @@ class GrpcRunner:
             connection.leave()
 
     def keep_only(self, revisions: Collection[str]) -> None:
-        """Let go of the connections to all other revisions, each when its last call has ended."""
+        """Close the connections to all other revisions once their last calls have ended."""
         with self._lock:
             for name in [name for name in self._connections if name not in revisions]:
                 self._connections.pop(name).retire()
@@ -170,24 +173,24 @@ class GrpcRunner:
             if refused:
                 return FunctionCertificateRefused(*where, f"{refused}{at}")
         if code is grpc.StatusCode.CANCELLED:
-            # We never cancel: a server does that to calls that arrive while it stops.
-            return FunctionUnavailable(*where, f"it stopped as the call came in{at}")
+            # Calls are never cancelled here: a server does that to new calls while it stops.
+            return FunctionUnavailable(*where, f"it stopped during the call{at}")
         if code is grpc.StatusCode.UNAVAILABLE:
             return FunctionUnavailable(*where, f"it cannot be reached{at}: {details}")
         if code is grpc.StatusCode.DEADLINE_EXCEEDED:
-            return FunctionTimedOut(*where, f"it did not answer in time{at}")
+            return FunctionTimedOut(*where, f"it did not respond in time{at}")
         if code is grpc.StatusCode.RESOURCE_EXHAUSTED:
-            # Of all codes this one alone has two meanings: too busy, and too large for ever.
+            # This code has two meanings: too busy, which is transient, and too large, which is not.
             if match := _TOO_LARGE.search(details):
                 size, limit = int(match[2]), int(match[3])
                 if match[1] == "Received":
                     return FunctionAnswerTooLarge(*where, too_large(size, limit))
-                why = f"the request has {mebibytes(size)}, and at most {mebibytes(limit)} are sent"
+                why = f"the request has {mebibytes(size)}, and the limit is {mebibytes(limit)}"
                 return FunctionRequestInvalid(*where, why)
-            if "larger than max" in details.casefold():  # once it is unpacked
+            if "larger than max" in details.casefold():  # after decompression
                 limit = connection.identity.limit_bytes
                 return FunctionAnswerTooLarge(*where, too_large(None, limit))
-            return FunctionOverloaded(*where, f"it has no room for the call: {details}")
+            return FunctionOverloaded(*where, f"it has no capacity for the call: {details}")
         if code is grpc.StatusCode.UNIMPLEMENTED:
             return FunctionNotServed(*where, f"no composition function is served{at}")
         why = f"{code.name.casefold()}: {details}" if details else code.name.casefold()
@@ -195,7 +198,7 @@ class GrpcRunner:
 
 
 class _Identity(NamedTuple):
-    """Identity of a connection: with another one, it is opened anew."""
+    """Identity of a connection. If it changes, a new connection is opened."""
 
     address: str
     certificates: tuple[bytes, ...]
@@ -203,7 +206,7 @@ class _Identity(NamedTuple):
 
 
 class _Channel:
-    """A TCP connection to each address of a revision, and the number of calls under way on it."""
+    """A TCP connection to each address of a revision, and the number of its calls in progress."""
 
     def __init__(self, channel: Any) -> None:
         self.close = channel.close
@@ -212,7 +215,7 @@ class _Channel:
         self.calls = 0
 
     def connects(self, timeout_seconds: float) -> bool:
-        """Wait until there is a connection; return False if none comes about in time."""
+        """Wait for the connection. Returns False if it is not established in time."""
         try:
             grpc.channel_ready_future(self._channel).result(timeout_seconds)
         except grpc.FutureTimeoutError:
@@ -221,10 +224,10 @@ class _Channel:
 
 
 class _Connection:
-    """Channels to one revision, and the calls under way on them.
+    """Channels to one revision, and the number of calls in progress.
 
-    Each call that overlaps another one opens a further channel, up to a bound: calls one after
-    the other need one, and busy callers soon reach all processes that share a port.
+    A call that overlaps with others opens another channel, up to a limit: sequential calls share
+    one, and concurrent callers soon reach all processes that share a port.
     """
 
     def __init__(
@@ -233,7 +236,7 @@ class _Connection:
         self.identity = identity
         self._connect_seconds = connect_seconds
         self._certificates = identity.certificates
-        # Addresses of pods bear no name of their own: it comes after them.
+        # Endpoints with pod addresses have no host name, so the name is appended to them.
         self.endpoint, _, named = identity.address.partition("#")
         self._server_name = named or security.server_name
         self._security = security
@@ -241,7 +244,7 @@ class _Connection:
         self._is_proven = False
         self._ended = threading.Condition()
         self._channels: list[_Channel] = []
-        """The one that was taken last comes last."""
+        """The most recently used channel is the last."""
         self._calls = 0
         self._is_retired = False
 
@@ -250,12 +253,13 @@ class _Connection:
             ("grpc.max_receive_message_length", self.identity.limit_bytes),
             ("grpc.max_send_message_length", REQUEST_LIMIT_BYTES),
             ("grpc.service_config", _SERVICE_CONFIG),
-            # Channels to the same address share nothing: each has connections of its own.
+            # By default, gRPC shares connections between channels to the same address.
             ("grpc.use_local_subchannel_pool", 1),
             ("grpc.enable_http_proxy", 0),
-            # The time that one attempt to connect may take.
+            # Timeout of a single connection attempt.
             ("grpc.min_reconnect_backoff_ms", int(CONNECT_SECONDS * 1000)),
-            # Probing opens the window so wide that what is too large comes in before it is refused.
+            # Bandwidth probing enlarges the window so far that an oversized message is received
+            # completely before it is rejected.
             ("grpc.http2.bdp_probe", 0),
         ]
         if self._security.is_insecure:
@@ -283,7 +287,7 @@ class _Connection:
         return answer
 
     def _take_channel(self) -> _Channel:
-        """Take the channel with the fewest calls; of several, the one that had none longest."""
+        """Return the channel with the fewest calls; of several, the least recently used."""
         with self._ended:
             is_alone = self._calls == 1
             if not self._channels or (not is_alone and len(self._channels) < MOST_CHANNELS):
@@ -302,7 +306,8 @@ class _Connection:
         try:
             answer = method(request, timeout=_left(until))
         except grpc.RpcError as error:
-            # To wait for a server whose certificate is refused is to wait in vain.
+            # Without this check, the call would wait until its timeout for a server whose
+            # certificate is rejected.
             if not _was_never_reached(error) or (not self._is_proven and self.why_refused()):
                 raise
             unreached = error
@@ -314,7 +319,7 @@ class _Connection:
         return answer
 
     def why_refused(self) -> str:
-        """Say why no secure connection comes about, or nothing if that is not the trouble."""
+        """Return the reason why the TLS handshake fails; empty if it does not."""
         if self._security.is_insecure:
             return ""
         place = _place_of(self.endpoint)
@@ -333,19 +338,20 @@ class _Connection:
                 socket.create_connection((host, port), _DIAGNOSIS_SECONDS) as plain,
                 context.wrap_socket(plain, server_hostname=self._server_name or host) as secured,
             ):
-                # Since TLS 1.3 a server refuses a client only after the client thinks all is well.
-                # One that takes it speaks first, so that nobody waits for nothing.
+                # With TLS 1.3, a server rejects a client certificate only after the client has
+                # completed its handshake. A server that accepts it sends the first message, so this
+                # read ends.
                 if not secured.recv(1):
-                    return "it refuses our certificate: it ends the connection"
+                    return "it rejects our certificate: it closes the connection"
         except ssl.SSLCertVerificationError as error:
-            return f"its certificate is refused: {error.verify_message}"
+            return f"its certificate is not trusted: {error.verify_message}"
         except ssl.SSLError as error:
             if "ALERT" in (error.reason or "") or "EOF" in (error.reason or ""):
-                return f"it refuses our certificate: {error.reason}"
+                return f"it rejects our certificate: {error.reason}"
             if error.reason == "WRONG_VERSION_NUMBER":
                 return "it does not speak TLS"
         except ConnectionResetError:
-            return "it refuses our certificate: it ends the connection"
+            return "it rejects our certificate: it closes the connection"
         except (OSError, ValueError):
             return ""
         return ""
@@ -379,26 +385,27 @@ _CALLS_OF = attrgetter("calls")
 
 
 def _metadata() -> tuple[tuple[str, str], ...]:
-    """Give what goes along with a request: the span that it belongs to, if it has one."""
+    """Return the metadata of a request: its `traceparent`, if any."""
     named = traceparent()
     return ((HEADER, named),) if named else ()
 
 
 def _certificates_of(security: ClientSecurity) -> tuple[bytes, ...]:
-    """Read what a client trusts and shows; another content is another connection."""
+    """Read the certificates of a client. If their content changes, a new connection is opened."""
     if security.is_insecure:
         return ()
     folder = security.folder
     if folder is None:
         raise CertificatesUnreadable(
-            "no folder", "none is named; name one with ca.crt, tls.crt and tls.key, or say insecure"
+            "no folder",
+            "no folder is set; set one with ca.crt, tls.crt and tls.key, or use insecure",
         )
     paths = [folder / name for name in _FILES]
     try:
         stamp = tuple(path.stat().st_mtime_ns if path.exists() else 0 for path in paths)
         cached = _READ.get(folder)
         if cached is None or cached[0] != stamp:
-            # A client may do without a certificate of its own, never without an authority.
+            # A client certificate is optional, the certificate authority is not.
             read = tuple(
                 path.read_bytes() if path.name == "ca.crt" or path.exists() else b""
                 for path in paths
@@ -415,7 +422,7 @@ _READ: dict[Path, tuple[tuple[int, ...], tuple[bytes, ...]]] = {}
 
 @contextmanager
 def _own_certificate(certificate: bytes, key: bytes) -> Iterator[tuple[str, str] | None]:
-    """Write down a certificate for those who read only files."""
+    """Write a certificate to files, because the ssl module reads only files."""
     if not certificate or not key:
         yield None
         return
@@ -428,7 +435,7 @@ def _own_certificate(certificate: bytes, key: bytes) -> Iterator[tuple[str, str]
 
 
 def _place_of(endpoint: str) -> tuple[str, int] | None:
-    """Find host and port in an address of gRPC; of several, the first."""
+    """Return the host and port of a gRPC endpoint; of several, the first."""
     if endpoint.startswith("unix:"):
         return None
     address = endpoint
@@ -450,7 +457,7 @@ def _is(error: Any, code: Any) -> bool:
 
 
 def _was_never_reached(error: Any) -> bool:
-    """Say whether a call was never sent. One that broke off was, and is not ours to repeat."""
+    """Return True if a call was never sent, so that it can be retried."""
     details = (error.details() or "").casefold()
     return _is(error, grpc.StatusCode.UNAVAILABLE) and (
         "failed to connect" in details or "backends failing" in details or "resolution" in details

@@ -1,4 +1,4 @@
-"""Composition functions that are Python classes, called in this process."""
+"""Composition functions implemented in Python, called in this process."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class MemoryRunner:
-    """Runner in this process: a new instance for each call, and a foreign one gets a copy.
+    """Runner in this process. Every call gets a new instance, and third-party functions a copy.
 
-    `find` gives the class behind a revision. A foreign function with a timeout runs on
-    a thread of its own, which is left alone when the time is up: Python cannot end it.
+    `find` returns the class of a revision. A third-party function with a timeout runs in a thread
+    that is abandoned after the timeout, because Python cannot stop it.
     """
 
     def __init__(self, find: Callable[[FunctionRevision], PythonFunction]) -> None:
@@ -60,7 +60,7 @@ class MemoryRunner:
         return function.finish(self._loop_thread().run(begun, call.timeout_seconds))
 
     def _loop_thread(self) -> LoopThread:
-        # Few functions are coroutines, and asyncio takes long to import.
+        # Few functions are coroutines, and importing asyncio is slow.
         from kanister_py.adapters.coroutine_loop import LoopThread
 
         with self._loop_lock:
@@ -96,7 +96,7 @@ def _errors_of(function: PythonFunction, call: FunctionCall) -> Iterator[None]:
         raise FunctionCallFailed(*where, error.message) from error
     except NotDecodable as error:
         raise FunctionRequestInvalid(*where, f"the request cannot be read: {error}") from error
-    except (Exception, SystemExit) as error:  # whatever a function may raise
+    except (Exception, SystemExit) as error:  # a function may raise anything
         kind = FunctionFault if function.is_ours else FunctionCallFailed
         raise kind(*where, f"{type(error).__name__}: {error}") from error
 
@@ -107,7 +107,7 @@ def _on_thread(work: Callable[[], FunctionResponse], seconds: float) -> Function
     def run() -> None:
         try:
             ended.append(work())
-        except BaseException as error:  # noqa: BLE001 - raised again, on the thread that waits
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             ended.append(error)
 
     thread = threading.Thread(target=run, name="composition function", daemon=True)

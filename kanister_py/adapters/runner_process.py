@@ -1,7 +1,7 @@
-"""Composition functions that are programs: a request on stdin, a response on stdout.
+"""Composition functions implemented as programs: a request on stdin, a response on stdout.
 
-Both are protobuf's JSON. The program ends with zero and says nothing else on stdout;
-what it says on stderr is shown if it fails.
+Both are in protobuf's JSON format. The program must exit with code 0 and print nothing else to
+stdout. Its stderr is shown if it fails.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ _SHOWN_LINES = 10
 _PIECE = 256 * 1024
 
 
-class Ended(NamedTuple):
-    """End of a program. `why_killed` says what ended it, if we did."""
+class ProgramResult(NamedTuple):
+    """Result of a program. `why_killed` is the reason if this process killed it."""
 
     code: int
     out: bytes
@@ -51,7 +51,7 @@ class Ended(NamedTuple):
 
 
 class ProcessRunner:
-    """Runner of programs: one for each call, in a group of its own that ends with the call."""
+    """Runner of programs. Every call has a process group that is killed afterwards."""
 
     def __init__(self, *, limit_bytes: int = 0) -> None:
         self._limit_bytes = limit_bytes or ANSWER_LIMIT_BYTES
@@ -63,49 +63,53 @@ class ProcessRunner:
             text = json.dumps(call.request.as_data(), ensure_ascii=False, allow_nan=False)
             request_bytes = text.encode()
         except (TypeError, ValueError, RecursionError) as error:
-            raise FunctionRequestInvalid(*where, f"it cannot be told: {error}") from None
+            raise FunctionRequestInvalid(
+                *where, f"the request cannot be encoded: {error}"
+            ) from None
         program = "its program"
         try:
             command = command_of(call.revision.endpoint)
             if not command:
-                raise ValueError("it names no program")
+                raise ValueError("the endpoint names no program")
             program = f"its program {command[0]}"
             limit_bytes = call.revision.answer_limit_bytes or self._limit_bytes
-            ended = self._carry_out(command, request_bytes, limit_bytes, seconds)
+            result = self._run_program(command, request_bytes, limit_bytes, seconds)
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise FunctionNotServed(*where, f"{program} cannot be started: {why}") from None
-        if ended.why_killed == "time":
-            why = f"{program} did not answer within {seconds:g} s{_stderr_of(ended.err)}"
+        if result.why_killed == "time":
+            why = f"{program} did not respond within {seconds:g} s{_stderr_of(result.err)}"
             raise FunctionTimedOut(*where, why)
-        if ended.why_killed == "size":
+        if result.why_killed == "size":
             raise FunctionAnswerTooLarge(*where, too_large(None, limit_bytes))
-        if ended.code:
+        if result.code:
             raise FunctionCallFailed(
-                *where, f"{program} {_ending(ended.code)}{_stderr_of(ended.err)}"
+                *where, f"{program} {_ending(result.code)}{_stderr_of(result.err)}"
             )
-        if _marks(ended.out) > most_values(limit_bytes):
+        if _count_values(result.out) > most_values(limit_bytes):
             raise FunctionAnswerTooLarge(*where, too_many_values(limit_bytes))
-        return self._read(where, program, ended)
+        return self._read(where, program, result)
 
-    def _read(self, where: tuple[str, str, str], program: str, ended: Ended) -> FunctionResponse:
+    def _read(
+        self, where: tuple[str, str, str], program: str, result: ProgramResult
+    ) -> FunctionResponse:
         try:
-            answer = json.loads(ended.out, parse_constant=_refuse)
+            answer = json.loads(result.out, parse_constant=_refuse)
         except (ValueError, RecursionError) as error:
             words = " ".join(why_no_json(error).split())
-            content = f"no JSON ({words})" if ended.out.strip() else "nothing"
-            why = f"{program} wrote {content} on stdout{_stderr_of(ended.err)}"
+            content = f"invalid JSON ({words})" if result.out.strip() else "nothing"
+            why = f"{program} wrote {content} on stdout{_stderr_of(result.err)}"
             raise FunctionAnswerInvalid(*where, why) from None
         try:
             return FunctionResponse.from_data(check_message(RESPONSE, answer))
         except NotEncodable as error:
             raise FunctionAnswerInvalid(*where, f"the response of {program}: {error}") from None
 
-    def _carry_out(
-        self, command: list[str], given: bytes, limit_bytes: int, seconds: float
-    ) -> Ended:
+    def _run_program(
+        self, command: list[str], request_bytes: bytes, limit_bytes: int, seconds: float
+    ) -> ProgramResult:
         named = traceparent()
-        with subprocess.Popen(  # noqa: S603 - running it is what was asked for
+        with subprocess.Popen(  # noqa: S603 - the endpoint names the program
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -115,25 +119,25 @@ class ProcessRunner:
             start_new_session=True,
         ) as process:
             try:
-                return _converse(process, given, limit_bytes, seconds)
+                return _communicate(process, request_bytes, limit_bytes, seconds)
             finally:
-                # Whatever it has started ends with it, also when it ended in good order.
+                # Kill all processes of the group, also after a normal exit.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Nothing stays open between calls."""
+        """Do nothing: no resources are kept between calls."""
 
 
-def _converse(
-    process: subprocess.Popen[bytes], given: bytes, limit_bytes: int, seconds: float
-) -> Ended:
-    assert process.stdin and process.stdout and process.stderr  # noqa: PT018 - one fact of pipes
+def _communicate(
+    process: subprocess.Popen[bytes], request_bytes: bytes, limit_bytes: int, seconds: float
+) -> ProgramResult:
+    assert process.stdin and process.stdout and process.stderr  # noqa: PT018 - all pipes are set
     until = time.monotonic() + seconds
-    unwritten = memoryview(given)
+    unwritten = memoryview(request_bytes)
     out, err = bytearray(), bytearray()
     with selectors.DefaultSelector() as selector:
-        # Both ends of a pipe may be full at once: writing must not keep us from reading.
+        # Reading and writing alternate, because both pipes may be full at the same time.
         for stream in (process.stdin, process.stdout, process.stderr):
             os.set_blocking(stream.fileno(), False)
         selector.register(process.stdin, selectors.EVENT_WRITE)
@@ -144,10 +148,10 @@ def _converse(
             left = until - time.monotonic()
             ready = selector.select(max(left, 0))
             if left <= 0:
-                return Ended(0, b"", bytes(err), "time")
+                return ProgramResult(0, b"", bytes(err), "time")
             for key, _ in ready:
                 if key.fileobj is process.stdin:
-                    unwritten = unwritten[_written(key.fd, unwritten) :]
+                    unwritten = unwritten[_write_some(key.fd, unwritten) :]
                     if not unwritten:
                         selector.unregister(process.stdin)
                         process.stdin.close()
@@ -159,41 +163,41 @@ def _converse(
                 key.data.extend(piece)
                 del err[:-_STDERR_BYTES]
             if len(out) > limit_bytes:
-                return Ended(0, b"", bytes(err), "size")
+                return ProgramResult(0, b"", bytes(err), "size")
     process.stdin.close()
     try:
         code = process.wait(max(until - time.monotonic(), 0))
     except subprocess.TimeoutExpired:
-        return Ended(0, b"", bytes(err), "time")
-    return Ended(code, bytes(out), bytes(err))
+        return ProgramResult(0, b"", bytes(err), "time")
+    return ProgramResult(code, bytes(out), bytes(err))
 
 
-def _written(pipe: int, unwritten: memoryview) -> int:
+def _write_some(pipe: int, unwritten: memoryview) -> int:
     try:
         return os.write(pipe, unwritten)
     except BlockingIOError:
         return 0
     except BrokenPipeError:
-        # A program need not read what it does not want to know.
+        # A program need not read all of its input.
         return len(unwritten)
 
 
-def _marks(text: bytes) -> int:
-    """Say how many values there can be in a text of JSON, in no time."""
+def _count_values(text: bytes) -> int:
+    """Return an upper bound for the number of values in a JSON text, without parsing it."""
     return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(f"{word} is not valid JSON")
 
 
 def _ending(code: int) -> str:
     if code > 0:
         return f"ended with exit code {code}"
     try:
-        return f"was ended by {signal.Signals(-code).name}"
+        return f"was killed by {signal.Signals(-code).name}"
     except ValueError:
-        return f"was ended by signal {-code}"
+        return f"was killed by signal {-code}"
 
 
 def _stderr_of(err: bytes) -> str:

@@ -11,7 +11,7 @@ from kanister_py.ports.function_runner import FunctionCall, FunctionNotServed, F
 
 
 class RoutingRunner:
-    """Choice of the runner by the endpoint's scheme; each is made when first needed."""
+    """Routing by the scheme of an endpoint. Runners are created when first needed."""
 
     def __init__(self, makers: Mapping[str, Callable[[], FunctionRunner]]) -> None:
         self._makers = dict(makers)
@@ -35,7 +35,7 @@ class RoutingRunner:
                         call.step,
                         revision.function,
                         revision.name,
-                        f"endpoints of the kind {scheme} are not allowed here",
+                        f"endpoints with the scheme {scheme} are not allowed here",
                     )
                 self._made[scheme] = maker()
             return self._made[scheme]

@@ -1,6 +1,6 @@
-"""Tracing with OpenTelemetry: spans go out over OTLP, as the standard OTEL_* variables say.
+"""Tracing with OpenTelemetry over OTLP, configured by the standard OTEL_* variables.
 
-The extra `otel` brings the libraries; nothing else of ours loads them.
+The extra `otel` installs the libraries, which only this module imports.
 """
 
 from __future__ import annotations
@@ -55,10 +55,9 @@ class OtelSpan:
 
 
 class OtelTracing:
-    """Tracing with OpenTelemetry: spans are handed to an exporter in the background.
+    """Tracing with OpenTelemetry. Spans are exported in the background.
 
-    What began this process may have named its own span in TRACEPARENT: all without another
-    parent belong to that.
+    If the environment contains TRACEPARENT, spans without another parent are children of that span.
     """
 
     def __init__(
@@ -77,14 +76,14 @@ class OtelTracing:
     def span(
         self, name: str, attributes: Mapping[str, Value], parent: str, *, is_call: bool
     ) -> Iterator[OtelSpan]:
-        made = self._tracer.start_span(
+        otel_span = self._tracer.start_span(
             name,
             self._context(parent),
             kind=SpanKind.CLIENT if is_call else SpanKind.INTERNAL,
             attributes=_named(attributes),
         )
-        span = OtelSpan(made)
-        token = contexts.attach(set_span_in_context(made))
+        span = OtelSpan(otel_span)
+        token = contexts.attach(set_span_in_context(otel_span))
         try:
             yield span
         except BaseException as error:
@@ -93,7 +92,7 @@ class OtelTracing:
             raise
         finally:
             contexts.detach(token)
-            made.end()
+            otel_span.end()
 
     def begin(self, name: str, attributes: Mapping[str, Value], parent: str) -> OtelSpan:
         context = self._context(parent)
@@ -113,7 +112,7 @@ class OtelTracing:
 
 
 def open_tracing(release: str) -> OtelTracing:
-    """Trace to where the standard variables say; without them to a collector on this machine."""
+    """Start tracing with the standard variables; by default to a collector on this machine."""
     environment = os.environ
     return OtelTracing(_exporter(environment), release, environment)
 
@@ -126,7 +125,7 @@ def _exporter(environment: Mapping[str, str]) -> SpanExporter:
     )
     if protocol not in _PROTOCOLS:
         raise UsageError(
-            f"OTEL_EXPORTER_OTLP_PROTOCOL is {protocol!r}; {' and '.join(_PROTOCOLS)} are known",
+            f"OTEL_EXPORTER_OTLP_PROTOCOL is {protocol!r}; supported: {', '.join(_PROTOCOLS)}",
             reason="TracingMisconfigured",
         )
     exporter: SpanExporter

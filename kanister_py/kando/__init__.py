@@ -1,1 +1,1 @@
-"""`kando`: what commands inside pods call to hand on outputs and to move data."""
+"""`kando`: the program that commands in pods call to set outputs and to move data."""

@@ -1,6 +1,6 @@
-"""Command line of `kando`, and its command `output`.
+"""Command line of `kando`, and the command `output`.
 
-The other commands need the library of object stores, which is imported for them alone.
+Only the other commands import the library of object stores.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ EXIT_ERROR = 69
 EXIT_ENDED = 143
 
 USAGE = """\
-kando: hand outputs to the phases after this one, and move data to and from a location
+kando: set outputs of a phase, and move data to and from a location
 
   kando output <key> <value>
   kando location push <file|->  --path/-s PATH --profile/-p JSON [--output-name/-o NAME]
@@ -23,12 +23,12 @@ kando: hand outputs to the phases after this one, and move data to and from a lo
                                  [--env-dir/-e FOLDER] [--frequency/-f 1m]
   kando chronicle pull <file|->  --path/-s PATH --profile/-p JSON
 
-A path stands below location.prefix of the profile, in its bucket. delete removes all that
-begins with the path. chronicle push stores what a command prints, again and again, and
-chronicle pull gives the newest. Every error ends with exit code 69.
+Paths are relative to location.prefix in the bucket of the profile. delete removes all
+objects whose path starts with PATH. chronicle push stores the output of a command
+periodically, and chronicle pull returns the newest. The exit code of all errors is 69.
 
-Where KANDO_LOCATIONS names a folder, it stands in for every bucket, and for every folder
-that a profile names: nothing is sent anywhere, and credentials are not looked at.
+If KANDO_LOCATIONS is set, a folder below it replaces every bucket and folder of a profile:
+no requests are sent, and credentials are ignored.
 """
 
 _PLACE = {"-s": "path", "-p": "profile", "-o": "output-name", "-k": "kopia-snapshot"}
@@ -48,19 +48,19 @@ _FLAGS = {
 _EVERYWHERE = {"-v": "verbosity"}
 _WORDS = {"output": 2, "location delete": 0}
 _GROUPS = ("location", "chronicle", "stream", "process")
-_NEEDS_KOPIA = "needs kopia, which is not here: use `location push` with an object store"
+_NEEDS_KOPIA = "needs kopia, which is not supported: use `location push` with an object store"
 _NOT_OFFERED = {
     "stream": _NEEDS_KOPIA,
-    "process": "is not offered: run the command itself, or a KubeTask for each",
+    "process": "is not supported: run the command itself, or one KubeTask per command",
 }
 
 
 class KandoError(Exception):
-    """What stops kando, in words for the log of the phase."""
+    """Error that ends kando; its message is logged by the phase."""
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Do what the command line says, and give the exit code."""
+    """Run a command line, and return the exit code."""
     try:
         command, words, flags = parse(sys.argv[1:] if arguments is None else arguments)
         if not command:
@@ -83,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def parse(arguments: list[str]) -> tuple[str, list[str], dict[str, str]]:
-    """Split a command line into command, words and flags; no command means help."""
+    """Split a command line into command, arguments and flags. No command means help."""
     words, flags = list[str](), dict[str, str]()
     left = iter(arguments)
     for argument in left:
@@ -100,20 +100,20 @@ def parse(arguments: list[str]) -> tuple[str, list[str], dict[str, str]]:
         return "", [], {}
     command = _command_of(words)
     _flags_of([*words, ""])
-    rest = words[len(command.split()) :]
+    operands = words[len(command.split()) :]
     expected = _WORDS.get(command, 1)
-    if len(rest) != expected and not (command == "chronicle push" and rest):
-        raise KandoError(f"{command} takes {expected} argument(s), got {len(rest)}")
-    return command, rest, flags
+    if len(operands) != expected and not (command == "chronicle push" and operands):
+        raise KandoError(f"{command} takes {expected} argument(s), got {len(operands)}")
+    return command, operands, flags
 
 
 def _command_of(words: list[str]) -> str:
-    """Say which command the words name, whole or in part."""
+    """Return the command at the start of the arguments, which may be incomplete."""
     return " ".join(words[: 2 if words and words[0] in _GROUPS else 1])
 
 
 def _flags_of(words: list[str]) -> dict[str, str]:
-    """Say which flags the command takes; while its name is not whole, none but those of all."""
+    """Return the flags of the command; none while its name is incomplete."""
     command = _command_of(words)
     is_whole = len(words) >= (2 if words and words[0] in _GROUPS else 1)
     if is_whole and command not in _FLAGS:
@@ -139,8 +139,8 @@ def _flag(argument: str, left: Iterator[str], short: dict[str, str]) -> tuple[st
 
 
 def write_output(key: str, value: str) -> None:
-    """Print the line that a phase's outputs are read from."""
+    """Print the line from which the outputs of the phase are read."""
     plain = key.replace("_", "a")
     if not (plain.isascii() and plain.isalnum()):
-        raise KandoError(f"key {key!r} may hold letters, digits and underscores only")
+        raise KandoError(f"key {key!r} may contain only letters, digits and underscores")
     sys.stdout.write(f'###Phase-output###: {{"key":"{key}","value":{json.dumps(value)}}}\n')

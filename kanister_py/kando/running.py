@@ -15,7 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
-# Not by way of the wiring: every phase that moves data waits for what is loaded here.
+# Imported directly instead of through the wiring, whose imports would delay every phase that moves
+# data.
 from kanister_py.adapters.object_store_obstore import ObstoreStores
 from kanister_py.core.errors import KanisterError, TransientError
 from kanister_py.core.kube.durations import parse_seconds
@@ -28,48 +29,48 @@ _READ_BYTES: Final = 1024 * 1024
 
 
 def run(command: str, words: list[str], flags: Mapping[str, str]) -> None:
-    """Run a command; what stops it is a `KandoError`."""
-    # Ended from outside, it takes back what was begun: parts of an upload are paid for.
-    signal.signal(signal.SIGTERM, _end)
+    """Run a command. Errors are raised as `KandoError`."""
+    # Exit normally on SIGTERM, so that an unfinished upload is aborted: its parts cost money.
+    signal.signal(signal.SIGTERM, _exit)
     try:
         match command:
             case "location push":
-                push(_place(flags), words[0], flags.get("output-name") or "kandoOutput")
+                push(_target(flags), words[0], flags.get("output-name") or "kandoOutput")
             case "location pull":
-                pull(_place(flags), words[0])
+                pull(_target(flags), words[0])
             case "location delete":
-                delete(_place(flags))
+                delete(_target(flags))
             case "chronicle push":
-                push_again_and_again(" ".join(words), flags)
+                push_periodically(" ".join(words), flags)
             case _:
-                pull_newest(_place(flags), words[0])
+                pull_newest(_target(flags), words[0])
     except KanisterError as error:
         raise KandoError(error.message) from error
 
 
-def _end(*_: object) -> NoReturn:
+def _exit(*_: object) -> NoReturn:
     sys.exit(EXIT_ENDED)
 
 
-class Place(NamedTuple):
-    """What a command line points at: a key in a bucket, or a folder in its stead."""
+class Target(NamedTuple):
+    """Target of a command line: an object store, or a folder that replaces it, and a key."""
 
     store: ObjectStore
     key: str
     is_kopia: bool = False
     snapshot: str = ""
 
-    def asked_key(self) -> str:
-        """Say which key is meant: of kopia, that of one snapshot."""
+    def object_key(self) -> str:
+        """Return the key of the object; with kopia, that of one snapshot."""
         return f"{self.key}@{_snapshot_id(self.snapshot)}" if self.is_kopia else self.key
 
 
-def _place(flags: Mapping[str, str]) -> Place:
+def _target(flags: Mapping[str, str]) -> Target:
     for name in ("path", "profile"):
         if name not in flags:
             raise KandoError(f'required flag "{name}" not set')
     location = _location(flags["profile"], "--profile")
-    return _place_in(location, flags["path"], flags.get("kopia-snapshot", ""))
+    return _target_in(location, flags["path"], flags.get("kopia-snapshot", ""))
 
 
 def _location(text: str, where: str) -> Location:
@@ -79,7 +80,7 @@ def _location(text: str, where: str) -> Location:
         raise KandoError(f"{where} is not JSON: {error}") from error
 
 
-def _place_in(location: Location, path: str, snapshot: str = "") -> Place:
+def _target_in(location: Location, path: str, snapshot: str = "") -> Target:
     if not path.strip("/"):
         raise KandoError("--path is empty")
     folder = os.environ.get(FOLDER_VARIABLE, "")
@@ -89,29 +90,29 @@ def _place_in(location: Location, path: str, snapshot: str = "") -> Place:
         raise KandoError("location.bucket is empty")
     if folder:
         location = location.in_folder(folder)
-    return Place(ObstoreStores().open(location), location.key_of(path), is_kopia, snapshot)
+    return Target(ObstoreStores().open(location), location.key_of(path), is_kopia, snapshot)
 
 
 def _snapshot_id(printed: str) -> str:
     try:
         snapshot_id = json.loads(printed)["id"]
     except (ValueError, KeyError, TypeError) as error:
-        raise KandoError("a kopia profile needs --kopia-snapshot, as push printed it") from error
+        raise KandoError("a kopia profile needs --kopia-snapshot, as printed by push") from error
     if not (str(snapshot_id).isascii() and str(snapshot_id).isalnum()):
-        raise KandoError(f"{snapshot_id!r} is not the id of a snapshot")
+        raise KandoError(f"{snapshot_id!r} is not a snapshot ID")
     return str(snapshot_id)
 
 
 # location
 
 
-def push(place: Place, source: str, output_name: str) -> None:
-    """Copy a file or what comes through a pipe; the object is there whole, or not at all."""
+def push(place: Target, source: str, output_name: str) -> None:
+    """Upload a file or standard input atomically."""
     if source == "-":
         mode = os.fstat(0).st_mode
         if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)):
             raise KandoError(
-                "stdin is neither a pipe nor a file: nothing to push; name a file, or pipe into it"
+                "standard input is neither a pipe nor a file; name a file, or use a pipe"
             )
         _widen_pipe(0)
         read = 0
@@ -126,15 +127,15 @@ def push(place: Place, source: str, output_name: str) -> None:
     write_output(output_name, json.dumps(snapshot_data, separators=(",", ":")))
 
 
-def pull(place: Place, target: str) -> None:
-    """Copy an object to a file, which is there whole or not at all, or to stdout."""
-    _write(place.store.get(place.asked_key()), target)
+def pull(place: Target, target: str) -> None:
+    """Download an object atomically to a file, or to standard output."""
+    _write(place.store.get(place.object_key()), target)
 
 
-def delete(place: Place) -> None:
-    """Remove all that begins with the path; that nothing does is no error."""
+def delete(place: Target) -> None:
+    """Delete all objects whose keys start with the path. It is not an error if there are none."""
     if place.is_kopia:
-        place.store.delete([place.asked_key()])
+        place.store.delete([place.object_key()])
         return
     place.store.delete(obj.key for obj in place.store.list(place.key))
 
@@ -150,7 +151,7 @@ def _widen_pipe(pipe: int) -> None:
 
 
 def _write(chunks: Iterator[bytes], target: str) -> None:
-    # Before anything is written: an object that is not there leaves the target alone.
+    # Read first, so that a missing object does not change the target.
     first = next(chunks, b"")
     path = Path(target)
     if target == "-":
@@ -171,9 +172,9 @@ def _write(chunks: Iterator[bytes], target: str) -> None:
             raise
 
 
-def _copy(first: bytes, rest: Iterator[bytes], write: int) -> None:
+def _copy(first: bytes, following: Iterator[bytes], write: int) -> None:
     _write_all(write, first)
-    for chunk in rest:
+    for chunk in following:
         _write_all(write, chunk)
 
 
@@ -186,10 +187,10 @@ def _write_all(write: int, data: bytes) -> None:
 # chronicle
 
 
-def push_again_and_again(command: str, flags: Mapping[str, str]) -> None:
-    """Store what a command prints under a new key each time, and under the path which is newest.
+def push_periodically(command: str, flags: Mapping[str, str]) -> None:
+    """Store the output of a command periodically under a new key, and that key under the path.
 
-    The path and the profile are read anew each time: while there is none, nothing is done.
+    The path and the profile are read every time. While one of them is missing, nothing is done.
     """
     for name in ("profile-path", "artifact-path"):
         if name not in flags:
@@ -201,7 +202,7 @@ def push_again_and_again(command: str, flags: Mapping[str, str]) -> None:
         try:
             _push_newest(command, number, flags)
         except TransientError as error:
-            sys.stderr.write(f"{error.message}; tried again in {seconds:g}s\n")
+            sys.stderr.write(f"{error.message}; retrying in {seconds:g}s\n")
         number += 1
         time.sleep(max(0.0, seconds - (time.monotonic() - started)))
 
@@ -211,26 +212,26 @@ def _push_newest(command: str, number: int, flags: Mapping[str, str]) -> None:
     if not profile or not path:
         return
     location = _location(profile, flags["profile-path"])
-    manifest, newest = _place_in(location, path), f"{path}-{number}"
-    key = _place_in(location, newest).key
+    manifest, newest = _target_in(location, path), f"{path}-{number}"
+    key = _target_in(location, newest).key
     env = {**os.environ, **_env_of(flags.get("env-dir", ""))}
     shell = ["/bin/sh", "-c", command]
     with subprocess.Popen(shell, stdout=subprocess.PIPE, env=env) as process:  # noqa: S603 - the user's own command
         assert process.stdout is not None
         try:
-            manifest.store.put(key, _checked(process, process.stdout.fileno()))
+            manifest.store.put(key, _output_of(process, process.stdout.fileno()))
         except BaseException:
             process.kill()
             raise
     manifest.store.put(manifest.key, [newest.encode()])
-    manifest.store.delete([_place_in(location, f"{path}-{number - 1}").key])
+    manifest.store.delete([_target_in(location, f"{path}-{number - 1}").key])
 
 
-def _checked(process: subprocess.Popen[bytes], read: int) -> Iterator[bytes]:
-    """Read what a command prints; one that fails leaves no object that looks whole."""
+def _output_of(process: subprocess.Popen[bytes], read: int) -> Iterator[bytes]:
+    """Yield the output of a command. If it fails, raise an error so that no object is written."""
     yield from _chunks(read)
     if code := process.wait():
-        raise KandoError(f"the command ended with exit code {code}: what it printed is not kept")
+        raise KandoError(f"the command ended with exit code {code}: its output is not stored")
 
 
 def _text_of(file: str) -> str:
@@ -241,21 +242,21 @@ def _text_of(file: str) -> str:
 
 
 def _env_of(folder: str) -> dict[str, str]:
-    """Read a variable from each file of a folder, as envdir does: its first line counts."""
+    """Read environment variables from the first lines of the files in a folder, like envdir."""
     if not folder:
         return {}
     files = (path for path in Path(folder).iterdir() if path.is_file())
     return {path.name: (path.read_text().splitlines() or [""])[0].rstrip() for path in files}
 
 
-def pull_newest(place: Place, target: str) -> None:
-    """Copy what a chronicle stored last."""
+def pull_newest(place: Target, target: str) -> None:
+    """Download the newest object of a chronicle."""
     newest = b"".join(place.store.get(place.key)).decode("utf-8", "replace").strip()
     base, dash, number = newest.rpartition("-")
     if not dash or not number.isdigit() or not place.key.endswith(base.strip("/")):
-        raise KandoError(f"what is stored at {place.key!r} is not the newest of a chronicle")
+        raise KandoError(f"{place.key!r} is not a chronicle")
     key = f"{place.key}-{number}"
     try:
         _write(place.store.get(key), target)
     except ObjectMissing as error:
-        raise KandoError(f"{error.message}: it was replaced meanwhile, pull again") from error
+        raise KandoError(f"{error.message}: it has just been replaced, pull again") from error

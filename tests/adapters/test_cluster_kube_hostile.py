@@ -106,7 +106,7 @@ def test_what_is_no_answer_of_an_api_server_is_no_success(
 def test_a_redirect_says_where_it_leads(tmp_path: Path) -> None:
     error = _attempts(lambda _: WRONG["moved"], tmp_path)[1]
     assert isinstance(error, ClusterUnavailable)
-    assert "answers 307 and sends us to https://elsewhere.example/" in error.message
+    assert "answers 307 and redirects to https://elsewhere.example/" in error.message
 
 
 # Time
@@ -255,8 +255,8 @@ def test_a_plugin_that_hangs_is_ended_with_all_it_has_started(tmp_path: Path) ->
         pytest.param("print('{\"status\": 1}')", "printed no ExecCredential", id="no status"),
         pytest.param(_says(""), "returned no credentials", id="an empty token"),
         pytest.param(_says("t", expirationTimestamp="soon"), "no ExecCredential", id="no time"),
-        pytest.param(_says("t").replace("/v1", "/v2"), "is expected", id="another version"),
-        pytest.param("import sys; sys.exit('not today')", "ended with 1 not today", id="a refusal"),
+        pytest.param(_says("t").replace("/v1", "/v2"), "instead of", id="another version"),
+        pytest.param("import sys; sys.exit('not today')", "exit code 1 not today", id="a refusal"),
     ],
 )
 def test_a_plugin_that_says_nothing_is_named(script: str, why: str, tmp_path: Path) -> None:

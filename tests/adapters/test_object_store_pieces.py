@@ -1,4 +1,4 @@
-"""Streams are cut into parts that a store takes, however long they are."""
+"""Streams are resize_chunks into parts that a store takes, however long they are."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import hashlib
 
 import pytest
 
-from kanister_py.adapters.object_store_pieces import Checksum, cut, part_bytes, tag_of_parts
+from kanister_py.adapters.object_store_pieces import (
+    Checksum,
+    part_bytes,
+    resize_chunks,
+    tag_of_parts,
+)
 from kanister_py.core.errors import UsageError
 
 MOST_PARTS = 10_000
@@ -31,7 +36,7 @@ def test_two_gibibytes_are_cut_into_parts_that_are_small() -> None:
     ],
 )
 def test_pieces_have_the_size_they_are_to_have(chunks: list[bytes], pieces: list[bytes]) -> None:
-    assert list(cut(chunks, lambda number: 3 + 2 * number)) == pieces
+    assert list(resize_chunks(chunks, lambda number: 3 + 2 * number)) == pieces
 
 
 def test_a_checksum_of_parts_is_read_from_chunks_of_any_size() -> None:

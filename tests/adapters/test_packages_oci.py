@@ -62,8 +62,8 @@ def test_a_file_of_an_image_lies_in_its_topmost_layer(registry: RunningRegistry)
 @pytest.mark.parametrize(
     ("path", "message"),
     [
-        pytest.param("c.yaml", "it has no c.yaml: a.yaml, b.yaml", id="another name"),
-        pytest.param("", "it has no one file: a.yaml, b.yaml", id="which of several"),
+        pytest.param("c.yaml", "it has no c.yaml; available: a.yaml, b.yaml", id="another name"),
+        pytest.param("", "it has no single file; available: a.yaml, b.yaml", id="which of several"),
     ],
 )
 def test_a_file_that_is_not_there_says_which_are(
@@ -76,7 +76,7 @@ def test_a_file_that_is_not_there_says_which_are(
 
 
 def test_a_file_is_not_read_by_a_tag(registry: RunningRegistry) -> None:
-    with pytest.raises(InvalidPackage, match="no sha256 digest"):
+    with pytest.raises(InvalidPackage, match="not a sha256 digest"):
         OciPackages().read_file(registry.reference("team/one-file"), "", [registry.login])
 
 

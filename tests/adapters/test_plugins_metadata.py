@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from kanister_py.adapters.plugins_metadata import declared_by
+from kanister_py.adapters.plugins_metadata import load_plugin
 from kanister_py.core.versions.semver import parse_version
 from kanister_py.executor.loading import PluginBroken
 
@@ -43,14 +43,14 @@ def entry_point(mocker: MockerFixture, loaded: object, version: str = "") -> Ent
 def test_a_plugin_is_counted_in_the_releases_of_its_package(
     mocker: MockerFixture, version: str, source: str, release: str
 ) -> None:
-    loaded, declared = declared_by(entry_point(mocker, Greet, version))
+    loaded, declared = load_plugin(entry_point(mocker, Greet, version))
     assert (loaded.name, loaded.release) == (source, parse_version(release))
     assert declared == [Greet]
     assert not loaded.is_ours
 
 
 def test_several_functions_under_one_name_stay_together(mocker: MockerFixture) -> None:
-    assert declared_by(entry_point(mocker, [Greet, Greet]))[1] == [Greet, Greet]
+    assert load_plugin(entry_point(mocker, [Greet, Greet]))[1] == [Greet, Greet]
 
 
 @pytest.mark.parametrize("error", [SystemExit(3), ImportError("no acme")], ids=["exit", "import"])
@@ -58,5 +58,5 @@ def test_whatever_a_plugin_does_when_it_is_loaded_it_is_a_broken_plugin(
     mocker: MockerFixture, error: BaseException
 ) -> None:
     with pytest.raises(PluginBroken, match=r"greet \(acme.functions:Greet\) is broken"):
-        declared_by(entry_point(mocker, error))
+        load_plugin(entry_point(mocker, error))
     assert sys.stdout is sys.__stdout__ or sys.stdout.writable(), "standard output is back"

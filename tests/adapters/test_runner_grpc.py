@@ -167,13 +167,13 @@ def test_a_call_that_comes_in_while_a_function_stops_may_be_made_again(
     cleanup: ExitStack,
 ) -> None:
     port = cleanup.enter_context(raw_server(aborting(grpc.StatusCode.CANCELLED, "")))
-    with pytest.raises(FunctionUnavailable, match="it stopped as the call came in"):
+    with pytest.raises(FunctionUnavailable, match="it stopped during the call"):
         connect(cleanup, port)(request_with())
 
 
 def test_garbage_is_no_answer(cleanup: ExitStack) -> None:
     port = cleanup.enter_context(raw_server(lambda _data, _context: b"\x12\xff\xff\xff\x0fno"))
-    with pytest.raises(FunctionAnswerInvalid, match="f-1: what it answered is no response"):
+    with pytest.raises(FunctionAnswerInvalid, match="f-1: the response is invalid"):
         connect(cleanup, port)(request_with())
 
 
@@ -301,7 +301,7 @@ def test_a_function_may_be_allowed_more_than_others(cleanup: ExitStack) -> None:
 
 def test_a_request_beyond_what_is_sent_is_the_requests_fault(cleanup: ExitStack) -> None:
     server = serve(cleanup, "function-echo")
-    with pytest.raises(FunctionRequestInvalid, match=r"has 65 MiB, and at most 64 MiB are sent"):
+    with pytest.raises(FunctionRequestInvalid, match=r"has 65 MiB, and the limit is 64 MiB"):
         connect(cleanup, server.port)(request_with(context=Part({"text": "x" * (65 << 20)})))
 
 
@@ -316,7 +316,7 @@ def test_what_cannot_be_written_names_its_path(cleanup: ExitStack) -> None:
 
 def test_a_revision_without_an_endpoint_is_not_called(cleanup: ExitStack) -> None:
     running = connect(cleanup, 1)
-    with pytest.raises(FunctionNotServed, match="has no endpoint"):
+    with pytest.raises(FunctionNotServed, match="endpoint is empty"):
         running._replace(revision=revision_at(""))(request_with())
 
 
@@ -604,7 +604,7 @@ def test_a_caller_of_another_authority_is_refused(cleanup: ExitStack, tmp_path: 
     ours, theirs = Authority(), Authority()
     server = ours.folder(tmp_path / "server", "localhost")
     client = theirs.folder(tmp_path / "client", "caller", trusts=ours.pair, is_client=True)
-    with pytest.raises(FunctionCertificateRefused, match="it refuses our certificate"):
+    with pytest.raises(FunctionCertificateRefused, match="it rejects our certificate"):
         secured(cleanup, server, client)(request_with())
 
 
@@ -619,7 +619,7 @@ def test_a_server_that_speaks_in_the_clear_is_not_spoken_to(
 
 
 def test_nothing_goes_in_the_clear_unless_that_was_asked_for(cleanup: ExitStack) -> None:
-    with pytest.raises(CertificatesUnreadable, match="or say insecure"):
+    with pytest.raises(CertificatesUnreadable, match="or use insecure"):
         connect(cleanup, 1, ClientSecurity())(request_with())
 
 
@@ -664,6 +664,6 @@ def test_no_older_tls_than_1_2_is_spoken(cleanup: ExitStack, tmp_path: Path) -> 
 
 def test_a_timeout_is_the_callers_and_is_not_tried_again(cleanup: ExitStack) -> None:
     running = connect(cleanup, serve(cleanup, "function-hanging").port, timeout_seconds=0.3)
-    message = r"did not answer in time at 127\.0\.0\.1"
+    message = r"did not respond in time at 127\.0\.0\.1"
     with hanging(), pytest.raises(FunctionTimedOut, match=message):
         running(request_with())

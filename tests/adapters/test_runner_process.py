@@ -70,7 +70,7 @@ def test_an_exit_code_is_told_with_what_the_program_said() -> None:
 
 
 def test_a_program_that_is_killed_names_the_signal() -> None:
-    with pytest.raises(FunctionCallFailed, match="was ended by SIGKILL"):
+    with pytest.raises(FunctionCallFailed, match="was killed by SIGKILL"):
         shell("kill -9 $$")(request_with())
 
 
@@ -79,9 +79,9 @@ def test_a_program_that_is_killed_names_the_signal() -> None:
     [
         pytest.param("cat >/dev/null", "wrote nothing on stdout", id="nothing"),
         pytest.param("echo hello", "it is none at line 1, column 1", id="a greeting"),
-        pytest.param("echo '{\"desired\": '", "wrote no JSON", id="half of it"),
-        pytest.param("echo '{}{}'", "wrote no JSON", id="two answers"),
-        pytest.param('echo \'{"context": {"n": NaN}}\'', "NaN is no JSON", id="no number"),
+        pytest.param("echo '{\"desired\": '", "wrote invalid JSON", id="half of it"),
+        pytest.param("echo '{}{}'", "wrote invalid JSON", id="two answers"),
+        pytest.param('echo \'{"context": {"n": NaN}}\'', "NaN is not valid JSON", id="no number"),
         pytest.param("echo '[]'", "must be an object, found list", id="a list"),
         pytest.param(
             'echo \'{"desired": {"resources": 5}}\'', "must be a map, found 5", id="a number"

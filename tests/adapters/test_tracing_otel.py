@@ -231,7 +231,7 @@ def test_a_collector_that_is_away_keeps_nobody_from_anything(
 def test_a_protocol_that_is_none_is_named(kanister: CommandLine, tmp_path: Path) -> None:
     code, err = render(kanister, tmp_path, "", "--tracing", OTEL_EXPORTER_OTLP_PROTOCOL="pigeon")
     assert code == 1
-    assert "OTEL_EXPORTER_OTLP_PROTOCOL is 'pigeon'; grpc and http/protobuf are known" in err
+    assert "OTEL_EXPORTER_OTLP_PROTOCOL is 'pigeon'; supported: grpc, http/protobuf" in err
 
 
 @pytest.fixture

@@ -224,11 +224,11 @@ def test_to_look_into_a_folder_that_is_not_there_makes_none(
     file.write_text(made.out)
     done = kanister("location", "ls", "-f", str(file))
     assert done.code == 1
-    assert f"There is no such folder: {folder}/b" in done.err
+    assert f"The folder {folder}/b does not exist" in done.err
     assert kanister("profile", "validate", "--schema-only", "-f", str(file)).code == 0
     tried = kanister("profile", "validate", "-f", str(file))
     assert (tried.code, tried.err) == (1, "")
-    failure = f"failed   reachable, bucket and region: There is no such folder: {folder}\n"
+    failure = f"failed   reachable, bucket and region: The folder {folder} does not exist\n"
     assert failure in tried.out
     assert not folder.exists()
 

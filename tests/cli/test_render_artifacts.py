@@ -30,4 +30,4 @@ def test_a_step_is_rendered_with_the_input_that_a_registry_holds(
         assert bucket["data"] == {"r": "eu"}
         refused = kanister(*words, cwd=tmp_path, env={"DOCKER_CONFIG": str(tmp_path / "none")})
         assert refused.code == 1
-        assert "the registry refuses us without a login" in refused.err
+        assert "the registry denies access without a login" in refused.err

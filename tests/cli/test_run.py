@@ -337,7 +337,7 @@ def test_a_run_in_a_folder_is_found_again(
     assert main(["run", blueprint, "skipped", "--state", state, "--name", "one"]) == 0
     assert main(["run", "--state", state, "--resume", "one"]) == 0
     assert main(["run", "--state", state, "--resume", "two"]) == 1
-    assert "there are one" in capsys.readouterr().err
+    assert "available: one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("more", [[], ["--namespace=shop"]])

@@ -82,7 +82,7 @@ def command(tmp_path: Path) -> Command:
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
-        pytest.param("kopia", "there is no kopia here", id="of a kind that is not here"),
+        pytest.param("kopia", "kopia is not supported", id="of a kind that is not here"),
         pytest.param("ftp", "not supported", id="of a kind that is unknown"),
         pytest.param("s3Compliant", "127.0.0.1:1", id="that does not answer"),
     ],
@@ -203,7 +203,7 @@ def test_a_backup_to_a_folder_that_is_not_there_is_refused_and_makes_none(
     folder_of_profile(folder)
     assert main(command("backup", "--profile", "default/store")) == 1
     err = capsys.readouterr().err
-    assert f"Profile default/store cannot be used: There is no such folder: {folder}; " in err
+    assert f"Profile default/store cannot be used: The folder {folder} does not exist; " in err
     assert not folder.exists()
     folder.mkdir()
     assert main(command("backup", "--profile", "default/store")) == 0, capsys.readouterr().err

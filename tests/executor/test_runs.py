@@ -606,7 +606,7 @@ def test_a_folder_of_another_format_is_refused(tmp_path: Path) -> None:
 def test_a_run_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
     settings = RunSettings(state=tmp_path, registry=registry_of(Echo), name="r")
     run_blueprint(blueprint(), "act", settings=settings).wait(PATIENCE_SECONDS)
-    with pytest.raises(UsageError, match="there are r"):
+    with pytest.raises(UsageError, match="available: r"):
         resume_run("other", settings)
 
 

@@ -108,7 +108,7 @@ def test_nothing_is_pushed_without_an_input(program: Kando) -> None:
         env={"KANDO_LOCATIONS": str(program.locations)},
     )
     assert done.returncode != 0
-    assert b"name a file, or pipe into it" in done.stderr
+    assert b"name a file, or use a pipe" in done.stderr
 
 
 def test_deleting_removes_all_that_begins_with_the_path_and_nothing_else(program: Kando) -> None:
@@ -192,7 +192,7 @@ def test_a_location_may_be_a_folder_itself(
         pytest.param(["location", "pull", "-", "-s", "a/../../b"], b"leads out", id="dots"),
         pytest.param(["location", "pull", "-", "-s", "none"], b"There is no", id="no object"),
         pytest.param(["stream", "push", "x"], b"needs kopia", id="a command that needs kopia"),
-        pytest.param(["process", "server"], b"is not offered", id="a command of the other"),
+        pytest.param(["process", "server"], b"is not supported", id="a command of the other"),
         pytest.param(["location", "copy"], b"unknown command", id="an unknown command"),
     ],
 )
@@ -244,4 +244,4 @@ def test_help_says_when_a_folder_stands_in_for_the_bucket(program: Kando) -> Non
             capture_output=True,
             check=True,
         )
-        assert b"stands in for every bucket" in done.stdout
+        assert b"replaces every bucket" in done.stdout

@@ -203,7 +203,7 @@ def test_no_error_shows_a_secret(s3: Location) -> None:
     wrong = s3._replace(credential=s3.credential._replace(secret="wr0ng-s3cret"))
     done = kando("location", "push", "-s", "x", "-", location=wrong, stdin=b"x")
     assert done.returncode == 69
-    assert b"the credential is refused" in done.stderr
+    assert b"the credential is rejected" in done.stderr
     assert b"wr0ng-s3cret" not in done.stderr
 
 

@@ -10,13 +10,15 @@ import threading
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from kanister_py.adapters.cluster_kube.plugins import PluginCredentials, run_plugin
-from kanister_py.adapters.cluster_kube.pool import ServerPool
 from kanister_py.core.errors import UsageError
 from kanister_py.ports.clock import Clock
+
+if TYPE_CHECKING:
+    from kanister_py.adapters.cluster_kube.pool import ServerPool
 
 
 class ClusterConfigInvalid(UsageError, reason="ClusterConfigInvalid"):
@@ -322,6 +324,8 @@ def _loaders() -> Any:
 
 def _pool_of(configuration: Any) -> ServerPool:
     from kubernetes.client.rest import RESTClientObject
+
+    from kanister_py.adapters.cluster_kube.pool import ServerPool
 
     client: Any = RESTClientObject(configuration)
     return ServerPool(client.pool_manager, str(configuration.host).rstrip("/"))

@@ -1,4 +1,4 @@
-"""Requests to a registry: bounded in time and in size, whatever answers them."""
+"""Requests to a registry, limited in time and size."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _REDIRECTS: Final = (301, 302, 303, 307, 308)
 
 
 class PackageNotFound(UsageError, reason="PackageNotFound"):
-    """A registry does not have a package, or not for us."""
+    """The registry does not have a package, or denies access to it."""
 
     def __init__(self, package: str, why: str) -> None:
-        super().__init__(f"Package {package} cannot be had: {why}")
+        super().__init__(f"Package {package} cannot be read: {why}")
         self.package = package
         self.why = why
 
 
 class Exchange:
-    """HTTP with one registry, and with the hosts it sends us to, until its time is over.
+    """HTTP with one registry and the hosts it redirects to, with a total time limit.
 
-    The time is one for all requests together. When it is over, connections are ended
-    from outside: a registry that sends a byte now and then is waited for no longer.
+    The limit applies to all requests together. When it is reached, connections are closed from
+    another thread, so that a registry that sends single bytes cannot delay the end.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Exchange:
         self._answers: list[BaseHTTPResponse] = []
         self._is_over = False
         self._pools = _pools(context, patience, self._sockets)
-        self._timer = Timer(total, self._end)
+        self._timer = Timer(total, self._abort)
         self._timer.daemon = True
 
     def __enter__(self) -> Self:
@@ -61,23 +61,23 @@ class Exchange:
         for answer in self._answers:
             answer.close()
         self._pools.clear()
-        for each in self._sockets:
-            each.close()
+        for open_socket in self._sockets:
+            open_socket.close()
 
-    def _end(self) -> None:
+    def _abort(self) -> None:
         self._is_over = True
-        for each in list(self._sockets):
+        for open_socket in list(self._sockets):
             try:
-                each.shutdown(socket.SHUT_RDWR)
+                open_socket.shutdown(socket.SHUT_RDWR)
             except OSError:
-                continue  # it has ended by itself
+                continue  # already closed
 
     def send(self, method: str, url: str, headers: Mapping[str, str]) -> BaseHTTPResponse:
         """Send a request without a body; `read` or `chunks` read the body of the response."""
         from urllib3.exceptions import HTTPError, SSLError
 
         if self._is_over:
-            raise self._too_late()
+            raise self._timed_out()
         try:
             answer = self._pools.request(
                 method,
@@ -88,84 +88,90 @@ class Exchange:
                 redirect=False,
             )
         except SSLError as error:
-            raise PackageNotFound(self._package, f"TLS: {_words(error)}") from error
+            raise PackageNotFound(self._package, f"TLS: {_message_of(error)}") from error
         except HTTPError as error:
             raise self._broken(error) from error
         except (ValueError, OSError, HTTPException) as error:
-            raise InvalidPackage(self._package, f"its registry speaks no HTTP: {error}") from error
+            raise InvalidPackage(
+                self._package, f"its registry does not speak HTTP: {error}"
+            ) from error
         self._answers.append(answer)
         return answer
 
     def follow(self, response: BaseHTTPResponse, url: str) -> BaseHTTPResponse:
-        """Go where an answer sends us, without a login, and never from TLS to plain HTTP."""
+        """Follow redirects without the login, and never from TLS to plain HTTP."""
         for _ in range(_MAX_REDIRECTS):
             if response.status not in _REDIRECTS:
                 return response
             response.close()
             following = self.target(response, url)
             if urlsplit(url).scheme == "https" and urlsplit(following).scheme != "https":
-                raise InvalidPackage(self._package, "its registry sends us from TLS to plain HTTP")
+                raise InvalidPackage(self._package, "its registry redirects from TLS to plain HTTP")
             url = following
             response = self.send("GET", url, {})
-        raise InvalidPackage(self._package, "its registry sends us around in circles")
+        raise InvalidPackage(self._package, "its registry redirects too often")
 
     def target(self, response: BaseHTTPResponse, url: str) -> str:
-        """Read where an answer sends us."""
+        """Return the URL that a response redirects to."""
         try:
             location = urljoin(url, response.headers.get("Location", ""))
             is_web = urlsplit(location).scheme in ("http", "https") and location != url
         except ValueError:
             is_web = False
         if not is_web:
-            raise InvalidPackage(self._package, "its registry sends us to no address")
+            raise InvalidPackage(self._package, "its registry redirects to an invalid address")
         return location
 
     def read(self, response: BaseHTTPResponse, limit: int) -> bytes:
         return b"".join(self.chunks(response, limit))
 
     def chunks(self, response: BaseHTTPResponse, limit: int) -> Iterator[bytes]:
-        """Give an answer in pieces, up to a limit."""
+        """Yield the body of a response in chunks, up to a limit."""
         from urllib3.exceptions import HTTPError
 
         if response.headers.get("Content-Encoding", "identity") != "identity":
-            raise InvalidPackage(self._package, "its registry packs answers that are to be plain")
+            raise InvalidPackage(
+                self._package, "its registry compresses responses that must not be"
+            )
         left = limit
         try:
             while data := response.read(_CHUNK_BYTES, decode_content=False):
                 left -= len(data)
                 if left < 0:
                     raise InvalidPackage(
-                        self._package, f"an answer of its registry has more than {limit >> 20} MiB"
+                        self._package, f"a response of its registry has more than {limit >> 20} MiB"
                     )
                 yield data
             if self._is_over:
-                raise self._too_late()
+                raise self._timed_out()
         except HTTPError as error:
             raise self._broken(error) from error
         except (ValueError, OSError, HTTPException) as error:
-            raise InvalidPackage(self._package, f"its registry speaks no HTTP: {error}") from error
+            raise InvalidPackage(
+                self._package, f"its registry does not speak HTTP: {error}"
+            ) from error
         finally:
             response.close()
 
     def _broken(self, error: Exception) -> RegistryUnavailable:
-        return self._too_late() if self._is_over else self.unavailable(_words(error))
+        return self._timed_out() if self._is_over else self.unavailable(_message_of(error))
 
-    def _too_late(self) -> RegistryUnavailable:
-        return self.unavailable(f"it was not done within {self._total_seconds:g}s")
+    def _timed_out(self) -> RegistryUnavailable:
+        return self.unavailable(f"it was not finished within {self._total_seconds:g}s")
 
     def unavailable(self, why: str) -> RegistryUnavailable:
         return RegistryUnavailable(self._registry, why)
 
 
 def _pools(context: ssl.SSLContext, patience: float, opened: list[socket.socket]) -> PoolManager:
-    """Make connections whose sockets are known, so that they can be ended from outside."""
+    """Create connection pools that record their sockets, so that another thread can close them."""
     import urllib3
     from urllib3.connection import HTTPConnection, HTTPSConnection
 
-    def keep(made: socket.socket) -> socket.socket:
-        # A duplicate: TLS takes the socket itself, and what ends one ends both.
-        opened.append(made.dup())
-        return made
+    def keep(new_socket: socket.socket) -> socket.socket:
+        # A duplicate, because TLS replaces the socket object. A shutdown affects both.
+        opened.append(new_socket.dup())
+        return new_socket
 
     class Plain(HTTPConnection):
         def _new_conn(self) -> socket.socket:
@@ -187,8 +193,8 @@ def _pools(context: ssl.SSLContext, patience: float, opened: list[socket.socket]
     return pools
 
 
-def _words(error: Exception) -> str:
-    """Say what went wrong without the objects that the library names."""
+def _message_of(error: Exception) -> str:
+    """Return the message of an error without the objects that the library names in it."""
     return (
         re.sub(r"^(<?[^>]*>|\w+\([^)]*\)): ", "", str(error)).replace("\n", " ")
         or type(error).__name__

@@ -1,4 +1,4 @@
-"""Layers: files out of a packed archive, read piece by piece and within limits."""
+"""Layers: streaming extraction of files from a compressed archive, with limits."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _LONG_NAME, _PAX, _PAX_OF_ALL = b"L", b"x", b"g"
 
 
 class UnreadableLayer(Exception):
-    """A layer is no archive, or goes beyond its limits."""
+    """A layer is not an archive, or exceeds a limit."""
 
 
 class Allowance:
-    """Bytes that may still be unpacked, by all layers of one image together."""
+    """Number of bytes that may still be unpacked, shared by all layers of an image."""
 
     def __init__(self, unpacked_bytes: int) -> None:
         self._all = self._left = unpacked_bytes
@@ -34,9 +34,9 @@ class Allowance:
 def find_file(
     packed: Iterator[bytes], name: str, allowance: Allowance, most_bytes: int
 ) -> bytes | None:
-    """Give the content of a file, `None` if it is not there.
+    """Return the content of a file, or None if it does not exist.
 
-    Everything is read, even behind the file: only then the digest of a layer is known.
+    Reads to the end of the archive, because the digest of the layer is known only then.
     """
     content: bytes | None = None
     archive = _Archive(_unpacked(packed, allowance))
@@ -54,7 +54,7 @@ def find_file(
 
 
 def _unpacked(packed: Iterator[bytes], allowance: Allowance) -> Iterator[bytes]:
-    """Undo gzip where there is one; what is not packed is handed on as it is."""
+    """Decompress gzip; other data is passed through."""
     first = b""
     for piece in packed:
         first += piece
@@ -70,16 +70,16 @@ def _unpacked(packed: Iterator[bytes], allowance: Allowance) -> Iterator[bytes]:
             if not data:
                 data = next(packed, b"")
                 if not data:
-                    raise UnreadableLayer("it ends in the middle")
+                    raise UnreadableLayer("it is truncated")
             try:
                 piece = unpack.decompress(data, _STEP_BYTES)
             except zlib.error as error:
-                raise UnreadableLayer(f"it is no gzip: {error}") from None
+                raise UnreadableLayer(f"it is not valid gzip: {error}") from None
             data = unpack.unconsumed_tail
             allowance.take(len(piece))
             if piece:
                 yield piece
-        # Several pieces of gzip, one behind the other, are one.
+        # A gzip file may consist of several members.
         data = unpack.unused_data
         while len(data) < len(_GZIP) and (more := next(packed, b"")):
             data += more
@@ -97,16 +97,16 @@ def _counted(first: bytes, packed: Iterator[bytes], allowance: Allowance) -> Ite
 
 
 class _Archive:
-    """The entries of a tar archive that comes in pieces."""
+    """Entries of a streamed tar archive."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
         self._begun = b""
         self._left = 0
-        """How much of the entry is still to come, with what fills its last block."""
+        """Number of unread bytes of the entry, including the padding of its last block."""
 
     def entries(self) -> Iterator[tuple[str, int, bool]]:
-        """Go through the archive: the name of each entry, its size, and whether it is a file."""
+        """Yield the name and the size of every entry, and whether it is a file."""
         named = ""
         for _ in range(_MAX_ENTRIES):
             self._skip(self._left)
@@ -132,7 +132,7 @@ class _Archive:
         raise UnreadableLayer(f"it has more than {_MAX_ENTRIES} entries")
 
     def take(self, size: int) -> bytes:
-        """Read the beginning of the entry that `entries` has come to."""
+        """Read the beginning of the current entry."""
         self._left -= size
         return self._read(size)
 
@@ -142,8 +142,8 @@ class _Archive:
             piece = next(self._pieces, None)
             if piece is None:
                 if size == _BLOCK and not any(pieces):
-                    return b""  # an archive without its end is one all the same
-                raise UnreadableLayer("it ends in the middle")
+                    return b""  # An archive without end-of-archive blocks is accepted.
+                raise UnreadableLayer("it is truncated")
             pieces.append(piece)
             left -= len(piece)
         data = b"".join(pieces)
@@ -156,12 +156,12 @@ class _Archive:
             size -= len(self._begun)
             self._begun = next(self._pieces, b"")
             if not self._begun:
-                raise UnreadableLayer("it ends in the middle")
+                raise UnreadableLayer("it is truncated")
         self._begun = self._begun[size:]
 
 
 def _number(field: bytes) -> int:
-    """Read a number: octal digits, or for large ones bytes behind a mark."""
+    """Parse a number: octal digits, or for large ones bytes after a marker."""
     if field[:1] == b"\x80":
         return int.from_bytes(field[1:], "big")
     try:
@@ -169,7 +169,7 @@ def _number(field: bytes) -> int:
     except ValueError:
         number = -1
     if number < 0:
-        raise UnreadableLayer("it is no archive")
+        raise UnreadableLayer("it is not an archive")
     return number
 
 
@@ -190,7 +190,7 @@ def _text(field: bytes) -> str:
 
 
 def _path_of(records: bytes) -> str:
-    """Find the path among records such as `16 path=a/b.txt\\n`."""
+    r"""Return the path in records such as `16 path=a/b.txt\\n`."""
     while records:
         length, space, _ = records.partition(b" ")
         if not (space and length.isdigit() and len(length) < 8 and 0 < int(length) <= len(records)):

@@ -1,4 +1,4 @@
-"""Registry logins, as container tools on this machine keep them."""
+"""Registry logins, as stored by container tools on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECONDS: Final = 30.0
 
 
 def login_for(registry: str) -> RegistryLogin | None:
-    """Find the login of one registry where `docker login` leaves it; None if there is none."""
+    """Return the login for a registry that `docker login` stored; None if there is none."""
     folder = os.environ.get("DOCKER_CONFIG") or str(Path.home() / ".docker")
     path = Path(folder) / "config.json"
     try:
@@ -24,9 +24,9 @@ def login_for(registry: str) -> RegistryLogin | None:
     except FileNotFoundError:
         return None
     except (ValueError, OSError) as error:
-        raise _invalid(path, "it is no JSON that can be read") from error
+        raise _invalid(path, "it is not valid JSON") from error
     if not isinstance(config, dict):
-        raise _invalid(path, "it is no object")
+        raise _invalid(path, "it is not a JSON object")
     https = f"https://{registry}"
     for key in (registry, https, f"{https}/v1/", f"{https}/v2/"):
         login = _kept_by_helper(config, registry, key) or _written_down(config, key, path)
@@ -42,12 +42,12 @@ def _written_down(config: dict[str, Any], key: str, path: Path) -> tuple[str, st
     try:
         credentials = credentials_in(login)
     except ValueError as error:
-        raise _invalid(path, f"the login of {key} is no base64") from error
+        raise _invalid(path, f"the login of {key} is not valid base64") from error
     return credentials if credentials[0] or login.get("auth") else None
 
 
 def _kept_by_helper(config: dict[str, Any], name: str, key: str) -> tuple[str, str] | None:
-    """Ask the program that keeps logins; one that has none says so by its exit code."""
+    """Run the credential helper. It signals by its exit code that it has no login."""
     helpers = config.get("credHelpers") or {}
     helper = helpers.get(name)
     if helper is None and key in (config.get("auths") or {}):
@@ -56,7 +56,7 @@ def _kept_by_helper(config: dict[str, Any], name: str, key: str) -> tuple[str, s
     if program is None:
         return None
     try:
-        done = subprocess.run(  # noqa: S603 # the program that the user's own file names
+        done = subprocess.run(  # noqa: S603 # the program named in the user's own file
             [program, "get"],
             input=key,
             capture_output=True,

@@ -62,11 +62,10 @@ _LOOPBACK: Final = re.compile(r"(localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?")
 
 
 class OciPackages:
-    """Packages in registries; what was read of them is kept in a folder, if one is given.
+    """Packages in registries, with an optional cache folder.
 
-    Registries on this machine are spoken to without TLS, as container tools do.
-    `timeout_seconds` is the patience for one answer, `read_seconds` for all that is read of
-    one package.
+    Registries on this machine are accessed without TLS, as container tools do. `timeout_seconds`
+    limits one response, `read_seconds` all requests for one package.
     """
 
     def __init__(
@@ -82,14 +81,14 @@ class OciPackages:
         self._timeout_seconds = timeout_seconds
         self._read_seconds = read_seconds
         self._seen: set[tuple[str, str]] = set()
-        """Digests that were held against their content, by the repository they are in."""
+        """Digests whose content was verified, by repository."""
 
     def resolve(self, reference: PackageReference, logins: Sequence[RegistryLogin] = ()) -> str:
         if reference.digest:
             return reference.digest
         with self._exchange(reference, self._read_seconds) as exchange:
             session = _Session(exchange, reference, logins)
-            # Registries count who reads a manifest, but not who asks for its digest.
+            # Registries limit requests for manifests, but not requests for digests.
             claimed = session.claimed_digest()
             if (reference.source, claimed) in self._seen:
                 return claimed
@@ -160,15 +159,15 @@ def digest_of(data: bytes) -> str:
 
 
 def _keep(path: Path, data: bytes) -> None:
-    """Write a file of the cache, whose folder is created if it is missing."""
+    """Write a file of the cache, whose folder is created if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, data, is_shared=True)
 
 
 def checked_digest(digest: Any, where: str) -> str:
-    """Give a digest, which is sha256 and nothing else."""
+    """Return a digest. Only sha256 is accepted."""
     if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
-        raise InvalidPackage(where, f"{str(digest)[:100]!r} is no sha256 digest")
+        raise InvalidPackage(where, f"{str(digest)[:100]!r} is not a sha256 digest")
     return digest
 
 
@@ -176,7 +175,7 @@ _ALL_MANIFESTS: Final = ", ".join((*INDEX_TYPES, *MANIFEST_TYPES))
 
 
 class _Session:
-    """Talk with one registry about one repository, and the token that the registry gave for it."""
+    """Session with one repository of a registry, with the token that the registry issued for it."""
 
     def __init__(
         self, exchange: Exchange, reference: PackageReference, logins: Sequence[RegistryLogin]
@@ -212,12 +211,12 @@ class _Session:
         return self._exchange.send(method, url, headers)
 
     def _log_in(self, challenge: str) -> None:
-        """Answer a challenge with the password, or with a token of the named service."""
-        scheme, _, rest = challenge.partition(" ")
+        """Respond to a challenge with the password, or with a token of the named service."""
+        scheme, _, details = challenge.partition(" ")
         if scheme.lower() == "basic" and self._login is not None:
             self._authorization = self._basic()
         elif scheme.lower() == "bearer":
-            parameters = dict(_CHALLENGE_PARAMETER.findall(rest[:_MAX_CHALLENGE]))
+            parameters = dict(_CHALLENGE_PARAMETER.findall(details[:_MAX_CHALLENGE]))
             self._authorization = f"Bearer {self._token(parameters)}"
 
     def _basic(self) -> str:
@@ -225,12 +224,12 @@ class _Session:
         pair = f"{self._login.username}:{self._login.password}".encode()
         return f"Basic {base64.b64encode(pair).decode()}"
 
-    def _token(self, asked: Mapping[str, str]) -> str:
+    def _token(self, challenge: Mapping[str, str]) -> str:
         scope = f"repository:{self._reference.repository}:pull"
-        query = urlencode({"service": asked.get("service", ""), "scope": scope})
-        realm = asked.get("realm", "")
+        query = urlencode({"service": challenge.get("service", ""), "scope": scope})
+        realm = challenge.get("realm", "")
         if not realm.startswith(("https://", "http://")):
-            raise self._refused("the registry says not where to log in")
+            raise self._refused("the registry does not say where to log in")
         headers = {}
         if self._login is not None:
             refusal = refusal_of(realm, self._origin, self._trusted)
@@ -238,13 +237,13 @@ class _Session:
                 raise self._refused(refusal)
             headers["Authorization"] = self._basic()
         elif realm.startswith("http://") and self._origin.startswith("https://"):
-            raise self._refused(f"it sends us to {realm}, without TLS")
+            raise self._refused(f"it redirects to {realm}, without TLS")
         response = self._exchange.send("GET", f"{realm}?{query}", headers)
         self._refuse(response)
         answer = mapping_of(self._json(self._exchange.read(response, _MAX_JSON_BYTES), "token"))
         token = answer.get("token") or answer.get("access_token")
         if not isinstance(token, str) or not _TOKEN.fullmatch(token):
-            raise self._invalid("its registry gives a token that is none")
+            raise self._invalid("its registry returns an invalid token")
         return token
 
     def _invalid(self, why: str) -> InvalidPackage:
@@ -260,23 +259,23 @@ class _Session:
         response.close()
         if status in (401, 403):
             who = f"as {self._login.username}" if self._login else "without a login"
-            raise self._refused(f"the registry refuses us {who}")
+            raise self._refused(f"the registry denies access {who}")
         if status == 404:
             raise self._refused("the registry does not have it")
         if status == 429 or status >= 500:
-            raise self._exchange.unavailable(f"it answers {status}")
-        raise self._refused(f"the registry answers {status}")
+            raise self._exchange.unavailable(f"it responds with status {status}")
+        raise self._refused(f"the registry responds with status {status}")
 
     def claimed_digest(self) -> str:
-        """Ask what a tag means; empty if the registry does not say."""
+        """Return the digest of the tag as reported by the registry; empty if it reports none."""
         response = self.ask("HEAD", f"manifests/{self._reference.tag}", accept=_ALL_MANIFESTS)
         response.close()
         digest = response.headers.get("Docker-Content-Digest", "")
         return checked_digest(digest, str(self._reference)) if digest else ""
 
     def tags(self) -> list[str]:
-        """List the tags, page by page; a page that brings nothing new is the last."""
-        found: dict[str, None] = {}
+        """List the tags page by page. A page without new tags is the last one."""
+        all_tags: dict[str, None] = {}
         path = f"tags/list?n={_TAGS_AT_ONCE}"
         for _ in range(_MOST_PAGES):
             response = self.ask("GET", path)
@@ -286,32 +285,32 @@ class _Session:
             listed = answer.get("tags")
             tags = listed if isinstance(listed, list) else []
             page = [tag for tag in tags if isinstance(tag, str) and is_tag(tag)]
-            new = [tag for tag in page if tag not in found]
-            found.update(dict.fromkeys(new))
+            new = [tag for tag in page if tag not in all_tags]
+            all_tags.update(dict.fromkeys(new))
             if not new or not response.headers.get("Link"):
                 break
-            # Where to go on is asked by name: nobody follows an address that a registry makes up.
+            # The next page is requested by name, so that no URL of the registry is followed.
             path = f"tags/list?n={_TAGS_AT_ONCE}&last={page[-1]}"
-        return list(found)
+        return list(all_tags)
 
     def manifest(self, reference: str) -> tuple[Mapping[str, Any], bytes]:
         response = self.ask("GET", f"manifests/{reference}", accept=_ALL_MANIFESTS)
         body = self._exchange.read(response, _MAX_JSON_BYTES)
         if reference.startswith("sha256:") and digest_of(body) != reference:
-            raise self._invalid("its manifest is not what its digest says")
+            raise self._invalid("its manifest does not match its digest")
         read = self._json(body, "manifest")
         if not isinstance(read, dict):
-            raise self._invalid("its manifest is no object")
+            raise self._invalid("its manifest is not a JSON object")
         return read, body
 
     def _json(self, body: bytes, what: str) -> Any:
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise self._invalid(f"its {what} is no JSON") from error
+            raise self._invalid(f"its {what} is not valid JSON") from error
 
     def image_manifest(self, reference: str) -> Mapping[str, Any]:
-        """Give the manifest of the one platform where there are several."""
+        """Return the manifest for this platform, if the image has several."""
         index, _body = self.manifest(reference)
         if "manifests" in index:
             described = self._objects(index["manifests"])
@@ -341,7 +340,7 @@ class _Session:
         return b"".join(self._blob_chunks(described, limit))
 
     def _blob_chunks(self, described: Mapping[str, Any], limit: int) -> Iterator[bytes]:
-        """Give a blob in pieces; the end is an error if they are not what the digest names."""
+        """Yield a blob in chunks; raises an error at the end if the digest does not match."""
         digest = checked_digest(described.get("digest"), str(self._reference))
         response = self.ask("GET", f"blobs/{digest}")
         hashed = hashlib.sha256()
@@ -349,16 +348,16 @@ class _Session:
             hashed.update(piece)
             yield piece
         if f"sha256:{hashed.hexdigest()}" != digest:
-            raise self._invalid(f"{digest} is not what its digest says")
+            raise self._invalid(f"{digest} does not match its digest")
 
     def package_file(self, digest: str) -> bytes:
-        """Find `package.yaml`: in the layer that is marked, else in the topmost that has it."""
+        """Find `package.yaml` in the annotated layer, else in the topmost archive."""
         layers = self.image_manifest(digest)["layers"]
         marked = [layer for layer in layers if _is_package_layer(layer)]
         return self._file_in(marked or reversed(layers), PACKAGE_FILE, _MAX_PACKAGE_BYTES)
 
     def file(self, digest: str, path: str) -> bytes:
-        """Find a file: a layer of its own that bears its name, else in the topmost archive."""
+        """Find a file: a layer with that title, else an entry of the topmost archive."""
         layers = self.image_manifest(digest)["layers"]
         named = {name: layer for layer in layers if (name := _title_of(layer))}
         layer = named.get(path) if path else None
@@ -369,7 +368,7 @@ class _Session:
         archives = [layer for layer in reversed(layers) if not _title_of(layer)]
         if not archives:
             titles = ", ".join(sorted(named)) or "nothing"
-            raise self._invalid(f"it has no {path or 'one file'}: {titles}")
+            raise self._invalid(f"it has no {path or 'single file'}; available: {titles}")
         return self._file_in(archives, path or _DEFAULT_FILE, _MAX_FILE_BYTES)
 
     def _file_in(self, layers: Iterable[Mapping[str, Any]], name: str, most_bytes: int) -> bytes:
@@ -387,20 +386,20 @@ class _Session:
 
 
 def refusal_of(realm: str, origin: str, trusted: set[str]) -> str:
-    """Say why a login must not go to a realm; empty if it may.
+    """Return the reason why a login must not be sent to a realm; empty if it may.
 
-    It may go to the registry's own host and domain, and to hosts that we have a login for.
+    It may be sent to the registry's own host and domain, and to other hosts with a login.
     """
     to, own = urlsplit(realm), urlsplit(origin)
     if own.scheme == "https" and to.scheme != "https":
-        return f"it asks for the password at {to.scheme}://{to.netloc}, without TLS"
+        return f"it requests the password at {to.scheme}://{to.netloc}, without TLS"
     if to.netloc in trusted or (
         to.hostname and _are_of_one_domain(to.hostname, own.hostname or "")
     ):
         return ""
     return (
-        f"it asks for the password at {to.netloc}, which is not its own domain; "
-        f"if that is meant, log in to {to.netloc}, too"
+        f"it requests the password at {to.netloc}, which is not its own domain; "
+        f"if this is correct, log in to {to.netloc} too"
     )
 
 
@@ -408,7 +407,7 @@ def _are_of_one_domain(host: str, own: str) -> bool:
     domain = own.partition(".")[2]
     if host == own or host.endswith(f".{own}"):
         return True
-    # What stands beside registry.example.com: example.com, and auth.example.com.
+    # Siblings of registry.example.com are example.com and auth.example.com.
     has_domain = "." in domain and not _ADDRESS.fullmatch(own)
     return has_domain and (host == domain or host.endswith(f".{domain}"))
 
@@ -419,7 +418,7 @@ def _platform_of(described: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def _title_of(described: Mapping[str, Any]) -> str:
-    """Name the file that a layer is, as tools for artifacts do; a folder lies in an archive."""
+    """Return the file name of a layer, as set by artifact tools; a folder is an archive."""
     annotations = mapping_of(described.get("annotations"))
     return "" if annotations.get(_UNPACKED) == "true" else str(annotations.get(_TITLE) or "")
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kanister_py.adapters.clock_system import SystemClock
-from kanister_py.adapters.object_store_s3_parts import taken_role
+from kanister_py.adapters.object_store_s3_parts import assume_role
 from kanister_py.core.kube.locations import Credential, Location, StoreKind
 from kanister_py.wiring import object_stores
 from tests.blueprints.rds.test_rds import location, make_instance, output, run, snapshots
@@ -35,7 +35,7 @@ def with_role(rds: Any) -> Location:
 
 
 def test_a_role_gives_keys_that_expire_and_stands_for_nothing_any_more(with_role: Location) -> None:
-    credential = taken_role(with_role, SystemClock().now).credential
+    credential = assume_role(with_role, SystemClock().now).credential
     assert credential.id.startswith("ASIA")
     assert credential.token
     assert (credential.secret != "s", credential.role) == (True, "")
