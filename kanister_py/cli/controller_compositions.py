@@ -67,8 +67,8 @@ def add_composition_arguments(group: Any) -> None:
         type=whole(1, 9_999),
         default=32,
         metavar="N",
-        help="composite resources that are looked at at once, those of one kind and those that "
-        "call one function a quarter of that; default: %(default)s",
+        help="composite resources that are reconciled at a time; of these, those of one kind take "
+        "up three eighths, and those that call one function a quarter; default: %(default)s",
     )
     group.add_argument(
         "--max-answer-size",

@@ -176,7 +176,7 @@ class FunctionChanges:
                     self._queue.add(_validation_of(obj))
         has_new_capabilities = before.capabilities != after.capabilities
         if before.is_routable != after.is_routable or (after.is_routable and has_new_capabilities):
-            self._breakers.forget(key.name)
+            self._breakers.forget(function, key.name)
             self._enqueue_users(function)
         # Installing and running a package does not depend on its capabilities.
         is_same = before._replace(capabilities=()) == after._replace(capabilities=())

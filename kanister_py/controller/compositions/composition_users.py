@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
 from threading import RLock
 
 from kanister_py.controller.compositions.served_kinds import Served, ServedKinds
 from kanister_py.controller.compositions.tasks import Task
 from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.compositions.definitions import machinery_of
-from kanister_py.core.compositions.model import called_functions
-from kanister_py.core.kube.parts import spec_of
-from kanister_py.core.revisions.kinds import COMPOSITIONS
 from kanister_py.core.revisions.policy import RevisionFacts, follows, selection_of
 from kanister_py.executor.object_cache import ObjectCache
-from kanister_py.executor.watch_cache import ObjectKey
 
 
 class CompositionUsers:
@@ -28,9 +23,6 @@ class CompositionUsers:
         self._lock = RLock()
         self._users: dict[str, set[Task]] = defaultdict(set)
         self._composition_of: dict[Task, str] = {}
-        self._functions: dict[Task, Sequence[str]] = {}
-        self._stale: set[Task] = set()
-        """Tasks whose composition has changed since its functions were read."""
         self._changes = 0
 
     @property
@@ -43,10 +35,6 @@ class CompositionUsers:
         with self._lock:
             self._changes += 1
 
-    def functions_of(self, task: Task) -> Sequence[str]:
-        """Return the functions that the composition of a composite resource calls."""
-        return self._functions.get(task, ())
-
     def record_use(self, task: Task, served: Served) -> None:
         """Record which composition a composite resource uses after a reconcile."""
         xr = self._cache.get_cached(task.resource, task.key)
@@ -54,20 +42,15 @@ class CompositionUsers:
             return
         name = selection_of(machinery_of(xr, legacy=served.kind.is_legacy)).composition
         with self._lock:
-            if self._composition_of.get(task) == name and task not in self._stale:
+            if self._composition_of.get(task) == name:
                 return
             self._remove_use(task)
             self._composition_of[task] = name
             self._users[name].add(task)
-            self._stale.discard(task)
-            composition = self._cache.get_cached(COMPOSITIONS, ObjectKey("", name))
-            self._functions[task] = tuple(called_functions(spec_of(composition or {})))
 
     def forget(self, task: Task) -> None:
         """Remove a composite resource that was deleted or belongs to another partition."""
         with self._lock:
-            self._functions.pop(task, None)
-            self._stale.discard(task)
             self._remove_use(task)
 
     def _remove_use(self, task: Task) -> None:
@@ -80,10 +63,7 @@ class CompositionUsers:
 
     def enqueue_users(self, composition: str) -> None:
         """Enqueue the users of a composition, and those that have not selected one yet."""
-        users = self._users_of(composition)
-        with self._lock:
-            self._stale.update(users)
-        for task in users:
+        for task in self._users_of(composition):
             self._queue.add(task)
 
     def enqueue_followers(self, facts: RevisionFacts) -> None:

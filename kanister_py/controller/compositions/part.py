@@ -103,7 +103,7 @@ class Compositions:
         self._worker = CompositeWorker(
             self.seen, self._kinds, self.queue, users, dependencies, outages
         )
-        self.limits = WorkerLimits(settings.workers, breakers, users.functions_of)
+        self.limits = WorkerLimits(settings.workers, self.seen, self._kinds, breakers)
         self._changes = ChangeDispatcher(
             KindChanges(self.seen, self._kinds, self.queue),
             CompositionChanges(

@@ -117,7 +117,7 @@ class Breakers(Generic[Key]):
         with self._lock:
             circuit = self._circuits.setdefault(revision, _Circuit())
             if not circuit.failures:
-                circuit.since = now
+                circuit.since = now - seconds
             circuit.failures += 1
             circuit.is_tried = False
             is_bad = circuit.failures >= _FAILURES and now - circuit.since >= _LEAST_SECONDS
@@ -152,10 +152,12 @@ class Breakers(Generic[Key]):
         for key in circuit.waiting:
             self._look_at(key)
 
-    def forget(self, revision: str) -> None:
-        """Begin anew with a revision whose pods are others now."""
+    def forget(self, function: str, revision: str) -> None:
+        """Forget the answers of a revision whose pods were replaced, and those of its function."""
         self.note_answer(revision)
-        self._slowest.pop(revision, None)
+        with self._lock:
+            self._slowest.pop(revision, None)
+            self._proven.discard(function)
 
     def hold(self, revision: str, key: Key) -> bool:
         """Have a key wait until a revision answers again; False if there is no need to."""

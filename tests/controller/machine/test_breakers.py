@@ -96,6 +96,25 @@ def test_one_that_never_answered_is_left_alone_after_one_call_that_took_long(
     assert place.breakers.why_paused("known") == ""
 
 
+def test_one_that_has_answered_before_is_left_alone_after_three_calls_that_timed_out(
+    place: Place,
+) -> None:
+    place.function.error, place.function.takes_seconds = None, 0.1
+    place.call()
+    for _ in range(3):
+        assert place.breakers.why_paused("x-1") == ""
+        place.breakers.note_failure("x-1", "it did not answer in time", 60.0)
+    assert place.breakers.why_paused("x-1") == "it did not answer in time"
+
+
+def test_a_function_whose_pods_were_replaced_has_to_answer_again(place: Place) -> None:
+    place.function.error = None
+    place.call()
+    place.breakers.forget("x", "x-1")
+    assert not place.breakers.is_proven("x")
+    assert not place.breakers.has_answered("x-1")
+
+
 def test_a_function_is_proven_once_it_has_answered_until_a_newer_revision_fails(
     place: Place,
 ) -> None:
