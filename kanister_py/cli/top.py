@@ -28,7 +28,7 @@ from kanister_py.cli.output import (
     write_data,
 )
 from kanister_py.cli.parser import add_output, seconds_from, switch
-from kanister_py.core.actionsets.overview import STATES, RunQuery, RunRow, rows_for
+from kanister_py.core.actionsets.overview import STATES, RunQuery, RunRow, matching_rows
 
 if TYPE_CHECKING:
     from kanister_py.controller.overview import ClusterOverview
@@ -106,7 +106,7 @@ def show(args: argparse.Namespace, cluster: Cluster, clock: Clock) -> int:
 
 def chosen(overview: ClusterOverview, query: RunQuery, clock: Clock) -> Sequence[RunRow]:
     """Give the runs that are asked for: what is under way first, then the newest."""
-    found = rows_for(overview.runs().rows, query, clock.now())
+    found = matching_rows(overview.runs().rows, query, clock.now())
     return sorted(found, key=lambda row: row.state not in _ACTIVE)
 
 

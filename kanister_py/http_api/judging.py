@@ -15,18 +15,18 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from kanister_py.core.actionsets.admission import (
-    FINE,
+    ALLOWED,
     Verdict,
-    blueprints_named,
-    changes_of_identity,
-    functions_named,
-    judge_actionset,
-    judge_blueprint,
-    judge_composition,
-    judge_identity,
-    judge_package,
-    judge_revision,
-    says_nothing_new,
+    identity_changes,
+    needs_no_check,
+    referenced_blueprints,
+    referenced_functions,
+    review_actionset,
+    review_blueprint,
+    review_composition,
+    review_identity,
+    review_package,
+    review_revision,
 )
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.core.compositions.model import parse_composition
@@ -129,16 +129,16 @@ def _needs_of(request: Mapping[str, Any]) -> Needs:
     if not isinstance(new, dict):
         return Needs()
     namespace = str(request.get("namespace") or "")
-    is_identity = kind in _REVISIONS and old is not None and bool(changes_of_identity(old, new))
+    is_identity = kind in _REVISIONS and old is not None and bool(identity_changes(old, new))
     needs = Needs(namespace, own_user=is_identity)
-    if says_nothing_new(old, new):
+    if needs_no_check(old, new):
         return needs
     if kind == "ActionSet":
-        return needs._replace(blueprints=tuple(blueprints_named(new)))
+        return needs._replace(blueprints=tuple(referenced_blueprints(new)))
     if kind == "Schedule":
-        return needs._replace(blueprints=tuple(blueprints_named(template_in(new))))
+        return needs._replace(blueprints=tuple(referenced_blueprints(template_in(new))))
     if kind == "Composition":
-        return needs._replace(functions=tuple(functions_named(new)))
+        return needs._replace(functions=tuple(referenced_functions(new)))
     return needs
 
 
@@ -146,18 +146,18 @@ def _judge(request: Mapping[str, Any], found: Found, context: Context) -> Verdic
     """Judge one request; kinds that nobody asked us to look at are fine."""
     new, old, kind = _objects_of(request)
     if not isinstance(new, dict):
-        return FINE
-    if kind in _REVISIONS and old is not None and (changed := changes_of_identity(old, new)):
+        return ALLOWED
+    if kind in _REVISIONS and old is not None and (changed := identity_changes(old, new)):
         user = mapping_of(request.get("userInfo")).get("username")
-        verdict = judge_identity(changed, str(user or ""), found.own_user)
+        verdict = review_identity(changed, str(user or ""), found.own_user)
         if not verdict.is_allowed:
             return verdict
-    if says_nothing_new(old, new):
-        return FINE
+    if needs_no_check(old, new):
+        return ALLOWED
     if kind == "Blueprint":
-        return judge_blueprint(new, context)
+        return review_blueprint(new, context)
     if kind == "ActionSet":
-        return judge_actionset(new, found.blueprints, context)
+        return review_actionset(new, found.blueprints, context)
     if kind == "Schedule":
         return judge_schedule(new, found.blueprints, context)
     if kind == "Composition":
@@ -166,12 +166,12 @@ def _judge(request: Mapping[str, Any], found: Found, context: Context) -> Verdic
         except InvalidDocument as error:
             # What would fail every resource is refused while its author still looks.
             return Verdict(tuple(str(problem) for problem in error.problems))
-        return judge_composition(new, found.functions, context)
+        return review_composition(new, found.functions, context)
     if kind == "CompositionRevision":
-        return judge_revision(old, new)
+        return review_revision(old, new)
     if kind in ("Function", "FunctionRevision", "Provider", "Configuration"):
-        return judge_package(new)
-    return FINE
+        return review_package(new)
+    return ALLOWED
 
 
 def _review_of(request: Mapping[str, Any], verdict: Verdict) -> dict[str, Any]:

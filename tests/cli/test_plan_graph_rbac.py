@@ -208,4 +208,4 @@ class TestRbac:
     def test_of_an_object_that_nobody_can_read_fails(self, kanister: CommandLine) -> None:
         done = kanister("rbac", "-", "--object", "Sandwich/c", stdin=BLUEPRINT)
         assert (done.code, done.out) == (64, "")
-        assert "no kind is called Sandwich" in done.err
+        assert "there is no kind Sandwich" in done.err

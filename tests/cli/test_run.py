@@ -180,11 +180,21 @@ def test_what_a_run_began_with_cannot_be_said_anew_when_it_is_taken_up(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        pytest.param(["--object", "Thing/x"], "--object: 'Thing/x' leads to no", id="no such kind"),
+        pytest.param(
+            ["--object", "Thing/x"],
+            "--object: 'Thing/x' is not a reference to an",
+            id="no such kind",
+        ),
         pytest.param(["--option", "x"], "--option: must be KEY=VALUE, found 'x'", id="no value"),
-        pytest.param(["--secret", "db"], "--secret: 'db' leads to no object", id="no Secret"),
-        pytest.param(["--config-map", "=x"], "--config-map: '=x' leads to no", id="no name"),
-        pytest.param(["--profile", "a/b/c"], "--profile: 'a/b/c' leads to no", id="no Profile"),
+        pytest.param(
+            ["--secret", "db"], "--secret: 'db' is not a reference to an object", id="no Secret"
+        ),
+        pytest.param(
+            ["--config-map", "=x"], "--config-map: '=x' is not a reference to an", id="no name"
+        ),
+        pytest.param(
+            ["--profile", "a/b/c"], "--profile: 'a/b/c' is not a reference to an", id="no Profile"
+        ),
         pytest.param(["--timeout", "soon"], "--timeout: must be a duration", id="no duration"),
         pytest.param(
             ["--pods", "here"],
@@ -366,8 +376,8 @@ def test_a_slip_in_the_phase_to_retry_from_is_told_with_the_phases_there_are(
     assert main(["run", blueprint, "skipped", "--name", "one", *state]) == 0
     assert main(["run", *state, "--retry-from", "helo"]) == 1
     assert (
-        "error: Run one cannot start over from phase helo: no action has such a phase; "
-        "there are hello; did you mean hello?\n"
+        "error: Run one cannot be retried from phase helo: no action has such a phase; "
+        "the phases are hello; did you mean hello?\n"
     ) in capsys.readouterr().err
 
 

@@ -39,7 +39,7 @@ from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.actionsets.progress import record_phase
 from kanister_py.core.actionsets.status import Condition, PhaseError, State, Status
-from kanister_py.core.actionsets.stored_status import known_status
+from kanister_py.core.actionsets.stored_status import read_valid_status
 from kanister_py.core.actionsets.transitions import refused_status
 from kanister_py.core.errors import (
     Forbidden,
@@ -285,7 +285,7 @@ class ActionSetReconciler:
             message = "; ".join(str(problem) for problem in error.problems)
         now = self._now()
         refused = refused_status(message, error.reason, now, getattr(error, "action", ""))
-        before = known_status(obj)
+        before = read_valid_status(obj)
         if before is not None and before.state is State.RUNNING:
             refused = refused._replace(actions=_interrupted(before, message, error, now).actions)
             self._tidying.sweep(key, obj["metadata"]["uid"], before)
@@ -359,7 +359,7 @@ class ActionSetReconciler:
 
         A namespace that is deleted and created again lacks the controller's Roles at first.
         """
-        status = known_status(obj) or Status()
+        status = read_valid_status(obj) or Status()
         message = f"{error.message}; grant this to the controller, then the ActionSet continues"
         if self._write_waiting(writer, status, "AccessMissing", message):
             self._reporting.post_event(subject_of(obj), WARNING, "AccessMissing", message)

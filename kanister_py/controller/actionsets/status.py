@@ -24,7 +24,7 @@ from kanister_py.core.actionsets.status import FINAL, State, Status, parse_statu
 from kanister_py.core.actionsets.stored_status import (
     STATUS_ANNOTATION,
     annotation_of,
-    known_status,
+    read_valid_status,
     split_status,
     status_as_dict,
 )
@@ -235,7 +235,7 @@ class StatusWriter:
         if current is None or current["metadata"]["uid"] != self._metadata["uid"]:
             self.is_gone = True
             return True
-        stands = known_status(current)
+        stands = read_valid_status(current)
         if data is not None and stands == parse_status(data):
             # It had been taken, only the answer was lost.
             self._keep(current, data)
@@ -245,7 +245,7 @@ class StatusWriter:
                 f"the status of {self.name}",
                 f"ActionSet {self.name} belongs to another partition now",
             ) from error
-        if stands != known_status(self._left):
+        if stands != read_valid_status(self._left):
             raise JournalUnwritable(
                 f"the status of {self.name}",
                 f"Somebody else has written the status of ActionSet {self.name}; "

@@ -15,7 +15,7 @@ from kanister_py.controller.actionsets.status import FINALIZER, StatusWriters
 from kanister_py.controller.machine.part import PartTools
 from kanister_py.controller.machine.work_loop import WorkQueue
 from kanister_py.core.actionsets.status import Status
-from kanister_py.core.actionsets.stored_status import known_status
+from kanister_py.core.actionsets.stored_status import read_valid_status
 from kanister_py.core.errors import Conflict, NotFound
 from kanister_py.core.kube.resources import ACTION_SETS
 from kanister_py.core.schedules.model import SCHEDULES
@@ -85,7 +85,7 @@ class Tidying:
             return
         if FINALIZER not in (obj["metadata"].get("finalizers") or ()):
             return
-        status = known_status(obj)
+        status = read_valid_status(obj)
         if status is not None:
             self.sweep(key, kept.uid, status)
         writer = self._writers.of(obj)

@@ -1,8 +1,7 @@
-"""Admission: whether an object may be stored, and warnings for its author.
+"""Decisions of the admission webhook: reject an object, or store it with warnings.
 
-Whatever makes an object useless is refused where its author still looks; everything else is
-a warning that goes back with the answer. What was stored before is never held against a
-change of something else: an object that is wrong must stay deletable and finishable.
+Objects that cannot work are rejected; other problems become warnings. Changes of metadata and
+status are never rejected, so that an invalid object can always be deleted or finished.
 """
 
 from __future__ import annotations
@@ -29,18 +28,20 @@ from kanister_py.core.revisions.identity import (
 )
 from kanister_py.core.yaml.documents import parse_document
 
-_MOST_PROBLEMS: Final = 20
-# An API server cuts warnings that are longer, and drops what is more in all.
-_MOST_WARNING_CHARACTERS: Final = 250
-_MOST_WARNINGS_CHARACTERS: Final = 3800
+_MAX_PROBLEMS: Final = 20
+# API servers truncate longer warnings, and drop warnings beyond the total.
+_MAX_WARNING_CHARACTERS: Final = 250
+_MAX_TOTAL_CHARACTERS: Final = 3800
 
 _PACKAGES: Final = ("Function", "FunctionRevision")
 _IDENTITY: Final = (COMPOSITION_NAME_LABEL, COMPOSITION_HASH_LABEL, SPEC_HASH_LABEL, PACKAGE_LABEL)
-_KEPT_OUT: Final = frozenset({"metadata", "status"})
+_UNCHECKED_FIELDS: Final = frozenset({"metadata", "status"})
 
 
 class Verdict(NamedTuple):
-    """Whether an object may be stored; `problems` say why not, `warnings` go back either way."""
+    """Decision about an object. It is rejected if there are `problems`; `warnings` are always
+    returned.
+    """
 
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -51,55 +52,57 @@ class Verdict(NamedTuple):
 
     @property
     def message(self) -> str:
-        shown = "; ".join(self.problems[:_MOST_PROBLEMS])
-        more = len(self.problems) - _MOST_PROBLEMS
+        shown = "; ".join(self.problems[:_MAX_PROBLEMS])
+        more = len(self.problems) - _MAX_PROBLEMS
         return f"{shown}; and {more} more" if more > 0 else shown
 
 
-FINE: Final = Verdict()
+ALLOWED: Final = Verdict()
 
 
-def says_nothing_new(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
-    """Say whether a change touches nothing that is judged, or an object that is going."""
+def needs_no_check(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> bool:
+    """Return whether a change affects no checked field, or the object is being deleted."""
     if metadata_of(new).get("deletionTimestamp"):
         return True
     if old is None:
         return False
-    return _judged_part(old) == _judged_part(new)
+    return _checked_part(old) == _checked_part(new)
 
 
-def _judged_part(obj: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: each for key, each in obj.items() if key not in _KEPT_OUT}
+def _checked_part(obj: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in obj.items() if key not in _UNCHECKED_FIELDS}
 
 
-def blueprints_named(actionset: Mapping[str, Any]) -> tuple[str, ...]:
-    """Name the Blueprints without which an ActionSet cannot be judged, as far as it can be read."""
-    names = [each.get("blueprint") for each in maps_in(actionset.get("spec"), "actions")]
+def referenced_blueprints(actionset: Mapping[str, Any]) -> tuple[str, ...]:
+    """List the names of the Blueprints that an ActionSet refers to."""
+    names = [action.get("blueprint") for action in maps_in(actionset.get("spec"), "actions")]
     return tuple(dict.fromkeys(name for name in names if name and isinstance(name, str)))
 
 
-def judge_blueprint(blueprint: Mapping[str, Any], context: Context) -> Verdict:
-    """Judge a Blueprint: what lint calls an error is refused."""
+def review_blueprint(blueprint: Mapping[str, Any], context: Context) -> Verdict:
+    """Review a Blueprint: errors of lint reject it."""
     return verdict_of(findings_in(blueprint, {}, context))
 
 
-def judge_actionset(
+def review_actionset(
     actionset: Mapping[str, Any],
     blueprints: Mapping[str, Mapping[str, Any] | None],
     context: Context,
 ) -> Verdict:
-    """Judge an ActionSet beside the Blueprints it names; None stands for one that is not there.
+    """Review an ActionSet with the Blueprints that it refers to; None stands for a missing one.
 
-    What is wrong with a Blueprint, or missing, is no fault of the ActionSet's: a warning.
+    Errors in a Blueprint, or a missing Blueprint, are warnings.
     """
     try:
         parse_actionset(parse_document(json.dumps(actionset)))
     except InvalidDocument as error:
-        return Verdict(tuple(_with_place(each.path, each.message) for each in error.problems))
-    there = {name: each for name, each in blueprints.items() if each is not None}
-    verdict = verdict_of(findings_in(actionset, there, context))
+        return Verdict(
+            tuple(_with_place(problem.path, problem.message) for problem in error.problems)
+        )
+    existing = {name: obj for name, obj in blueprints.items() if obj is not None}
+    verdict = verdict_of(findings_in(actionset, existing, context))
     warnings = [*verdict.warnings, *warnings_of_blueprints(actionset, blueprints, context)]
-    return Verdict(verdict.problems, bounded(warnings))
+    return Verdict(verdict.problems, truncate_warnings(warnings))
 
 
 def warnings_of_blueprints(
@@ -107,56 +110,61 @@ def warnings_of_blueprints(
     blueprints: Mapping[str, Mapping[str, Any] | None],
     context: Context,
 ) -> Iterator[str]:
-    for given in spec_of(actionset).get("actions") or ():
-        name, action = given.get("blueprint") or "", given.get("name") or ""
+    for entry in spec_of(actionset).get("actions") or ():
+        name, action = entry.get("blueprint") or "", entry.get("name") or ""
         blueprint = blueprints.get(name)
         if name not in blueprints:
             continue
         if blueprint is None:
-            yield f"There is no Blueprint {name} yet: the ActionSet fails unless it comes first"
+            yield f"There is no Blueprint {name} yet: create it before the ActionSet runs"
             continue
         if action not in (blueprint.get("actions") or {}):
             yield f"Blueprint {name} has no action {action}: the ActionSet will fail"
             continue
-        prefers = bool(given.get("preferredVersion"))
+        has_preferred_version = bool(entry.get("preferredVersion"))
         for finding in findings_in(blueprint, {}, context):
             is_its = finding.action == action and bool(finding.function)
             is_of_versions = bool(finding.deprecated_in or finding.removed_in)
-            if is_its and is_of_versions and not prefers:
+            if is_its and is_of_versions and not has_preferred_version:
                 yield f"Blueprint {name}, {_text_of(finding)}"
 
 
 def findings_in(
-    obj: Mapping[str, Any], beside: Mapping[str, Mapping[str, Any]], context: Context
+    obj: Mapping[str, Any], blueprints: Mapping[str, Mapping[str, Any]], context: Context
 ) -> list[Finding]:
     own = str(obj.get("kind"))
     sources = [Source(own, json.dumps(obj))]
-    sources += [Source(f"Blueprint {name}", json.dumps(each)) for name, each in beside.items()]
+    sources += [
+        Source(f"Blueprint {name}", json.dumps(blueprint)) for name, blueprint in blueprints.items()
+    ]
     return [
-        each
-        for each in lint_sources(sources, context).findings
-        # Mistakes and what is on its way out concern the author of a change; notes do not.
-        if each.file == own and each.severity is not Severity.INFO
+        finding
+        for finding in lint_sources(sources, context).findings
+        # Errors and deprecations concern the author of a change; notes do not.
+        if finding.file == own and finding.severity is not Severity.INFO
     ]
 
 
 def verdict_of(findings: list[Finding]) -> Verdict:
-    # An action that is not there is among the warnings about Blueprints.
-    kept = [each for each in findings if each.rule != NO_ACTION.id]
-    # One that names no actions is an ActionSet all the same, which completes at once; one
-    # whose object cannot be found is stored by the original, and fails with its reason.
+    # A missing action is reported by `warnings_of_blueprints`.
+    relevant = [finding for finding in findings if finding.rule != NO_ACTION.id]
+    # An ActionSet without actions is valid and completes at once. Kanister stores an ActionSet
+    # whose object cannot be found, and fails it with a reason.
     allowed = (NO_ACTIONS.id, UNKNOWN_OBJECT.id)
-    return _verdict(kept, lambda each: each.severity is Severity.ERROR and each.rule not in allowed)
+    return _verdict(
+        relevant,
+        lambda finding: finding.severity is Severity.ERROR and finding.rule not in allowed,
+    )
 
 
-def _verdict(findings: list[Finding], is_refused: Callable[[Finding], bool]) -> Verdict:
-    problems = [_text_of(each) for each in findings if is_refused(each)]
-    warnings = [_text_of(each) for each in findings if not is_refused(each)]
-    return Verdict(tuple(dict.fromkeys(problems)), bounded(warnings))
+def _verdict(findings: list[Finding], is_rejected: Callable[[Finding], bool]) -> Verdict:
+    problems = [_text_of(finding) for finding in findings if is_rejected(finding)]
+    warnings = [_text_of(finding) for finding in findings if not is_rejected(finding)]
+    return Verdict(tuple(dict.fromkeys(problems)), truncate_warnings(warnings))
 
 
 def _text_of(finding: Finding) -> str:
-    place = "/".join(each for each in (finding.action, finding.phase) if each) or finding.path
+    place = "/".join(name for name in (finding.action, finding.phase) if name) or finding.path
     return f"{_with_place(place, ' '.join(finding.message.split()))} [{finding.rule}]"
 
 
@@ -164,17 +172,17 @@ def _with_place(place: str, message: str) -> str:
     return f"{place}: {message}" if place else message
 
 
-def bounded(texts: list[str]) -> tuple[str, ...]:
-    """Cut warnings to what an API server hands on, and say so."""
+def truncate_warnings(texts: list[str]) -> tuple[str, ...]:
+    """Truncate warnings to the limits of API servers."""
     shown: list[str] = []
     size = 0
     for text in dict.fromkeys(texts):
         short = text
-        if len(text) > _MOST_WARNING_CHARACTERS:
-            short = f"{text[: _MOST_WARNING_CHARACTERS - 1]}…"
+        if len(text) > _MAX_WARNING_CHARACTERS:
+            short = f"{text[: _MAX_WARNING_CHARACTERS - 1]}…"
         size += len(short.encode())
-        if size > _MOST_WARNINGS_CHARACTERS:
-            shown.append("There is more to be said: kanister-py lint tells all of it")
+        if size > _MAX_TOTAL_CHARACTERS:
+            shown.append("There are more warnings: run kanister-py lint to see all")
             break
         shown.append(short)
     return tuple(shown)
@@ -183,25 +191,25 @@ def bounded(texts: list[str]) -> tuple[str, ...]:
 # Compositions
 
 
-def judge_revision(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Verdict:
-    """Judge a change of a CompositionRevision: its number may rise, what it says is for ever."""
+def review_revision(old: Mapping[str, Any] | None, new: Mapping[str, Any]) -> Verdict:
+    """Review a change of a CompositionRevision: only `spec.revision` may change."""
     if old is None:
-        return FINE
+        return ALLOWED
     before, after = dict(spec_of(old)), dict(spec_of(new))
     before.pop("revision", None)
     after.pop("revision", None)
     changed = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
     return Verdict(
         tuple(
-            f"spec.{key}: Must not change: a revision is what a Composition once was; "
+            f"spec.{key}: Must not change: a revision is a copy of a Composition; "
             "change the Composition instead"
             for key in changed
         )
     )
 
 
-def changes_of_identity(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    """Name what a change of a revision touches by which it is found, and which is newest."""
+def identity_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+    """List the fields that identify or order revisions and that a change modifies."""
     before, after = labels_of(old), labels_of(new)
     changed = [f"metadata.labels[{key}]" for key in _IDENTITY if before.get(key) != after.get(key)]
     if spec_of(old).get("revision") != spec_of(new).get("revision"):
@@ -209,48 +217,50 @@ def changes_of_identity(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple
     return tuple(changed)
 
 
-def judge_identity(changed: Sequence[str], user: str, own_user: str) -> Verdict:
-    """Judge who changes number and identity of a revision: the controller alone."""
+def review_identity(changed: Sequence[str], user: str, own_user: str) -> Verdict:
+    """Review identity changes of a revision: only the controller may make them."""
     if not changed or user == own_user:
-        return FINE
+        return ALLOWED
     return Verdict(
         tuple(
-            f"{path}: Must not be changed by {user or 'a user without a name'}: the controller "
-            f"({own_user}) alone does; to go back, say in the Composition or Function what it "
-            "said then"
+            f"{path}: Must not be changed by {user or 'an anonymous user'}: the controller "
+            f"({own_user}) manages it; to return to this revision, change the Composition or "
+            "Function back"
             for path in changed
         )
     )
 
 
-def functions_named(composition: Mapping[str, Any]) -> tuple[str, ...]:
-    """Name the Functions without which the versions of a Composition cannot be judged."""
+def referenced_functions(composition: Mapping[str, Any]) -> tuple[str, ...]:
+    """List the names of the Functions that a Composition refers to."""
     steps = maps_in(spec_of(composition), "pipeline")
-    references = [mapping_of(each.get("functionRef")) for each in steps]
-    return tuple(dict.fromkeys(str(each["name"]) for each in references if each.get("name")))
+    references = [mapping_of(step.get("functionRef")) for step in steps]
+    return tuple(
+        dict.fromkeys(str(reference["name"]) for reference in references if reference.get("name"))
+    )
 
 
-def judge_composition(
+def review_composition(
     composition: Mapping[str, Any], functions: Mapping[str, Mapping[str, Any]], context: Context
 ) -> Verdict:
-    """Judge the versions that a Composition asks for, beside the Functions that are installed.
+    """Review the function versions that a Composition requests, with the installed Functions.
 
-    One that can never be served is refused; what may still come is a warning.
+    Removed and invalid versions reject it; versions that may be released later are warnings.
     """
     findings = findings_in(composition, functions, context)
-    return _verdict(findings, lambda each: each.rule in (REMOVED.id, INVALID.id))
+    return _verdict(findings, lambda finding: finding.rule in (REMOVED.id, INVALID.id))
 
 
-def judge_package(obj: Mapping[str, Any]) -> Verdict:
-    """Judge the limits of a Function or of another package."""
+def review_package(obj: Mapping[str, Any]) -> Verdict:
+    """Review the revision limits of a Function or another package."""
     spec = spec_of(obj)
     problems = problems_of_limits(
-        _whole(spec.get("activeRevisionLimit")),
-        _whole(spec.get("revisionHistoryLimit")),
+        _integer(spec.get("activeRevisionLimit")),
+        _integer(spec.get("revisionHistoryLimit")),
         is_function=obj.get("kind") in _PACKAGES,
     )
     return Verdict(tuple(f"spec.{field}: {problem}" for field, problem in problems))
 
 
-def _whole(value: Any) -> int | None:
+def _integer(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None

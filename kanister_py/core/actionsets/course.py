@@ -1,4 +1,4 @@
-"""Course of an ActionSet: its actions as their blueprints have them, before anything runs."""
+"""Course of a run: an ActionSet with the actions of its Blueprints, before anything runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PHASE_RETRY: Final = RetryRule(limit=0)
 
 
 class ActionCourse(NamedTuple):
-    """One action of an ActionSet, with what its blueprint says of it."""
+    """Action of an ActionSet with its definition in the Blueprint."""
 
     spec: ActionSpec
     blueprint: Blueprint
@@ -43,7 +43,7 @@ class ActionCourse(NamedTuple):
 
 
 class Course(NamedTuple):
-    """An ActionSet with everything its blueprints say; never changes in a run."""
+    """ActionSet with the definitions of all its actions. Constant during a run."""
 
     actionset: ActionSet
     actions: tuple[ActionCourse, ...]
@@ -54,7 +54,7 @@ class Course(NamedTuple):
 
 
 def course_of(actionset: ActionSet, blueprints: Mapping[str, Blueprint]) -> Course:
-    """Bring an ActionSet together with its blueprints, by their names."""
+    """Resolve the actions of an ActionSet in Blueprints by name."""
     actions = tuple([_action_course(spec, blueprints) for spec in actionset.spec.actions])
     rules = Rules(tuple(map(_rules_of, actions)), mode=actionset.spec.execution_mode)
     return Course(actionset, actions, rules)
@@ -63,10 +63,10 @@ def course_of(actionset: ActionSet, blueprints: Mapping[str, Blueprint]) -> Cour
 def _action_course(spec: ActionSpec, blueprints: Mapping[str, Blueprint]) -> ActionCourse:
     blueprint = blueprints.get(spec.blueprint)
     if blueprint is None:
-        there = f"; there are {', '.join(sorted(blueprints))}" if blueprints else ""
+        known_names = f"; found {', '.join(sorted(blueprints))}" if blueprints else ""
         raise UsageError(
             f"The Blueprint {spec.blueprint} of action {spec.name} is missing: give its file "
-            f"with -f, too{there}",
+            f"with -f as well{known_names}",
             reason="BlueprintNotFound",
         )
     if spec.name not in blueprint.actions:
@@ -75,11 +75,13 @@ def _action_course(spec: ActionSpec, blueprints: Mapping[str, Blueprint]) -> Act
 
 
 def action_not_found(spec: ActionSpec, name: str, blueprint: Blueprint) -> UsageError:
-    """Say that an ActionSet names an action that its blueprint, of this name, has not."""
-    there = f"; it has {', '.join(sorted(blueprint.actions))}" if blueprint.actions else ""
+    """Build the error for an action that the Blueprint does not have."""
+    known_actions = (
+        f"; its actions are {', '.join(sorted(blueprint.actions))}" if blueprint.actions else ""
+    )
     return UsageError(
         f"Action {spec.name} for object kind {spec.object.kind} not found in blueprint "
-        f"{name}{there}",
+        f"{name}{known_actions}",
         reason="ActionNotFound",
     )
 
@@ -102,12 +104,12 @@ def _phase_rules(phase: Phase) -> PhaseRules:
             parse_seconds(phase.timeout) if phase.timeout else None,
         )
     except InvalidDuration:
-        # No action with such a phase is launched: the check before says why.
+        # The check before a run reports invalid durations, so such an action never starts.
         return PhaseRules(phase.name, None, None)
 
 
 def first_status(course: Course) -> Status:
-    """Give the status of an ActionSet that has not begun."""
+    """Return the initial status of an ActionSet."""
     return new_status(map(_first_action_status, course.actions))
 
 
@@ -127,22 +129,22 @@ def _first_action_status(course: ActionCourse) -> ActionStatus:
 
 
 class ChosenVersions(NamedTuple):
-    """The versions of an action's phases, or why one gets none; the deferred phase is last."""
+    """Versions of an action's phases, or the errors of choosing them; the deferPhase is last."""
 
     choices: tuple[Choice[FunctionEntry] | KanisterError, ...]
     warnings: tuple[Warned, ...]
 
     versions: tuple[str, ...]
-    """The versions; fewer than choices where one cannot be had."""
+    """Chosen versions; shorter than `choices` if there are errors."""
 
 
 def choose_versions(
     choose: Callable[[str, str, str], Choice[FunctionEntry]], course: ActionCourse
 ) -> ChosenVersions:
-    """Choose the version of every function of an action, or say why one cannot be had.
+    """Choose the version of every function of an action, or return the error for it.
 
-    `choose` is asked with a function, the version that its phase wants, and the one that the
-    action prefers.
+    `choose` is called with the function, the `funcVersion` of the phase and the `preferredVersion`
+    of the action.
     """
     choices: list[Choice[FunctionEntry] | KanisterError] = []
     warnings: list[Warned] = []
@@ -156,5 +158,5 @@ def choose_versions(
             continue
         choices.append(choice)
         versions.append(str(choice.chosen.version))
-        warnings += [warned_of(each, course.spec.name, phase.name) for each in choice.notices]
+        warnings += [warned_of(notice, course.spec.name, phase.name) for notice in choice.notices]
     return ChosenVersions(tuple(choices), tuple(warnings), tuple(versions))

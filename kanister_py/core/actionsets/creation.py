@@ -1,4 +1,4 @@
-"""Creation of ActionSets: from an order, and from an earlier one that it follows or repeats."""
+"""Creation of ActionSets: new ones, follow-ups of an earlier ActionSet, and retries."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from kanister_py.core.yaml.documents import nearest
 
 API_VERSION: Final = "cr.kanister.io/v1alpha1"
 SCHEDULE_LABEL: Final = "kanister-py.io/schedule"
-"""Names, on an ActionSet that a schedule made, that schedule."""
+"""Label of an ActionSet with the name of the Schedule that created it."""
 PARENT: Final = "kanister-py.io/from"
-"""Names, on an ActionSet that took over the artifacts of an earlier one, that one."""
+"""Annotation with the name of the ActionSet whose artifacts this one uses."""
 RETRY_OF: Final = "kanister-py.io/retry-of"
-"""Names, on an ActionSet that repeats an earlier one, that one."""
+"""Annotation with the name of the ActionSet that this one retries."""
 RETRY_FROM: Final = "kanister-py.io/retry-from"
-"""Names, beside `retry-of`, the phase to begin with; without it, the first that is not complete."""
+"""Annotation with the phase at which a retry begins. Default: the first incomplete phase."""
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_OBJECTS: Final[Mapping[str, ObjectReference]] = MappingProxyType({})
-# What belongs to one life of an ActionSet, and not to the next.
-_OF_ONE_LIFE: Final = ("cancel", "suspend")
-_KEPT_NOTES: Final = (PARENT, "kanister-py.io/concurrency-key")
+# Fields that apply to one run, and are not copied to its retry.
+_FIELDS_OF_ONE_RUN: Final = ("cancel", "suspend")
+_COPIED_ANNOTATIONS: Final = (PARENT, "kanister-py.io/concurrency-key")
 
 
 class Order(NamedTuple):
-    """The wishes for an ActionSet; what is left out comes from the parent."""
+    """Request for an ActionSet. Omitted fields come from the parent."""
 
     action: str = ""
     name: str = ""
@@ -55,24 +55,24 @@ class Order(NamedTuple):
 def new_actionset(
     order: Order, parent: Mapping[str, Any] | None, choose: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Write the ActionSet that is asked for, one action for each object.
+    """Build the requested ActionSet, with one action for each object.
 
-    A parent gives its actions, each with the artifacts it left; what is asked for wins.
-    `choose` picks a letter of a generated name.
+    The actions of a parent are used with the artifacts that they produced; fields of the request
+    override them. `choose` picks a letter of a generated name.
     """
     if parent is not None:
         metadata = parent["metadata"]
         state = status_of(parent).get("state") or "pending"
         if state != "complete":
             raise UsageError(
-                f"ActionSet {metadata['namespace']}/{metadata['name']} is {state}; only one that "
-                "is complete has artifacts to go on from",
+                f"ActionSet {metadata['namespace']}/{metadata['name']} is {state}; only a "
+                "complete one has artifacts for another action",
                 reason="ActionSetIncomplete",
             )
         bases = _actions_of(parent)
     else:
         bases = [{}]
-        for given, what, remedy in (
+        for value, noun, hint in (
             (order.action, "action", "name one with --action"),
             (order.blueprint, "Blueprint", "name one with --blueprint"),
             (
@@ -81,13 +81,15 @@ def new_actionset(
                 "name one, select some, or give a parent with --from",
             ),
         ):
-            if not given:
+            if not value:
                 raise UsageError(
-                    f"An ActionSet with no {what} does nothing; {remedy}", reason="ActionSetUnclear"
+                    f"An ActionSet with no {noun} does nothing; {hint}", reason="ActionSetUnclear"
                 )
-    actions = [_action_of(base, order, each) for base in bases for each in order.objects or (None,)]
+    actions = [
+        _action_of(base, order, target) for base in bases for target in order.objects or (None,)
+    ]
     words = [order.action, parent["metadata"]["name"] if parent is not None else ""]
-    base_name = "-".join(each.lower() for each in words if each)
+    base_name = "-".join(word.lower() for word in words if word)
     data: dict[str, Any] = {
         "apiVersion": API_VERSION,
         "kind": "ActionSet",
@@ -108,15 +110,15 @@ def new_actionset(
 
 
 def _actions_of(parent: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Give a parent's actions as they were asked for, with the artifacts they left."""
-    given: list[dict[str, Any]] = copy_json(spec_of(parent).get("actions") or [])
+    """Return the actions of a parent with the artifacts that they produced."""
+    actions: list[dict[str, Any]] = copy_json(spec_of(parent).get("actions") or [])
     statuses = status_of(parent).get("actions") or []
-    for index, action in enumerate(given):
-        left = statuses[index].get("artifacts") if index < len(statuses) else None
+    for index, action in enumerate(actions):
+        artifacts = statuses[index].get("artifacts") if index < len(statuses) else None
         action.pop("artifacts", None)
-        if left:
-            action["artifacts"] = copy_json(left)
-    return given
+        if artifacts:
+            action["artifacts"] = copy_json(artifacts)
+    return actions
 
 
 def _action_of(
@@ -133,8 +135,8 @@ def _action_of(
     action.update({key: value for key, value in own.items() if value})
     maps: dict[str, Mapping[str, Any]] = {
         "options": order.options,
-        "secrets": {name: each.as_dict() for name, each in order.secrets.items()},
-        "configMaps": {name: each.as_dict() for name, each in order.config_maps.items()},
+        "secrets": {name: reference.as_dict() for name, reference in order.secrets.items()},
+        "configMaps": {name: reference.as_dict() for name, reference in order.config_maps.items()},
         "podLabels": order.pod_labels,
         "podAnnotations": order.pod_annotations,
     }
@@ -147,56 +149,61 @@ def _action_of(
 def retry_of(
     actionset: Mapping[str, Any], name: str, from_phase: str, choose: Callable[[str], str]
 ) -> dict[str, Any]:
-    """Write the ActionSet that does again what another one failed to do.
+    """Build the ActionSet that retries a failed one.
 
-    What that one completed is taken over by the run of this one; `from_phase` says
-    where to begin instead.
+    The run copies the completed phases of the failed one. `from_phase` overrides the phase at which
+    it begins.
     """
     metadata = actionset["metadata"]
     spec = {
         key: value
         for key, value in copy_json(spec_of(actionset)).items()
-        if key not in _OF_ONE_LIFE
+        if key not in _FIELDS_OF_ONE_RUN
     }
     annotations = {
-        key: value for key, value in annotations_of(actionset).items() if key in _KEPT_NOTES
+        key: value for key, value in annotations_of(actionset).items() if key in _COPIED_ANNOTATIONS
     }
     annotations[RETRY_OF] = metadata["name"]
     if from_phase:
         annotations[RETRY_FROM] = from_phase
-    made: dict[str, Any] = {
+    new_metadata: dict[str, Any] = {
         "name": name or generate_name(f"{metadata['name']}-", choose),
         "namespace": metadata["namespace"],
         "annotations": annotations,
     }
     if metadata.get("labels"):
-        made["labels"] = dict(metadata["labels"])
-    return {"apiVersion": API_VERSION, "kind": "ActionSet", "metadata": made, "spec": spec}
+        new_metadata["labels"] = dict(metadata["labels"])
+    return {"apiVersion": API_VERSION, "kind": "ActionSet", "metadata": new_metadata, "spec": spec}
 
 
 def references_of(actionset: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[str, Any]]]:
-    """List what an ActionSet names beside its objects, each once: `(what it is, reference)`."""
-    found: list[tuple[str, Mapping[str, Any]]] = []
+    """List the objects that an ActionSet refers to as (kind, reference), without duplicates."""
+    references: list[tuple[str, Mapping[str, Any]]] = []
     for action in actionset["spec"]["actions"]:
         if action.get("profile"):
-            found.append(("profile", action["profile"]))
-        found += [("secret", each) for each in (action.get("secrets") or {}).values()]
-        found += [("config map", each) for each in (action.get("configMaps") or {}).values()]
-    return [each for at, each in enumerate(found) if each not in found[:at]]
+            references.append(("profile", action["profile"]))
+        references += [
+            ("secret", reference) for reference in (action.get("secrets") or {}).values()
+        ]
+        references += [
+            ("config map", reference) for reference in (action.get("configMaps") or {}).values()
+        ]
+    return [entry for at, entry in enumerate(references) if entry not in references[:at]]
 
 
 def nothing_to_retry(run: str, from_phase: str, why: str) -> UsageError:
-    """Say why a run cannot be taken up at the phase that was asked for."""
+    """Build the error for a run that cannot be retried from the requested phase."""
     where = f" from phase {from_phase}" if from_phase else ""
-    return UsageError(f"Run {run} cannot start over{where}: {why}", reason="NothingToRetry")
+    return UsageError(f"Run {run} cannot be retried{where}: {why}", reason="NothingToRetry")
 
 
 def why_not_retried(status: Status, from_phase: str) -> str:
-    """Say what is missing for a run to be taken up at a phase."""
+    """Explain why a run cannot be retried from a phase."""
     for action in status.actions:
-        if from_phase in [each.name for each in action.phases]:
+        if from_phase in [phase.name for phase in action.phases]:
             at = current_phase(action) or 0
-            return f"phase {action.phases[at].name}, before it, is not complete"
-    names = [*dict.fromkeys(each.name for action in status.actions for each in action.phases)]
-    there_are = f"there are {', '.join(names)}" if names else "there are none"
-    return f"no action has such a phase; {there_are}{did_you_mean(nearest(from_phase, names))}"
+            return f"the earlier phase {action.phases[at].name} is not complete"
+    names = [*dict.fromkeys(phase.name for action in status.actions for phase in action.phases)]
+    known_names = f"the phases are {', '.join(names)}" if names else "there are no phases"
+    hint = did_you_mean(nearest(from_phase, names))
+    return f"no action has such a phase; {known_names}{hint}"

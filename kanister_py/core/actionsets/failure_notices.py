@@ -1,7 +1,7 @@
-"""Failure notices: a webhook's request about a failed run, or about the first good one since.
+"""Failure notices: webhook requests about failed runs, and about the first success after a failure.
 
-A Schedule or a Blueprint names a Secret of its namespace in the annotation
-`kanister-py.io/notify`; the Secret has an `url`, and a `key` that notices are signed with.
+A Schedule or a Blueprint names a Secret of its namespace in the annotation `kanister-py.io/notify`.
+The Secret has a `url`, and a `key` for signing the notices.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class ActOfRun(NamedTuple):
-    """One action of a run: of which Blueprint, and on what."""
+    """Action of a run, with its Blueprint and object."""
 
     blueprint: str
     action: str
@@ -31,7 +31,7 @@ class ActOfRun(NamedTuple):
 
 
 class RunEnd(NamedTuple):
-    """The end of an ActionSet. Nothing of it can hold a secret: no message, no output, no log."""
+    """End of an ActionSet. Messages, outputs and logs are left out: they can contain secrets."""
 
     event: str
     namespace: str
@@ -45,14 +45,14 @@ class RunEnd(NamedTuple):
 
 
 class Receiver(NamedTuple):
-    """The address that notices go to, and the key that signs them."""
+    """URL that receives notices, and the key for signing them."""
 
     url: str
     key: bytes
 
 
 def body_of(end: RunEnd) -> bytes:
-    """Write a notice down, the same for each attempt to deliver it."""
+    """Return the body of a notice. It is equal for all delivery attempts."""
     content = {
         "version": 1,
         "event": end.event,
@@ -60,7 +60,7 @@ def body_of(end: RunEnd) -> bytes:
         "actionSet": end.name,
         "uid": end.uid,
         "schedule": end.schedule,
-        "actions": [each._asdict() for each in end.actions],
+        "actions": [action._asdict() for action in end.actions],
         "endedAt": end.ended_at,
         "reason": end.reason,
         "phase": end.phase,
@@ -69,12 +69,12 @@ def body_of(end: RunEnd) -> bytes:
 
 
 def headers_of(end: RunEnd, body: bytes, key: bytes, seconds: int) -> dict[str, str]:
-    """Sign a notice, and the moment at which it is sent: an old one cannot be sent again."""
+    """Return headers with a signature over the body and the time, which prevents replays."""
     signature = hmac.new(key, b"%d.%b" % (seconds, body), "sha256").hexdigest()
     return {
         "Content-Type": "application/json",
         "User-Agent": "kanister-py",
-        # The same for each attempt, and after a restart: a receiver may drop what it has seen.
+        # Stable over attempts and restarts, so that a receiver can drop duplicates.
         "X-Kanister-Py-Delivery": f"{end.uid}-{end.event}",
         "X-Kanister-Py-Timestamp": str(seconds),
         "X-Kanister-Py-Signature": f"sha256={signature}",
@@ -82,33 +82,33 @@ def headers_of(end: RunEnd, body: bytes, key: bytes, seconds: int) -> dict[str, 
 
 
 def receiver_of(secret: Mapping[str, Any], origins: Sequence[str]) -> Receiver:
-    """Read where notices go, if the operator of the controller allows that."""
+    """Read the receiver from its Secret. Raises UsageError if its origin is not allowed."""
     data = secret.get("data") or {}
     try:
-        url, key = (base64.b64decode(str(data[each]), validate=True) for each in ("url", "key"))
+        url, key = (base64.b64decode(str(data[name]), validate=True) for name in ("url", "key"))
         address = url.decode().strip()
     except (KeyError, binascii.Error, UnicodeDecodeError):
         raise UsageError(
-            "The Secret needs `url` and `key`, which notices are signed with",
+            "The Secret needs a `url` and a `key` for signing notices",
             reason="NoticeReceiverInvalid",
         ) from None
     if not key:
         raise UsageError(
-            "The Secret's `key` is empty: nobody could tell our notices from others",
+            "The Secret's `key` is empty: receivers could not verify notices",
             reason="NoticeReceiverInvalid",
         )
     origin = origin_of(address)
     if origin not in origins:
         raise UsageError(
-            f"Notices may not go to {origin or 'what its `url` says'}: the controller is started "
-            "with --notify ORIGIN for each place that they may go to",
+            f"Notices to {origin or 'the `url` of the Secret'} are not allowed: start the "
+            "controller with --notify ORIGIN for every allowed receiver",
             reason="NoticeReceiverRefused",
         )
     return Receiver(address, key)
 
 
 def origin_of(url: str) -> str:
-    """Give scheme, host and port of an address; empty for one that is none, or names a user."""
+    """Return scheme, host and port of a URL; empty if it is invalid or contains a user."""
     try:
         parts = urlsplit(url)
         port = parts.port

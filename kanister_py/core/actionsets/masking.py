@@ -10,60 +10,66 @@ from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
 MIN_LENGTH: Final = 6
-"""Shorter values are words of every language; masking them would say more than it hides."""
+"""Shorter values occur in ordinary text; masking them would reveal them."""
 
 MASK: Final = "***"
 
 
-# Files have more lines: each of those is hidden as it is, and the forms are those of the whole.
-_MOST_LINES_IN_FORMS: Final = 64
-_LONGEST_IN_FORMS: Final = 16 << 10
-_FEW: Final = 64
-"""Up to so many texts, a search for each is faster than an index of all."""
+# Longer secrets are files: their lines are masked separately, and encoded forms are those of the
+# complete file.
+_MAX_LINES_IN_FORMS: Final = 64
+_MAX_LENGTH_IN_FORMS: Final = 16 << 10
+_MAX_SEARCHED: Final = 64
+"""Up to this number of texts, searching for each text is faster than an index."""
 
 
 class Masker:
-    """Masker of known secrets in texts: whole and line by line, in either case, and encoded.
+    """Masker of known secrets: complete values, single lines, any case, and encoded forms.
 
-    Encoded is what base64, JSON, URLs and hexadecimal numbers make of them, base64 also
-    where they stand behind something else, as in `user:password`.
+    Encoded forms are base64, JSON, URL and hexadecimal encoding. In base64, secrets are also found
+    inside a longer text, such as `user:password`.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        found: set[str] = set()
+        patterns: set[str] = set()
         for secret in secrets:
-            whole = secret.strip()
-            lines = [each.strip() for each in whole.splitlines()]
-            shown = [each for each in (whole, *lines) if len(each) >= MIN_LENGTH]
-            found.update(shown)
-            for each in {secret, *shown} if len(lines) <= _MOST_LINES_IN_FORMS else {secret, whole}:
-                if MIN_LENGTH <= len(each) <= _LONGEST_IN_FORMS:
-                    found.update(_forms_of(each))
-        self._mask = _Search(found).masked if len(found) <= _FEW else _Index(found).masked
-        self._is_empty = not found
+            stripped = secret.strip()
+            lines = [line.strip() for line in stripped.splitlines()]
+            texts = [text for text in (stripped, *lines) if len(text) >= MIN_LENGTH]
+            patterns.update(texts)
+            for text in (
+                {secret, *texts} if len(lines) <= _MAX_LINES_IN_FORMS else {secret, stripped}
+            ):
+                if MIN_LENGTH <= len(text) <= _MAX_LENGTH_IN_FORMS:
+                    patterns.update(_forms_of(text))
+        self._mask = (
+            _Search(patterns).masked if len(patterns) <= _MAX_SEARCHED else _Index(patterns).masked
+        )
+        self._is_empty = not patterns
 
     def mask(self, text: str) -> str:
-        """Return the text with every known secret in it replaced."""
+        """Return the text with all known secrets replaced."""
         return self._mask(text)
 
     def mask_data(self, value: Any) -> Any:
-        """Give plain data with every known secret in its texts replaced, keys included."""
+        """Return JSON data with all known secrets replaced in texts and keys."""
         if self._is_empty:
             return value
         if isinstance(value, str):
             return self.mask(value)
         if isinstance(value, dict):
-            return {self.mask(key): self.mask_data(each) for key, each in value.items()}
+            return {self.mask(key): self.mask_data(child) for key, child in value.items()}
         if isinstance(value, list | tuple):
-            return [self.mask_data(each) for each in value]
+            return [self.mask_data(member) for member in value]
         return value
 
 
 class _Search:
-    """Search for a few texts, one after the other: the fastest way while they are few."""
+    """Search for a few texts, one after the other."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        # The longest first, or a text that begins with another would show its end.
+        # The longest text comes first; otherwise the rest of it would stay visible after its
+        # prefix.
         ordered = sorted(texts, key=lambda text: (-len(text), text))
         self._folded = tuple({text.casefold() for text in ordered})
         self._pattern = re.compile("|".join(map(re.escape, ordered)), re.IGNORECASE)
@@ -76,7 +82,9 @@ class _Search:
 
 
 class _Index:
-    """Index of many texts by how they begin: a line costs the same however many there are."""
+    """Index of many texts by their first characters. The time for a line does not depend on their
+    number.
+    """
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._by_start: dict[str, dict[int, set[str]]] = {}
@@ -101,21 +109,21 @@ class _Index:
 
 
 def _longest(lengths: Mapping[int, Collection[str]], text: str, at: int) -> int:
-    """Return the length of the longest member that the text has at a position, or 0."""
-    found = (length for length, texts in lengths.items() if text[at : at + length] in texts)
-    return max(found, default=0)
+    """Return the length of the longest matching text at a position, or 0."""
+    matches = (length for length, texts in lengths.items() if text[at : at + length] in texts)
+    return max(matches, default=0)
 
 
 def _folded(text: str) -> str:
-    """Return the text in small letters, each in its place."""
+    """Return the text in lower case with unchanged length."""
     folded = text.casefold()
     if len(folded) == len(text):
         return folded
-    return "".join(sign if len(sign.casefold()) != 1 else sign.casefold() for sign in text)
+    return "".join(char if len(char.casefold()) != 1 else char.casefold() for char in text)
 
 
 def _forms_of(secret: str) -> Iterator[str]:
-    """Give what becomes of a secret on its way through what others write."""
+    """Yield the encoded forms of a secret."""
     raw = secret.encode("utf-8", "surrogateescape")
     yield json.dumps(secret)[1:-1].strip()
     yield json.dumps(secret, ensure_ascii=False)[1:-1].strip()
@@ -126,7 +134,7 @@ def _forms_of(secret: str) -> Iterator[str]:
 
 
 def _in_base64(raw: bytes) -> Iterator[str]:
-    """Give what base64 makes of bytes, with what comes before and after them left out."""
+    """Yield the base64 encodings of bytes at all offsets, without characters at the edges."""
     yield b64encode(raw).decode()
     for before in range(3):
         begin = -(-before * 8 // 6)

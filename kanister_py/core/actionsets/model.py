@@ -1,4 +1,4 @@
-"""Models of ActionSets, as they are written in YAML."""
+"""Pydantic models of ActionSets."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ActionSpec(ApiModel):
 
 
 class ActionSetSpec(ApiModel):
-    """Actions to run, and how. The times to live count from the end."""
+    """Actions to run, and options of the run. Both TTLs count from the end of the run."""
 
     actions: Items[ActionSpec] = Field((), description="Actions to run.")
     execution_mode: Choice[ExecutionMode] = Field(
@@ -95,7 +95,7 @@ def _kind_or_default(value: Any) -> Any:
 
 
 class ActionSet(ApiModel):
-    """Actions of Blueprints, to be run once. `status` is as the API server returns it."""
+    """Run of actions of Blueprints. `status` is the unparsed status of the API server."""
 
     api_version: str = ""
     kind: Annotated[str, BeforeValidator(_kind_or_default)] = "ActionSet"
@@ -111,14 +111,14 @@ class ActionSet(ApiModel):
 
 
 def parse_actionset(document: Document, path: Path = ()) -> ActionSet:
-    """Read a part of a document as an ActionSet, or refuse it with every problem in it."""
+    """Parse a part of a document as an ActionSet. Raises InvalidDocument with all problems."""
     if document.node_at(path) is None:
         raise InvalidDocument([document.problem(path, "Is required")])
     return read_model(ActionSet, document, path)
 
 
 def parse_action_spec(document: Document) -> ActionSpec:
-    """Read a document as one action of an ActionSet, or refuse it with every problem in it."""
+    """Parse a document as one action of an ActionSet. Raises InvalidDocument with all problems."""
     return read_model(ActionSpec, document)
 
 
@@ -129,7 +129,7 @@ def check_schema(found: LocatedObject) -> tuple[list[UnknownKey], list[Problem]]
 
 
 def reference_as_dict(reference: ObjectReference) -> dict[str, str]:
-    """Write a reference as clients of the original do: every field, but an empty namespace."""
+    """Return a reference like Kanister's clients write it: all fields but an empty namespace."""
     data = reference.as_dict()
     if not reference.namespace:
         del data["namespace"]
@@ -137,8 +137,8 @@ def reference_as_dict(reference: ObjectReference) -> dict[str, str]:
 
 
 def artifacts_as_dict(artifacts: Mapping[str, Artifact]) -> dict[str, Any]:
-    """Write artifacts by name, without what they leave empty."""
+    """Return artifacts by name, without empty fields."""
     return {
-        name: {key: value for key, value in each.as_dict().items() if value}
-        for name, each in artifacts.items()
+        name: {key: value for key, value in artifact.as_dict().items() if value}
+        for name, artifact in artifacts.items()
     }

@@ -1,4 +1,4 @@
-"""Outcomes: the events of a run as data, and as lines of its journal."""
+"""Outcomes: events of a run, which are stored in its journal."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def _no_values() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """Every function's version has been chosen: for each action, one for each phase.
+    """All function versions have been chosen: a tuple for each action, a version for each phase.
 
-    The version of an action's deferPhase, if there is one, comes last.
+    The version of the deferPhase comes last.
     """
 
     time: datetime
@@ -38,7 +38,7 @@ class Begun:
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """The facts for an action's templates were found; `facts` must outlive a restart."""
+    """The facts for the templates of an action have been collected. They must survive a restart."""
 
     time: datetime
     action: int
@@ -48,7 +48,7 @@ class Launched:
 
 @dataclass(frozen=True, slots=True)
 class LaunchFailed:
-    """An action cannot even start. `phase` is the one to blame, if it is for one of them."""
+    """An action cannot start. `phase` is the index of the phase that caused it, if any."""
 
     time: datetime
     action: int
@@ -58,7 +58,7 @@ class LaunchFailed:
 
 @dataclass(frozen=True, slots=True)
 class PhaseStarted:
-    """An attempt at a phase is about to act. Recorded before it does."""
+    """An attempt of a phase is about to start. Recorded before the function is called."""
 
     time: datetime
     place: Place
@@ -67,7 +67,7 @@ class PhaseStarted:
 
 @dataclass(frozen=True, slots=True)
 class PhaseProgressed:
-    """A phase says how far it is, in percent, and what it has moved."""
+    """A phase reported its progress in percent and in transferred bytes and files."""
 
     time: datetime
     place: Place
@@ -77,7 +77,7 @@ class PhaseProgressed:
 
 @dataclass(frozen=True, slots=True)
 class PhaseCompleted:
-    """A phase did what it should, and gives outputs to later ones."""
+    """A phase succeeded. Later phases can read its output."""
 
     time: datetime
     place: Place
@@ -86,7 +86,7 @@ class PhaseCompleted:
 
 @dataclass(frozen=True, slots=True)
 class PhaseSkipped:
-    """A phase's `if` says no."""
+    """A phase was skipped because of its `if`."""
 
     time: datetime
     place: Place
@@ -94,9 +94,9 @@ class PhaseSkipped:
 
 @dataclass(frozen=True, slots=True)
 class PhaseFailed:
-    """An attempt at a phase failed, or a phase was refused its start.
+    """An attempt of a phase failed, or the phase was not allowed to start.
 
-    An `output` is what the failed attempt gives to later phases all the same.
+    Later phases can read the `output` of a failed attempt.
     """
 
     time: datetime
@@ -107,7 +107,7 @@ class PhaseFailed:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactsRendered:
-    """The artifacts of an action are known, and with them it ends."""
+    """The artifacts of an action have been rendered, which completes the action."""
 
     time: datetime
     action: int
@@ -116,7 +116,7 @@ class ArtifactsRendered:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactsFailed:
-    """The artifacts of an action cannot be rendered."""
+    """The artifacts of an action could not be rendered."""
 
     time: datetime
     action: int
@@ -125,7 +125,7 @@ class ArtifactsFailed:
 
 @dataclass(frozen=True, slots=True)
 class CancelAsked:
-    """The ActionSet is to end early. There is no way back from that."""
+    """Cancellation of the ActionSet was requested. It cannot be undone."""
 
     time: datetime
     reason: str = "Cancelled"
@@ -134,7 +134,7 @@ class CancelAsked:
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """No new phase shall start for now."""
+    """No further phase may start until the run is resumed."""
 
     time: datetime
 
@@ -148,7 +148,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True)
 class Abandoned:
-    """No more is done for the ActionSet: what is at work is left as it is, nothing is tidied up."""
+    """The run ends at once: running phases are not stopped, and deferred phases do not run."""
 
     time: datetime
     error: PhaseError
@@ -173,31 +173,37 @@ Outcome: TypeAlias = (
 
 
 def outcome_as_dict(outcome: Outcome) -> dict[str, Any]:
-    """Return an outcome as JSON data, without the fields that have their default value."""
+    """Return an outcome as JSON data, without fields that have their default values."""
     data: dict[str, Any] = {"what": type(outcome).__name__}
-    for part in fields(outcome):
-        value = getattr(outcome, part.name)
-        if value != _default_of(part):
-            data[part.name] = _WRITTEN[part.name](value) if part.name in _WRITTEN else value
+    for outcome_field in fields(outcome):
+        value = getattr(outcome, outcome_field.name)
+        if value != _default_of(outcome_field):
+            data[outcome_field.name] = (
+                _ENCODERS[outcome_field.name](value) if outcome_field.name in _ENCODERS else value
+            )
     return data
 
 
-def _default_of(part: Field[Any]) -> Any:
-    return part.default if part.default_factory is MISSING else part.default_factory()
+def _default_of(outcome_field: Field[Any]) -> Any:
+    return (
+        outcome_field.default
+        if outcome_field.default_factory is MISSING
+        else outcome_field.default_factory()
+    )
 
 
 def parse_outcome(data: Mapping[str, Any]) -> Outcome:
-    """Read what `outcome_as_dict` wrote; anything else raises `ValueError`."""
+    """Parse the result of `outcome_as_dict`. Raises ValueError for other data."""
     try:
         kind = _KINDS[data["what"]]
-        found = {
-            part.name: _READ[part.name](data[part.name])
-            for part in fields(kind)
-            if part.name in data
+        values = {
+            outcome_field.name: _DECODERS[outcome_field.name](data[outcome_field.name])
+            for outcome_field in fields(kind)
+            if outcome_field.name in data
         }
-        if found["time"] is None:
+        if values["time"] is None:
             raise ValueError("no time")
-        outcome: Outcome = kind(**found)
+        outcome: Outcome = kind(**values)
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not an outcome: {error}") from error
     return outcome
@@ -207,20 +213,20 @@ def _map_of(data: Any) -> Mapping[str, Any]:
     return MappingProxyType(dict(data or {}))
 
 
-_WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
+_ENCODERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "time": text_of_moment,
-    "versions": lambda versions: [list(each) for each in versions],
-    "warnings": lambda warnings: [each.as_dict() for each in warnings],
+    "versions": lambda versions: [list(versions_of_action) for versions_of_action in versions],
+    "warnings": lambda warnings: [warning.as_dict() for warning in warnings],
     "place": lambda place: [place.action, place.phase],
     "error": PhaseError.as_dict,
     "facts": dict,
     "output": dict,
     "artifacts": dict,
 }
-_READ: Final[Mapping[str, Callable[[Any], Any]]] = {
+_DECODERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "time": parse_time,
-    "versions": lambda data: tuple(tuple(map(str, each)) for each in data),
-    "warnings": lambda data: tuple(Warned(**each) for each in data),
+    "versions": lambda data: tuple(tuple(map(str, versions)) for versions in data),
+    "warnings": lambda data: tuple(Warned(**warning) for warning in data),
     "place": lambda data: Place(*map(int, data)),
     "error": parse_phase_error,
     "facts": _map_of,

@@ -1,4 +1,4 @@
-"""Outputs of a command, for later phases, read out of its log."""
+"""Parser for the log of a command that separates outputs from log text."""
 
 from __future__ import annotations
 
@@ -11,78 +11,77 @@ from kanister_py.core.errors import UsageError
 
 MARKER: Final = b"###Phase-output###:"
 MAX_OUTPUT_BYTES: Final = 512 * 1024
-"""The most that the outputs of one command may hold together, keys and values."""
+"""Maximum size of the outputs of one command, keys and values together."""
 
 # JSON may need six bytes (`\u0041`) for one byte of an output.
 _MAX_LINE_BYTES: Final = 6 * MAX_OUTPUT_BYTES + 64
-_LONGEST_LINE: Final = 64 * 1024
+_MAX_LOG_LINE_BYTES: Final = 64 * 1024
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class Output(NamedTuple):
-    """One value for later phases, under its key."""
+    """Key and value for later phases."""
 
     key: str
     value: str
 
 
 Piece: TypeAlias = bytes | Output | UsageError
-"""A stretch of log, an output, or why a line that should be an output is none."""
+"""Part of the log, an output, or the error of an invalid output line."""
 
 
 class OutputParser:
-    """Parser of what a command prints: outputs apart from log, however its bytes are cut.
+    """Parser for the log of a command that arrives in chunks of any size.
 
-    A line is an output from the marker on; what stands before the marker on
-    that line is log. Log comes out as it came in, in stretches of any size.
-    Never holds more than one line of output. A line that is wrong becomes a
-    piece, and the first one `error`; what follows is read all the same.
+    A line is an output from the marker on; text before the marker on the same line is log. Log text
+    is passed through unchanged. At most one line of output is buffered. An invalid output line
+    becomes a piece; the first one is also stored in `error`, and parsing continues.
     """
 
     def __init__(self) -> None:
         self.outputs: dict[str, str] = {}
         self.error: UsageError | None = None
-        self._held = b""
+        self._pending = b""
         self._line: bytearray | None = None
         self._size = 0
         self._is_line_start = True
 
     def feed(self, chunk: bytes) -> list[Piece]:
-        """Take the next bytes, and give what is now known to be log or output."""
+        """Parse the next chunk, and return the log text and outputs that are complete."""
         pieces: list[Piece] = []
-        data = self._held + chunk if self._held else chunk
-        self._held = b""
+        data = self._pending + chunk if self._pending else chunk
+        self._pending = b""
         start = 0
         while start < len(data):
             if self._line is not None:
                 start = self._feed_line(data, start, pieces)
                 continue
-            found = data.find(MARKER, start)
-            if found < 0:
+            marker = data.find(MARKER, start)
+            if marker < 0:
                 self._feed_log(data, start, pieces)
                 break
-            text = data[start:found]
+            text = data[start:marker]
             if not (text.endswith(b"\n") if text else self._is_line_start):
                 text += b"\n"
             if text:
                 pieces.append(text)
-            start = found + len(MARKER)
+            start = marker + len(MARKER)
             self._line = bytearray()
             self._is_line_start = True
         return pieces
 
     def finish(self) -> list[Piece]:
-        """Take what stands at the end without a newline."""
+        """Return the pieces at the end of the log, after its last newline."""
         pieces: list[Piece] = []
         if self._line is not None:
             self._end_line(pieces)
-        elif self._held:
-            pieces.append(self._held)
-        self._held = b""
+        elif self._pending:
+            pieces.append(self._pending)
+        self._pending = b""
         return pieces
 
     def _feed_log(self, data: bytes, start: int, pieces: list[Piece]) -> None:
-        """Give out log, but hold back an end that may be the beginning of a marker."""
+        """Append log text, except an end that may be the beginning of a marker."""
         end = len(data)
         for size in range(min(len(MARKER) - 1, end - start), 0, -1):
             if data.endswith(MARKER[:size]):
@@ -91,13 +90,13 @@ class OutputParser:
         if end > start:
             pieces.append(data[start:end])
             self._is_line_start = data[end - 1] == 10
-        self._held = data[end:]
+        self._pending = data[end:]
 
     def _feed_line(self, data: bytes, start: int, pieces: list[Piece]) -> int:
         assert self._line is not None
         newline = data.find(b"\n", start)
         end = newline if newline >= 0 else len(data)
-        # One byte too many is kept, as the sign that the line was too long.
+        # Keep one byte more than allowed, to detect lines that are too long.
         room = _MAX_LINE_BYTES + 1 - len(self._line)
         self._line += data[start : min(end, start + room)]
         if newline < 0:
@@ -108,116 +107,116 @@ class OutputParser:
     def _end_line(self, pieces: list[Piece]) -> None:
         assert self._line is not None
         line, self._line = bytes(self._line), None
-        read = _too_large() if len(line) > _MAX_LINE_BYTES else parse_output(line)
-        if isinstance(read, Output):
-            size = self._size + _size(read.key, read.value)
-            if read.key in self.outputs:
-                size -= _size(read.key, self.outputs[read.key])
+        output = _too_large() if len(line) > _MAX_LINE_BYTES else parse_output(line)
+        if isinstance(output, Output):
+            size = self._size + _size(output.key, output.value)
+            if output.key in self.outputs:
+                size -= _size(output.key, self.outputs[output.key])
             if size > MAX_OUTPUT_BYTES:
-                read = _too_large()
+                output = _too_large()
             else:
                 self._size = size
-                self.outputs[read.key] = read.value
-        if not isinstance(read, Output) and self.error is None:
-            self.error = read
-        pieces.append(read)
+                self.outputs[output.key] = output.value
+        if not isinstance(output, Output) and self.error is None:
+            self.error = output
+        pieces.append(output)
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-# Made once: `json.loads` with an option makes a decoder for every call.
+# Created once: `json.loads` with an option creates a decoder for every call.
 _DECODER: Final = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def parse_output(line: bytes) -> Output | UsageError:
-    """Say which output the text after a marker means.
+    """Parse the text after a marker.
 
-    As lenient as Go's decoder is with a structure of two strings: members are
-    found whatever their case, a missing or null one is empty, others are ignored.
+    Parsing is as lenient as Go's decoder for a struct of two strings: names are matched in any
+    case, missing and null members are empty, and other members are ignored.
     """
     text = line.decode("utf-8", "replace")
     try:
-        read = _DECODER.decode(text)
+        data = _DECODER.decode(text)
     except RecursionError:
         return _unreadable("nested too deeply")
     except json.JSONDecodeError as error:
         return _unreadable(f"{error.msg} at character {error.pos + 1}")
     except ValueError as error:
         return _unreadable(str(error))
-    if read is None:
+    if data is None:
         return Output("", "")
-    if not isinstance(read, dict):
-        return _unreadable(f"{_kind(read)} where an object with key and value is wanted")
-    found = {"key": "", "value": ""}
-    for name, member in read.items():
+    if not isinstance(data, dict):
+        return _unreadable(f"{_kind(data)} instead of an object with key and value")
+    members = {"key": "", "value": ""}
+    for name, member in data.items():
         lower = name.lower()
-        if lower not in found or member is None:
+        if lower not in members or member is None:
             continue
         if not isinstance(member, str):
             return _unreadable(f"{lower} is {_kind(member)}, not a string")
-        found[lower] = member if member.isascii() else _LONE_SURROGATE.sub("\ufffd", member)
-    return Output(found["key"], found["value"])
+        members[lower] = member if member.isascii() else _LONE_SURROGATE.sub("\ufffd", member)
+    return Output(members["key"], members["value"])
 
 
 class LogLines:
-    """Cutter of a log into lines, wherever its pieces end. Lines that are too long are cut, too."""
+    """Splitter of a log into lines of limited length. The log arrives in chunks."""
 
-    def __init__(self, take: Callable[[str], None]) -> None:
-        self._take = take
-        self._held = b""
+    def __init__(self, write_line: Callable[[str], None]) -> None:
+        self._write_line = write_line
+        self._pending = b""
 
     def feed(self, data: bytes) -> None:
-        """Take the next stretch of log, and hand on the lines that end in it."""
-        *lines, self._held = (self._held + data).split(b"\n")
+        """Parse the next chunk, and pass on the lines that are complete."""
+        *lines, self._pending = (self._pending + data).split(b"\n")
         for line in lines:
-            self._hand_on(line)
-        if len(self._held) > _LONGEST_LINE:
-            at = len(self._held) // _LONGEST_LINE * _LONGEST_LINE
-            self._hand_on(self._held[:at])
-            self._held = self._held[at:]
+            self._pass_on(line)
+        if len(self._pending) > _MAX_LOG_LINE_BYTES:
+            at = len(self._pending) // _MAX_LOG_LINE_BYTES * _MAX_LOG_LINE_BYTES
+            self._pass_on(self._pending[:at])
+            self._pending = self._pending[at:]
 
     def finish(self) -> None:
-        """Hand on what stands at the end without a newline."""
-        if self._held:
-            self._hand_on(self._held)
-        self._held = b""
+        """Pass on the text after the last newline."""
+        if self._pending:
+            self._pass_on(self._pending)
+        self._pending = b""
 
-    def _hand_on(self, line: bytes) -> None:
-        for at in range(0, len(line) or 1, _LONGEST_LINE):
-            piece = line[at : at + _LONGEST_LINE]
-            self._take(piece.decode("utf-8", "replace").rstrip("\r"))
+    def _pass_on(self, line: bytes) -> None:
+        for at in range(0, len(line) or 1, _MAX_LOG_LINE_BYTES):
+            piece = line[at : at + _MAX_LOG_LINE_BYTES]
+            self._write_line(piece.decode("utf-8", "replace").rstrip("\r"))
 
 
 class LogTail:
-    """The last lines of a log, bounded however long it and its lines are."""
+    """Last lines of a log, with limited memory for logs and lines of any length."""
 
     def __init__(self, lines: int = 10, max_bytes: int = 16 * 1024) -> None:
         self._lines = lines
         self._max_bytes = max_bytes
-        self._kept = bytearray()
+        self._tail = bytearray()
         self._is_cut = False
 
     def feed(self, data: bytes) -> None:
-        """Take the next stretch of log."""
-        self._kept += data[-self._max_bytes :]
-        # Cut late, so that many small stretches cost no more than a few large ones.
-        if len(data) > self._max_bytes or len(self._kept) > 4 * self._max_bytes:
+        """Append the next chunk of the log."""
+        self._tail += data[-self._max_bytes :]
+        # Truncate rarely, so that many small chunks are not slower than a few large ones.
+        if len(data) > self._max_bytes or len(self._tail) > 4 * self._max_bytes:
             self._is_cut = True
-            del self._kept[: -self._max_bytes]
+            del self._tail[: -self._max_bytes]
 
     def lines(self) -> tuple[str, ...]:
-        """Give the last lines that hold anything, the oldest first."""
-        kept = bytes(self._kept[-self._max_bytes :])
-        lines = kept.split(b"\n")
-        if (self._is_cut or len(self._kept) > self._max_bytes) and len(lines) > 1:
+        """Return the last lines that are not blank, oldest first."""
+        tail = bytes(self._tail[-self._max_bytes :])
+        lines = tail.split(b"\n")
+        if (self._is_cut or len(self._tail) > self._max_bytes) and len(lines) > 1:
             lines = lines[1:]
         texts = (line.decode("utf-8", "replace").rstrip() for line in lines if line.strip())
         return tuple(texts)[-self._lines :]
 
     def text(self) -> str:
-        """Give the last lines as one text."""
+        """Return the last lines as one text."""
         return "\n".join(self.lines())
 
 
@@ -227,8 +226,8 @@ def _size(key: str, value: str) -> int:
 
 def _too_large() -> UsageError:
     return UsageError(
-        f"Outputs hold more than {MAX_OUTPUT_BYTES // 1024} KiB: "
-        "keep the data elsewhere, and make its place the output",
+        f"The outputs have more than {MAX_OUTPUT_BYTES // 1024} KiB: "
+        "store the data elsewhere, and output its location",
         reason="OutputTooLarge",
     )
 

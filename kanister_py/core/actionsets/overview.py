@@ -1,4 +1,4 @@
-"""Overview of ActionSets: rows, filters and pages of them, and one as a timeline."""
+"""Overview of ActionSets: rows, filters and pages, and the timeline of one ActionSet."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from kanister_py.core.kube.parts import (
 
 SUSPENDED: Final = "suspended"
 STATES: Final = ("running", "pending", SUSPENDED, "failed", "complete")
-_LONGEST_ERROR: Final = 200
+_MAX_ERROR_CHARACTERS: Final = 200
 
 
 class RunRow(NamedTuple):
-    """One ActionSet, as far as a list shows it."""
+    """ActionSet as a row of a list."""
 
     namespace: str
     name: str
@@ -53,7 +53,7 @@ class RunRow(NamedTuple):
     warnings: int = 0
 
     def seconds(self, now: datetime) -> float | None:
-        """Say how long it took, or has taken so far; None of one that has not begun."""
+        """Return the duration until the end or `now`, or None for a run that has not begun."""
         ended = self.ended or (now if self.state == State.RUNNING else None)
         return (ended - self.created).total_seconds() if ended is not None else None
 
@@ -65,35 +65,37 @@ class RunRow(NamedTuple):
 
 
 def row_of(obj: Mapping[str, Any]) -> RunRow:
-    """Read a row off an ActionSet, with a status of ours or of Kanister's."""
+    """Build the row of an ActionSet with a status of this project or of Kanister."""
     data = read_status_data(obj) or {}
     progress = mapping_of(data.get("progress"))
-    asked = maps_in(spec_of(obj), "actions")
+    actions = maps_in(spec_of(obj), "actions")
     state = str(data.get("state") or State.PENDING)
     warnings = data.get("warnings")
-    is_held = spec_of(obj).get("suspend") is True and state == State.PENDING
+    is_suspended = spec_of(obj).get("suspend") is True and state == State.PENDING
     return RunRow(
         intern(namespace_of(obj)),
         name_of(obj),
-        SUSPENDED if is_held else intern(state),
+        SUSPENDED if is_suspended else intern(state),
         parse_time(metadata_of(obj).get("creationTimestamp")) or LONG_AGO,
-        _names(each.get("name") for each in asked),
-        _names(each.get("blueprint") for each in asked),
+        _names(action.get("name") for action in actions),
+        _names(action.get("blueprint") for action in actions),
         ended_at(data) if state in FINAL else None,
         intern(str(progress.get("runningPhase") or "")),
         str(progress.get("percentCompleted") or ""),
-        " ".join(str(mapping_of(data.get("error")).get("message") or "").split())[:_LONGEST_ERROR],
+        " ".join(str(mapping_of(data.get("error")).get("message") or "").split())[
+            :_MAX_ERROR_CHARACTERS
+        ],
         intern(str(labels_of(obj).get(SCHEDULE_LABEL) or "")),
         len(warnings) if isinstance(warnings, list) else 0,
     )
 
 
 def _names(names: Iterable[object]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(intern(each) for each in names if isinstance(each, str) and each))
+    return tuple(dict.fromkeys(intern(name) for name in names if isinstance(name, str) and name))
 
 
 class RunQuery(NamedTuple):
-    """Filters of runs; an empty one lets all through. A page counts from one."""
+    """Filters of runs; empty fields match all. Pages count from one."""
 
     namespace: str = ""
     blueprint: str = ""
@@ -104,7 +106,7 @@ class RunQuery(NamedTuple):
 
 
 class RunPage(NamedTuple):
-    """One page of the rows that were asked for, and how many there are in all."""
+    """Page of the matching rows. `found` is the total number of matches."""
 
     rows: Sequence[RunRow]
     found: int
@@ -114,20 +116,20 @@ class RunPage(NamedTuple):
 PAGE_ROWS: Final = 100
 
 
-def rows_for(rows: Iterable[RunRow], query: RunQuery, now: datetime) -> list[RunRow]:
-    """Give all rows that are asked for, whatever their page."""
-    return [each for each in rows if _fits(each, query, now)]
+def matching_rows(rows: Iterable[RunRow], query: RunQuery, now: datetime) -> list[RunRow]:
+    """Return all rows that match the query, without paging."""
+    return [row for row in rows if _matches(row, query, now)]
 
 
 def choose_rows(rows: Iterable[RunRow], query: RunQuery, now: datetime) -> RunPage:
-    """Choose of rows, the newest first, those that are asked for."""
-    found = rows_for(rows, query, now)
-    pages = max(1, -(-len(found) // PAGE_ROWS))
+    """Return the requested page of the matching rows."""
+    matches = matching_rows(rows, query, now)
+    pages = max(1, -(-len(matches) // PAGE_ROWS))
     begin = (min(max(query.page, 1), pages) - 1) * PAGE_ROWS
-    return RunPage(found[begin : begin + PAGE_ROWS], len(found), pages)
+    return RunPage(matches[begin : begin + PAGE_ROWS], len(matches), pages)
 
 
-def _fits(row: RunRow, query: RunQuery, now: datetime) -> bool:
+def _matches(row: RunRow, query: RunQuery, now: datetime) -> bool:
     return (
         (not query.namespace or row.namespace == query.namespace)
         and (not query.state or row.state == query.state)
@@ -145,7 +147,7 @@ def _fits(row: RunRow, query: RunQuery, now: datetime) -> bool:
 
 
 class Bar(NamedTuple):
-    """One phase on the time of its run: `start` and `length` are parts of the whole, 0 to 1."""
+    """Phase on a timeline. `start` and `length` are fractions of the duration of the run."""
 
     name: str
     state: str
@@ -163,7 +165,7 @@ class Bar(NamedTuple):
 
 
 class ActionLine(NamedTuple):
-    """One action of a run: its phases in their order."""
+    """Action on a timeline, with its phases in order."""
 
     name: str
     blueprint: str
@@ -173,7 +175,7 @@ class ActionLine(NamedTuple):
 
 
 class Timeline(NamedTuple):
-    """A run from its creation to its end, or to now."""
+    """Timeline of a run from its creation to its end, or to now."""
 
     row: RunRow
     seconds: float
@@ -185,14 +187,14 @@ class Timeline(NamedTuple):
 
 
 def timeline_of(obj: Mapping[str, Any], now: datetime) -> Timeline:
-    """Lay an ActionSet's phases out on the time that it took."""
+    """Build the timeline of an ActionSet."""
     row = row_of(obj)
     try:
         status = read_status(obj) or Status()
     except KanisterError as error:
         return Timeline(row, 0.0, (), (), error.reason, error.message)
-    # Times of ends are kept to the second, those of phases more exactly.
-    moments = [each.completion_time for action in status.actions for each in action.every_phase()]
+    # End times have a precision of seconds, completion times of phases have microseconds.
+    moments = [phase.completion_time for action in status.actions for phase in action.every_phase()]
     last = row.ended if status.is_final else now
     end = max([row.created, *filter(None, [last, *moments])])
     actions = tuple(
@@ -200,7 +202,7 @@ def timeline_of(obj: Mapping[str, Any], now: datetime) -> Timeline:
             action.name,
             action.blueprint,
             _object_of(action.object),
-            tuple(_bar(each, action, status, row.created, end) for each in action.every_phase()),
+            tuple(_bar(phase, action, status, row.created, end) for phase in action.every_phase()),
             tuple(sorted(action.artifacts)),
         )
         for action in status.actions
@@ -210,7 +212,7 @@ def timeline_of(obj: Mapping[str, Any], now: datetime) -> Timeline:
         row,
         _seconds_between(row.created, end),
         actions,
-        tuple(each for each in status.warnings if not each.phase),
+        tuple(warning for warning in status.warnings if not warning.phase),
         failure.reason,
         failure.message,
         failure.problems,
@@ -227,15 +229,15 @@ def _object_of(reference: Mapping[str, Any]) -> str:
 def _bar(
     phase: PhaseStatus, action: ActionStatus, status: Status, begin: datetime, end: datetime
 ) -> Bar:
-    whole, started = _seconds_between(begin, end), phase.start_time
+    duration, started = _seconds_between(begin, end), phase.start_time
     ended = phase.completion_time or (end if phase.state is State.RUNNING else None)
     seconds = None
     start = length = 0.0
     if started is not None:
-        start = min(max((started - begin).total_seconds() / whole, 0.0), 1.0)
+        start = min(max((started - begin).total_seconds() / duration, 0.0), 1.0)
         if ended is not None:
             seconds = max((ended - started).total_seconds(), 0.0)
-            length = min(seconds / whole, 1.0 - start)
+            length = min(seconds / duration, 1.0 - start)
     return Bar(
         phase.name,
         str(phase.state),
@@ -250,9 +252,9 @@ def _bar(
         waits_until=phase.retry_time if phase.state is State.PENDING else None,
         error=phase.error.message if phase.error is not None else "",
         warnings=tuple(
-            each
-            for each in status.warnings
-            if (each.action, each.phase) == (action.name, phase.name)
+            warning
+            for warning in status.warnings
+            if (warning.action, warning.phase) == (action.name, phase.name)
         ),
     )
 

@@ -1,7 +1,7 @@
-"""Partitions: which of several controllers an object belongs to.
+"""Partitions: the assignment of objects to one of several controllers.
 
-An object belongs to the partition that its label names; without the label it belongs to the
-controller that runs without a partition. A run stays with the partition it began in.
+An object belongs to the partition in its label, or without the label to the controller that has no
+partition. A run stays in the partition in which it began.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ COMPOSITIONS: Final = "compositions"
 
 
 def labelled_partition(obj: Mapping[str, Any]) -> str:
-    """Return the partition that the label of an object names; empty without the label."""
+    """Return the partition in the label of an object, or an empty string."""
     return str(labels_of(obj).get(PARTITION_LABEL) or "")
 
 
 def partition_label_of(obj: Mapping[str, Any]) -> dict[str, str]:
-    """Return the label to put on an object that is made for this one; empty without one."""
+    """Return the partition label for an object created on behalf of this one, if any."""
     partition = labelled_partition(obj)
     return {PARTITION_LABEL: partition} if partition else {}
 
 
 def partition_of(actionset: Mapping[str, Any]) -> str:
-    """Return the partition of an ActionSet: once it has begun, the one that began it."""
+    """Return the partition of an ActionSet: after its start, the partition that started it."""
     status = actionset.get("status")
     state = status.get("state") if isinstance(status, Mapping) else None
     if state in (None, "", "pending"):
@@ -42,7 +42,7 @@ def partition_of(actionset: Mapping[str, Any]) -> str:
 
 
 class Scope(NamedTuple):
-    """Objects that a controller acts on. Without `namespaces` it watches all of them."""
+    """Objects that a controller manages. Empty `namespaces` mean all namespaces."""
 
     partition: str = ""
     namespaces: tuple[str, ...] = ()
@@ -50,15 +50,17 @@ class Scope(NamedTuple):
 
     @property
     def annotations(self) -> dict[str, str]:
-        """The annotations that tell other controllers about this scope."""
-        found = {
+        """Annotations that announce this scope to other controllers."""
+        annotations = {
             ACTS_ON: ",".join(self.kinds),
             NAMESPACES: ",".join(self.namespaces) or _ALL,
         }
-        return {**found, PARTITION_LABEL: self.partition} if self.partition else found
+        if self.partition:
+            annotations[PARTITION_LABEL] = self.partition
+        return annotations
 
     def overlap_with(self, other: Scope) -> str:
-        """Describe the objects that both act on; empty if there are none."""
+        """Describe the objects that both scopes contain, or return an empty string."""
         if self.partition != other.partition:
             return ""
         of_partition = f" of partition {self.partition}" if self.partition else ""
@@ -76,13 +78,13 @@ class Scope(NamedTuple):
 
 
 def scope_of_lease(lease: Mapping[str, Any]) -> Scope | None:
-    """Read the scope of the holder of a Lease; None for a Lease of another program."""
-    found = annotations_of(lease)
-    if ACTS_ON not in found or NAMESPACES not in found:
+    """Read the scope of the holder of a Lease, or None for a Lease of another program."""
+    announced = annotations_of(lease)
+    if ACTS_ON not in announced or NAMESPACES not in announced:
         return None
-    namespaces = found[NAMESPACES]
+    namespaces = announced[NAMESPACES]
     return Scope(
-        found.get(PARTITION_LABEL, ""),
+        announced.get(PARTITION_LABEL, ""),
         () if namespaces == _ALL else tuple(namespaces.split(",")),
-        found[ACTS_ON].split(","),
+        announced[ACTS_ON].split(","),
     )

@@ -1,4 +1,4 @@
-"""Progress of an ActionSet in percent, kept in sums, so that no phase is counted twice."""
+"""Progress of an ActionSet in percent, computed from sums."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ DONE = 100
 
 
 def record_percent(status: Status, now: datetime) -> Status:
-    """Bring the average of all phases up to date; its time changes only with its value.
+    """Update the average of all phases. Its time changes only if the value changes.
 
-    It is rounded down, and deferred phases do not count.
+    The average is rounded down. Deferred phases do not count.
     """
     totals = status.totals
     percent = totals.percents // totals.phases if totals.phases else 0
@@ -22,7 +22,7 @@ def record_percent(status: Status, now: datetime) -> Status:
 
 
 def record_phase(status: Status, place: Place, phase: PhaseStatus) -> Status:
-    """Put a phase in place of what is known about it, and keep the sums true."""
+    """Replace the status of a phase, and update the sums."""
     action = status.actions[place.action]
     before = action.phase(place.phase)
     totals = status.totals
@@ -31,7 +31,7 @@ def record_phase(status: Status, place: Place, phase: PhaseStatus) -> Status:
         if phase.state is State.RUNNING:
             running = (*running, place)
         elif before.state is State.RUNNING:
-            running = tuple(each for each in running if each != place)
+            running = tuple(running_place for running_place in running if running_place != place)
     is_same = phase.output is before.output
     counted = 0 if place.phase == DEFER else (phase.percent or 0) - (before.percent or 0)
     totals = totals._replace(

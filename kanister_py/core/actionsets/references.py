@@ -1,4 +1,4 @@
-"""References to objects as they are typed on a command line."""
+"""Parser for object references on the command line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kanister_py.core.blueprints.model import ObjectReference
 from kanister_py.core.errors import UsageError
 from kanister_py.core.kube.resources import BUILTIN_KINDS, WELL_KNOWN_CUSTOM_KINDS, ResourceKind
 
-# What an ActionSet calls by its kind alone; templates see more of these than of others.
+# Kinds that an ActionSet names without a resource; templates have more details about them.
 _BY_KIND: Final = {
     "statefulset": "StatefulSet",
     "deployment": "Deployment",
@@ -20,19 +20,18 @@ _FORMS: Final = "KIND/NAMESPACE/NAME, KIND/NAME, or GROUP/VERSION/RESOURCE/NAMES
 
 
 def _invalid(text: str, why: str, forms: str = _FORMS) -> UsageError:
-    message = f"{text!r} leads to no object: {why}; write {forms}"
+    message = f"{text!r} is not a reference to an object: {why}; write {forms}"
     return UsageError(message, reason="InvalidReference")
 
 
 def parse_object_reference(text: str, namespace: str = "default") -> ObjectReference:
-    """Read `Deployment/shop/db`, `ns/shop`, `apps/v1/deployments/shop/db` or `v1/pods/shop/db`.
+    """Parse `Deployment/shop/db`, `ns/shop`, `apps/v1/deployments/shop/db` or `v1/pods/shop/db`.
 
-    Kinds may be written as their plurals or short names too. `namespace` is where
-    an object is that names none.
+    Plurals and short names of kinds are accepted. `namespace` is the default namespace.
     """
     parts = text.split("/")
     if not all(parts):
-        raise _invalid(text, "a part of it is empty")
+        raise _invalid(text, "one of its parts is empty")
     match parts:
         case [kind, name]:
             return _of_kind(text, kind, namespace, name)
@@ -50,43 +49,43 @@ def parse_object_reference(text: str, namespace: str = "default") -> ObjectRefer
 
 
 def _of_kind(text: str, word: str, namespace: str, name: str) -> ObjectReference:
-    found = _kind_of(word)
-    if found is None:
-        raise _invalid(text, f"no kind is called {word}")
-    alone = _BY_KIND.get(found.kind.lower())
-    if alone == "Namespace":
-        # Templates read a namespace's name out of `namespace`.
-        return ObjectReference(kind=alone, name=name, namespace=name)
-    if alone is not None:
-        return ObjectReference(kind=alone, name=name, namespace=namespace)
+    resource_kind = _kind_of(word)
+    if resource_kind is None:
+        raise _invalid(text, f"there is no kind {word}")
+    builtin_name = _BY_KIND.get(resource_kind.kind.lower())
+    if builtin_name == "Namespace":
+        # Templates read the name of a Namespace from `namespace`.
+        return ObjectReference(kind=builtin_name, name=name, namespace=name)
+    if builtin_name is not None:
+        return ObjectReference(kind=builtin_name, name=name, namespace=namespace)
     return ObjectReference(
-        api_version=found.gvr.version,
-        group=found.gvr.group,
-        resource=found.gvr.resource,
+        api_version=resource_kind.gvr.version,
+        group=resource_kind.gvr.group,
+        resource=resource_kind.gvr.resource,
         name=name,
-        namespace=namespace if found.is_namespaced else "",
+        namespace=namespace if resource_kind.is_namespaced else "",
     )
 
 
 def _kind_of(word: str) -> ResourceKind | None:
     lower = word.lower()
-    for each in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS):
-        if lower in (each.kind.lower(), each.gvr.resource, *each.short_names):
-            return each
+    for kind in (*BUILTIN_KINDS, *WELL_KNOWN_CUSTOM_KINDS):
+        if lower in (kind.kind.lower(), kind.gvr.resource, *kind.short_names):
+            return kind
     return None
 
 
 def parse_named_reference(text: str, namespace: str = "default") -> tuple[str, ObjectReference]:
-    """Read `ref=namespace/name` or `ref=name`: an object under the name a blueprint gives it."""
+    """Parse `ref=namespace/name` or `ref=name`, where `ref` is the name in the Blueprint."""
     reference, _, place = text.partition("=")
     if not reference or not place:
-        raise _invalid(text, "it is no pair", "REF=NAMESPACE/NAME")
+        raise _invalid(text, "the name or the reference is missing", "REF=NAMESPACE/NAME")
     return reference, parse_place(place, namespace)
 
 
 def parse_place(text: str, namespace: str = "default") -> ObjectReference:
-    """Read `namespace/name` or `name`."""
+    """Parse `namespace/name` or `name`."""
     where, slash, name = text.rpartition("/")
     if not name or "/" in where or (slash and not where):
-        raise _invalid(text, "it names no object", "NAMESPACE/NAME or NAME")
+        raise _invalid(text, "the name is missing", "NAMESPACE/NAME or NAME")
     return ObjectReference(name=name, namespace=where or namespace)

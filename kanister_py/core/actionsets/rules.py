@@ -1,4 +1,4 @@
-"""Rules of an ActionSet and its blueprints, for the table of states."""
+"""Rules of a run for `next_steps` and `record`: names, retries, timeouts and the mode."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kanister_py.core.retries import RetryRule
 
 
 class ExecutionMode(StrEnum):
-    """Whether the actions of an ActionSet run side by side or one after the other."""
+    """Order of the actions of an ActionSet: at the same time, or one after the other."""
 
     PARALLEL = "Parallel"
     SEQUENTIAL = "Sequential"
 
 
 class PhaseRules(NamedTuple):
-    """Rules of a phase, as far as the table needs them."""
+    """Rules of a phase."""
 
     name: str
     retry: RetryRule | None = None
@@ -25,7 +25,7 @@ class PhaseRules(NamedTuple):
 
 
 class ActionRules(NamedTuple):
-    """Rules of an action, as far as the table needs them."""
+    """Rules of an action."""
 
     name: str
     phases: tuple[PhaseRules, ...] = ()
@@ -40,7 +40,7 @@ class ActionRules(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """Rules of an ActionSet and its blueprints; they never change in a run."""
+    """Rules of an ActionSet. Constant during a run."""
 
     actions: tuple[ActionRules, ...] = ()
     mode: ExecutionMode = ExecutionMode.PARALLEL

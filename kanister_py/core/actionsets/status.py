@@ -1,7 +1,6 @@
-"""Status of an ActionSet: the whole memory of a run.
+"""Status of an ActionSet: the complete state of a run.
 
-It reads and writes as `status` of the resource: the shape that the first
-implementation of these resources writes, and a few fields more.
+It is read from and written to `status` of the resource: Kanister's fields, and a few more.
 """
 
 from __future__ import annotations
@@ -17,25 +16,25 @@ from typing import Any, Final, NamedTuple
 from kanister_py.core.notices import Notice
 
 DEFER: Final = -1
-"""The phase index of an action's deferPhase."""
+"""Phase index of the deferPhase of an action."""
 
-# Types of conditions, which are their reasons, too, unless there is another.
+# Types of conditions. A type is also the reason, unless another one is given.
 CANCEL_ASKED: Final = "CancelAsked"
 SUSPENDED: Final = "Suspended"
 COMPLETE: Final = "Complete"
 FAILED: Final = "Failed"
 
 CANCELLED: Final = "Cancelled"
-"""The reason of what was cancelled."""
+"""Reason of cancelled phases and actions."""
 
 AFTER_THAT: Final = "; after that: "
-"""Stands in the message of a failed ActionSet before the deferPhase that failed after its cause."""
+"""Separates the cause in the message of a failed run from a later failure of the deferPhase."""
 
 _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 class State(StrEnum):
-    """State of an ActionSet or a phase; there are these four and no more."""
+    """State of an ActionSet or a phase."""
 
     PENDING = "pending"
     RUNNING = "running"
@@ -44,12 +43,12 @@ class State(StrEnum):
 
 
 FINAL: Final = frozenset({State.FAILED, State.COMPLETE})
-"""States that nothing changes any more."""
+"""States that do not change."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Place of a phase: its action and its index, from zero; `DEFER` is the deferred phase."""
+    """Place of a phase: index of its action and index of the phase, or `DEFER`."""
 
     action: int
     phase: int
@@ -60,7 +59,7 @@ class Place:
 
     @property
     def phase_index(self) -> int | None:
-        """The phase's index, None for the deferred phase."""
+        """Index of the phase, or None for the deferred phase."""
         return None if self.phase == DEFER else self.phase
 
     def __str__(self) -> str:
@@ -68,17 +67,17 @@ class Place:
 
 
 class PhaseOutput(NamedTuple):
-    """The keys and values that a phase gives to later ones, with their size in JSON."""
+    """Output of a phase for later phases, with its size as JSON."""
 
     values: Mapping[str, Any]
     size_bytes: int
 
 
 class PhaseError(NamedTuple):
-    """Failure of one attempt at a phase. Nothing in here is secret any more.
+    """Failure of an attempt of a phase. Secrets have been masked.
 
-    `is_transient` says that the same attempt may well succeed later. `problems` has each
-    of several things that are wrong, with its place.
+    `is_transient` is set if a later attempt may succeed. `problems` lists several problems with
+    their places.
     """
 
     message: str
@@ -99,7 +98,7 @@ class PhaseError(NamedTuple):
 
 
 def parse_phase_error(data: Mapping[str, Any]) -> PhaseError:
-    """Read what `PhaseError.as_dict` wrote."""
+    """Parse the result of `PhaseError.as_dict`."""
     return PhaseError(
         message=str(data.get("message", "")),
         reason=str(data.get("reason", "Error")),
@@ -121,13 +120,13 @@ def _details_of(error: PhaseError | RunError) -> dict[str, Any]:
 
 
 def _details_in(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Read what `_details_of` wrote."""
+    """Parse the result of `_details_of`."""
     log_tail, problems = (tuple(data.get(key, ())) for key in ("logTail", "problems"))
     return {"exit_code": data.get("exitCode"), "log_tail": log_tail, "problems": problems}
 
 
 class RunError(NamedTuple):
-    """Failure of an ActionSet, and its place."""
+    """Failure of an ActionSet, with its place."""
 
     message: str
     reason: str = ""
@@ -140,12 +139,12 @@ class RunError(NamedTuple):
 
     def as_dict(self) -> dict[str, Any]:
         keys = ("reason", "action", "phase", "attempt")
-        given = {key: value for key in keys if (value := getattr(self, key))}
-        return {"message": self.message, **given, **_details_of(self)}
+        fields = {key: value for key in keys if (value := getattr(self, key))}
+        return {"message": self.message, **fields, **_details_of(self)}
 
 
 class Moved(NamedTuple):
-    """Bytes and files that a phase has moved so far, and of how many."""
+    """Bytes and files that a phase has transferred so far, and their expected totals."""
 
     done_bytes: int = 0
     all_bytes: int = 0
@@ -153,11 +152,11 @@ class Moved(NamedTuple):
     all_files: int = 0
 
     def as_dict(self) -> dict[str, int]:
-        return {key: each for key, each in zip(_MOVED, self, strict=True) if each}
+        return {key: number for key, number in zip(_MOVED, self, strict=True) if number}
 
 
 def total_of(parts: Iterable[Moved]) -> Moved:
-    """Add up what was moved."""
+    """Return the sum of all transfers."""
     moved = [*filter(any, parts)]
     return Moved(*map(sum, zip(*moved, strict=True))) if moved else NOT_MOVED
 
@@ -167,10 +166,10 @@ _MOVED: Final = ("sizeUploadedB", "estimatedUploadSizeB", "filesUploaded", "esti
 
 
 class PhaseStatus(NamedTuple):
-    """Status of one phase.
+    """Status of a phase.
 
-    `attempt` is the number of the last attempt that was started, from one.
-    Pending with a `retry_time` means: failed, and to be tried again then.
+    `attempt` is the number of the last started attempt, from one. A pending phase with a
+    `retry_time` has failed and will be retried at that time.
     """
 
     name: str
@@ -218,10 +217,10 @@ class PhaseStatus(NamedTuple):
 
 
 class ActionStatus(NamedTuple):
-    """Status of one action. `start_time` is when it was launched: its templates' `.Time`.
+    """Status of an action. `start_time` is the launch time, which templates read as `.Time`.
 
-    `artifacts` are there once the action has ended well. `facts` is what was
-    seen at launch and cannot be seen again later.
+    `artifacts` are set when the action has succeeded. `facts` are data from the launch that cannot
+    be fetched again later.
     """
 
     name: str
@@ -241,7 +240,7 @@ class ActionStatus(NamedTuple):
         return self.phases[index]
 
     def every_phase(self) -> tuple[PhaseStatus, ...]:
-        """Give all its phases, the deferred one last."""
+        """Return all phases, the deferred phase last."""
         return self.phases if self.deferred is None else (*self.phases, self.deferred)
 
     def as_dict(self) -> dict[str, Any]:
@@ -255,7 +254,7 @@ class ActionStatus(NamedTuple):
         if self.phases:
             data["phases"] = [phase.as_dict() for phase in self.phases]
         if self.deferred is None:
-            # Always there in what clients of the original read, even when there is none.
+            # Kanister's clients expect the field even if there is no deferPhase.
             data["deferPhase"] = {"name": "", "state": "", "progress": {}}
         else:
             data["deferPhase"] = self.deferred.as_dict()
@@ -272,7 +271,7 @@ _WARNED_KEYS: Final = ("reason", "action", "phase", "function", "version", "mess
 
 
 class Warned(NamedTuple):
-    """A notice, with where in the ActionSet it belongs."""
+    """Warning in the status, with the action and phase that it concerns."""
 
     reason: str
     message: str
@@ -286,12 +285,12 @@ class Warned(NamedTuple):
 
 
 def warned_of(notice: Notice, action: str = "", phase: str = "") -> Warned:
-    """Make a notice a warning in a status."""
+    """Convert a notice into a warning."""
     return Warned(notice.reason, notice.message, action, phase, notice.function, notice.version)
 
 
 class Condition(NamedTuple):
-    """Something that is true or not of an ActionSet, and since when."""
+    """Condition of an ActionSet."""
 
     type: str
     is_true: bool
@@ -312,7 +311,7 @@ class Condition(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """Sums over all actions, kept up to date so that no step has to look at every phase."""
+    """Sums over all actions, updated incrementally so that no step reads every phase."""
 
     phases: int = 0
     percents: int = 0
@@ -323,7 +322,7 @@ class Totals(NamedTuple):
 
 
 class Status(NamedTuple):
-    """Status of an ActionSet. A new value for every change, the old one stays as it is."""
+    """Status of an ActionSet. Immutable: every change creates a new value."""
 
     state: State = State.PENDING
     actions: tuple[ActionStatus, ...] = ()
@@ -334,7 +333,7 @@ class Status(NamedTuple):
     conditions: tuple[Condition, ...] = ()
     totals: Totals = Totals()
     partition: str = ""
-    """The partition of the controller that began the run."""
+    """Partition of the controller that started the run."""
 
     @property
     def is_final(self) -> bool:
@@ -342,7 +341,7 @@ class Status(NamedTuple):
 
     @property
     def running_phase(self) -> str:
-        """Name the phase that was started last of those that run."""
+        """Name of the running phase that was started last."""
         if not self.totals.running:
             return ""
         return self.phase_at(self.totals.running[-1]).name
@@ -352,27 +351,29 @@ class Status(NamedTuple):
         return action.phase(DEFER) if place.phase == DEFER else action.phases[place.phase]
 
     def condition(self, kind: str) -> Condition | None:
-        for each in self.conditions:
-            if each.type == kind:
-                return each
+        for condition in self.conditions:
+            if condition.type == kind:
+                return condition
         return None
 
     @property
     def output_artifacts(self) -> dict[str, dict[str, Any]]:
-        """Collect the artifacts of all actions that have ended well, by name."""
-        found: dict[str, dict[str, Any]] = {}
+        """Artifacts of all actions by name, if the ActionSet is complete."""
+        artifacts: dict[str, dict[str, Any]] = {}
         for action in self.actions:
             if action.completion_time is not None and self.state is State.COMPLETE:
-                found.update({name: dict(each) for name, each in action.artifacts.items()})
-        return found
+                artifacts.update(
+                    {name: dict(artifact) for name, artifact in action.artifacts.items()}
+                )
+        return artifacts
 
     @property
     def moved(self) -> Moved:
-        """The sum of what all phases have moved."""
-        return total_of([each.moved for action in self.actions for each in action.phases])
+        """Sum of the transfers of all phases."""
+        return total_of([phase.moved for action in self.actions for phase in action.phases])
 
     def as_dict(self) -> dict[str, Any]:
-        """Write it as the resource's `status`."""
+        """Return the status as `status` of the resource."""
         progress: dict[str, Any] = {}
         running_phase = self.running_phase
         if running_phase:
@@ -394,18 +395,18 @@ class Status(NamedTuple):
         if self.actions:
             data["actions"] = [action.as_dict() for action in self.actions]
         if self.warnings:
-            data["warnings"] = [each.as_dict() for each in self.warnings]
+            data["warnings"] = [warning.as_dict() for warning in self.warnings]
         if self.conditions:
-            data["conditions"] = [each.as_dict() for each in self.conditions]
+            data["conditions"] = [condition.as_dict() for condition in self.conditions]
         return data
 
 
-# Reading it back
+# Parsing
 
 
 def parse_status(data: Mapping[str, Any]) -> Status:
-    """Read a resource's `status`, also one that Kanister wrote."""
-    actions = tuple(_parse_action(each) for each in data.get("actions") or ())
+    """Parse the `status` of a resource, including one that Kanister wrote."""
+    actions = tuple(_parse_action(entry) for entry in data.get("actions") or ())
     progress = data.get("progress") or {}
     percent = progress.get("percentCompleted")
     status = Status(
@@ -415,18 +416,18 @@ def parse_status(data: Mapping[str, Any]) -> Status:
         percent=_percent_of(percent),
         progress_time=parse_time(progress.get("lastTransitionTime")),
         warnings=tuple(
-            Warned(**{key: str(each.get(key, "")) for key in _WARNED_KEYS})
-            for each in data.get("warnings") or ()
+            Warned(**{key: str(entry.get(key, "")) for key in _WARNED_KEYS})
+            for entry in data.get("warnings") or ()
         ),
         conditions=tuple(
             Condition(
-                str(each.get("type", "")),
-                each.get("status") == "True",
-                str(each.get("reason", "")),
-                str(each.get("message", "")),
-                parse_time(each.get("lastTransitionTime")),
+                str(entry.get("type", "")),
+                entry.get("status") == "True",
+                str(entry.get("reason", "")),
+                str(entry.get("message", "")),
+                parse_time(entry.get("lastTransitionTime")),
             )
-            for each in data.get("conditions") or ()
+            for entry in data.get("conditions") or ()
         ),
         partition=str(data.get("partition") or ""),
     )
@@ -434,17 +435,17 @@ def parse_status(data: Mapping[str, Any]) -> Status:
 
 
 def with_totals(status: Status) -> Status:
-    """Count everything anew, as after reading a status that was written elsewhere."""
+    """Recompute the totals of a status."""
     running: list[tuple[datetime, Place]] = []
-    percents = outputs = phases = still_open = unlaunched = 0
+    percents = outputs = phases = open_actions = unlaunched = 0
     for at, action in enumerate(status.actions):
         phases += len(action.phases)
-        still_open += action.completion_time is None
+        open_actions += action.completion_time is None
         unlaunched += action.start_time is None
-        every = [*enumerate(action.phases)]
+        phase_list = [*enumerate(action.phases)]
         if action.deferred is not None:
-            every.append((DEFER, action.deferred))
-        for index, phase in every:
+            phase_list.append((DEFER, action.deferred))
+        for index, phase in phase_list:
             if index != DEFER:
                 percents += phase.percent or 0
             if phase.output is not None:
@@ -455,7 +456,7 @@ def with_totals(status: Status) -> Status:
         phases=phases,
         percents=percents,
         output_bytes=outputs,
-        open_actions=still_open,
+        open_actions=open_actions,
         unlaunched=unlaunched,
         running=tuple([place for _, place in sorted(running)]),
     )
@@ -473,7 +474,7 @@ def _parse_action(data: Mapping[str, Any]) -> ActionStatus:
         object=MappingProxyType(dict(data.get("object") or {})),
         blueprint=str(data.get("blueprint", "")),
         artifacts=MappingProxyType(dict(data.get("artifacts") or {})),
-        phases=tuple(_parse_phase(each) for each in data.get("phases") or ()),
+        phases=tuple(_parse_phase(phase) for phase in data.get("phases") or ()),
         deferred=_parse_phase(deferred) if has_deferred else None,
         start_time=parse_time(data.get("startTime")),
         completion_time=parse_time(data.get("completionTime")),
@@ -533,12 +534,12 @@ def _percent_of(text: object) -> int | None:
 
 
 def measure_output(values: Mapping[str, Any]) -> PhaseOutput:
-    """Measure outputs as they lie in a status."""
+    """Measure outputs as they are stored in a status."""
     return PhaseOutput(MappingProxyType(dict(values)), size_of(values))
 
 
 def size_of(value: object) -> int:
-    """Say how many bytes a value takes as JSON."""
+    """Return the size of a value as compact JSON in UTF-8."""
     text = _ENCODER.encode(value)
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
@@ -547,7 +548,7 @@ def _plain(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-# Made once, and quick: every write of a status and every output is measured.
+# Created once, for speed: every status and every output is measured.
 _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
@@ -555,18 +556,18 @@ _ENCODER: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), de
 
 
 def text_of_time(time: datetime) -> str:
-    """Write a time as Kubernetes does, to the second."""
+    """Format a time like Kubernetes, with seconds."""
     return f"{(time if time.tzinfo is UTC else time.astimezone(UTC)).isoformat()[:19]}Z"
 
 
 def text_of_moment(time: datetime) -> str:
-    """Write a time to the microsecond, trailing zeros left out."""
+    """Format a time with microseconds, without trailing zeros."""
     text = (time if time.tzinfo is UTC else time.astimezone(UTC)).isoformat()[:-6]
     return f"{text.rstrip('0')}Z" if time.microsecond else f"{text}Z"
 
 
 def parse_time(text: object) -> datetime | None:
-    """Read what either of the two wrote; None for anything else."""
+    """Parse a time of either format; return None for other values."""
     if not isinstance(text, str):
         return None
     try:
@@ -577,9 +578,9 @@ def parse_time(text: object) -> datetime | None:
 
 
 def sort_key_of_time(text: object) -> datetime:
-    """Return a key that sorts times written as text; an unreadable time sorts first.
+    """Return a sort key for times in text form; unreadable times sort first.
 
-    The texts themselves do not sort: `12:00:00.5Z` is less than `12:00:00Z`.
+    Sorting the texts would be wrong: `12:00:00.5Z` is less than `12:00:00Z`.
     """
     return parse_time(text) or _EARLIEST
 
@@ -588,5 +589,5 @@ _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 
 
 def new_status(actions: Iterable[ActionStatus]) -> Status:
-    """Give the status of an ActionSet that has not begun."""
+    """Return the initial status of an ActionSet."""
     return with_totals(Status(actions=tuple(actions)))

@@ -1,7 +1,7 @@
-"""Next steps of an ActionSet: the half of the table of states with what may be done.
+"""State machine of an ActionSet, part 1: the next steps for a status.
 
-The other half is `record`, which says what becomes of it. Both are pure, so that a
-laptop, a controller and a test come to the same end.
+Part 2 is `transitions.record`, which returns the status after an outcome. Both are pure functions,
+so command line, controller and tests behave equally.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from kanister_py.core.retries import RetryRule
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Choice of the version of every function, before anything else."""
+    """Choose the version of every function. Always the first step."""
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """Search for what the templates of an action see."""
+    """Collect the facts for the templates of an action."""
 
     action: int
 
 
 @dataclass(frozen=True, slots=True)
 class StartPhase:
-    """Start of an attempt, which is recorded first."""
+    """Start an attempt of a phase. The start is recorded first."""
 
     place: Place
     attempt: int
@@ -51,10 +51,9 @@ class StartPhase:
 
 @dataclass(frozen=True, slots=True)
 class ContinuePhase:
-    """Continuation of an attempt that was under way when its process died.
+    """Resume an attempt that was in progress when its process died.
 
-    Whether it can be taken up is for its function to say; if it cannot, the
-    phase fails as interrupted.
+    The function decides whether it can be resumed; otherwise the phase fails as interrupted.
     """
 
     place: Place
@@ -63,14 +62,14 @@ class ContinuePhase:
 
 @dataclass(frozen=True, slots=True)
 class StopPhase:
-    """Stop of a phase at work. It ends by itself."""
+    """Stop a running phase. The phase then reports its end."""
 
     place: Place
 
 
 @dataclass(frozen=True, slots=True)
 class RefusePhase:
-    """Failure of a phase that never started: the ActionSet has been cancelled."""
+    """Fail a phase without starting it, because the ActionSet has been cancelled."""
 
     place: Place
     reason: str = CANCELLED
@@ -79,7 +78,7 @@ class RefusePhase:
 
 @dataclass(frozen=True, slots=True)
 class WaitForRetry:
-    """Nothing to do for a phase before this time."""
+    """Wait until this time before the next attempt of a phase."""
 
     place: Place
     until: datetime
@@ -87,7 +86,7 @@ class WaitForRetry:
 
 @dataclass(frozen=True, slots=True)
 class RenderArtifacts:
-    """Rendering of the output artifacts of an action, whose phases are all complete."""
+    """Render the output artifacts of an action. All its phases are complete."""
 
     action: int
 
@@ -104,15 +103,15 @@ Step: TypeAlias = (
 )
 
 
-_UNMEASURED: Final[Mapping[Place, bool]] = {}
+_NO_TIMERS: Final[Mapping[Place, bool]] = {}
 
 
-class _Look(NamedTuple):
-    """The moment of a look at a status, and what is under way in it."""
+class _Moment(NamedTuple):
+    """Inputs of a decision, apart from the rules and the status."""
 
     now: datetime
-    working: Container[Place]
-    rested: Mapping[Place, bool]
+    in_progress: Container[Place]
+    elapsed: Mapping[Place, bool]
     cancel: Condition | None
     is_suspended: bool
 
@@ -122,17 +121,16 @@ def next_steps(
     status: Status,
     now: datetime,
     *,
-    working: Container[Place] = (),
-    rested: Mapping[Place, bool] = _UNMEASURED,
+    in_progress: Container[Place] = (),
+    elapsed: Mapping[Place, bool] = _NO_TIMERS,
     action: int | None = None,
 ) -> list[Step]:
-    """Say everything that may be done now; nothing means: wait for what is under way.
+    """Return all steps that can be taken now; an empty list means: wait for the running phases.
 
-    `working` are the phases that are being carried out at this moment. Of phases whose
-    wait for another try was measured, `rested` says whether it is over; for
-    others `now` decides, which may come from a clock that was set meanwhile. With
-    `action`, only that one is looked at, which is enough after an outcome that
-    concerns no other.
+    `in_progress` are the phases that run in this process. `elapsed` tells for phases with a running
+    retry timer whether it has elapsed; for others `now` decides, which depends on a clock that may
+    have been set since. `action` limits the result to one action, which is sufficient after an
+    outcome that concerns no other action.
     """
     if status.state in FINAL:
         return []
@@ -143,84 +141,86 @@ def next_steps(
     if status.state is State.PENDING:
         return [] if is_suspended else [Begin()]
     if rules.mode is ExecutionMode.SEQUENTIAL:
-        one = first_open(status)
-        chosen: Iterable[int] = () if one is None else (one,)
+        first = first_unfinished(status)
+        chosen: Iterable[int] = () if first is None else (first,)
     elif status.totals.unlaunched and cancel is None:
-        # Whatever cannot even start must be known before anything acts.
-        every = range(len(status.actions)) if action is None else (action,)
+        # Detect actions that cannot start before the first phase of any action runs.
+        indices = range(len(status.actions)) if action is None else (action,)
         return [
             Launch(index)
-            for index in every
+            for index in indices
             if status.actions[index].start_time is None and not is_suspended
         ]
     else:
         chosen = range(len(status.actions)) if action is None else (action,)
-    look = _Look(now, working, rested, cancel, is_suspended)
+    moment = _Moment(now, in_progress, elapsed, cancel, is_suspended)
     steps: list[Step] = []
     for index in chosen:
-        step = _next_of_action(rules.actions[index], status.actions[index], index, look)
+        step = _next_of_action(rules.actions[index], status.actions[index], index, moment)
         if step is not None:
             steps.append(step)
     return steps
 
 
 def _next_of_action(
-    rules: ActionRules, action: ActionStatus, index: int, look: _Look
+    rules: ActionRules, action: ActionStatus, index: int, moment: _Moment
 ) -> Step | None:
-    cancel = look.cancel
+    cancel = moment.cancel
     if action.completion_time is not None:
         return None
     if action.start_time is None and cancel is None:
-        return None if look.is_suspended else Launch(index)
+        return None if moment.is_suspended else Launch(index)
     if action.start_time is None and not action.phases:
         return None
     current = current_phase(action)
     if current is not None and action.phases[current].state is not State.FAILED:
         place = Place(index, current)
-        step = _next_of_phase(rules.phases[current], action.phases[current], place, look)
+        step = _next_of_phase(rules.phases[current], action.phases[current], place, moment)
         if cancel is None:
             return step
         if isinstance(step, StartPhase | WaitForRetry):
             return RefusePhase(place, cancel.reason, cancel.message)
         return StopPhase(place) if step is None else step
     if action.deferred is not None and action.deferred.state in (State.PENDING, State.RUNNING):
-        # Cleaning up is not cancelled and does not wait.
-        look = look._replace(is_suspended=False)
-        return _next_of_phase(rules.phase(DEFER), action.deferred, Place(index, DEFER), look)
+        # Deferred phases are neither cancelled nor suspended.
+        moment = moment._replace(is_suspended=False)
+        return _next_of_phase(rules.phase(DEFER), action.deferred, Place(index, DEFER), moment)
     if current is None and rules.has_artifacts:
         return RenderArtifacts(index)
     return None
 
 
-def _next_of_phase(rules: PhaseRules, phase: PhaseStatus, place: Place, look: _Look) -> Step | None:
+def _next_of_phase(
+    rules: PhaseRules, phase: PhaseStatus, place: Place, moment: _Moment
+) -> Step | None:
     if phase.state is State.RUNNING:
-        return None if place in look.working else ContinuePhase(place, phase.attempt)
-    if look.is_suspended:
+        return None if place in moment.in_progress else ContinuePhase(place, phase.attempt)
+    if moment.is_suspended:
         return None
-    due = _retry_due(rules.retry, phase, look.now)
-    is_rested = look.rested.get(place, due is None or due <= look.now)
-    if due is None or is_rested:
+    retry_time = _retry_due(rules.retry, phase, moment.now)
+    is_elapsed = moment.elapsed.get(place, retry_time is None or retry_time <= moment.now)
+    if retry_time is None or is_elapsed:
         return StartPhase(place, phase.attempt + 1)
-    return WaitForRetry(place, due)
+    return WaitForRetry(place, retry_time)
 
 
 def _retry_due(rule: RetryRule | None, phase: PhaseStatus, now: datetime) -> datetime | None:
-    """Say when a phase is tried again; None if there is nothing to wait for.
+    """Return the time of the next attempt of a phase, or None if it can start at once.
 
-    The time was written down by a clock that may have been set since: no phase waits from
-    now on for longer than they would have to after the failure.
+    The stored time comes from a clock that may have been set since, so the remaining wait is
+    limited to the delay after the failure.
     """
-    due = phase.retry_time
-    if due is None or rule is None:
-        return due
-    least = phase.error.delay_seconds if phase.error is not None else 0.0
-    return min(due, now + timedelta(seconds=rule.delay_after(phase.attempt, least)))
+    retry_time = phase.retry_time
+    if retry_time is None or rule is None:
+        return retry_time
+    min_delay = phase.error.delay_seconds if phase.error is not None else 0.0
+    return min(retry_time, now + timedelta(seconds=rule.delay_after(phase.attempt, min_delay)))
 
 
 def current_phase(action: ActionStatus) -> int | None:
-    """Find the first phase that is not complete; None if there is none."""
+    """Return the index of the first phase that is not complete, or None."""
     phases = action.phases
-    # Phases are completed in order, so there is no need to look at each.
+    # Phases complete in order, so a binary search is sufficient.
     if not phases or phases[-1].state is State.COMPLETE:
         return None
     if phases[0].state is not State.COMPLETE:
@@ -232,17 +232,17 @@ def _is_not_complete(phase: PhaseStatus) -> bool:
     return phase.state is not State.COMPLETE
 
 
-def first_open(status: Status) -> int | None:
-    """Find the first action that has not ended; None if all have."""
-    at = bisect_left(status.actions, True, key=is_open)
+def first_unfinished(status: Status) -> int | None:
+    """Return the index of the first action that has not ended, or None."""
+    at = bisect_left(status.actions, True, key=is_unfinished)
     return at if at < len(status.actions) else None
 
 
-def is_open(action: ActionStatus) -> bool:
-    """Say whether an action has not ended."""
+def is_unfinished(action: ActionStatus) -> bool:
+    """Return whether an action has not ended."""
     return action.completion_time is None
 
 
 def is_true(condition: Condition | None) -> bool:
-    """Say whether a condition is there and true."""
+    """Return whether a condition exists and is true."""
     return condition is not None and condition.is_true

@@ -1,8 +1,7 @@
-"""Stored status: the status of an ActionSet in its object, and the artifacts it is a record of.
+"""Storage of the status of an ActionSet in its object.
 
-On definitions with a status subresource it stands there as it is. On those that know none, as
-Kanister installed them, fields that only we write would be pruned: they stand in the
-annotation `kanister-py.io/status`.
+CRDs with a status subresource store it in `status`. Kanister's CRDs prune unknown fields, so fields
+that only this project has are stored in the annotation `kanister-py.io/status`.
 """
 
 from __future__ import annotations
@@ -18,75 +17,86 @@ from kanister_py.core.kube.parts import annotations_of, maps_in, name_of, namesp
 
 STATUS_ANNOTATION: Final = "kanister-py.io/status"
 ARTIFACTS_ANNOTATION: Final = "kanister-py.io/artifacts"
-"""The worth of an ActionSet's artifacts, as an annotation."""
+"""Annotation for ActionSets whose artifacts are no longer needed."""
 DELETED: Final = "Deleted"
-"""The backups behind them were deleted."""
+"""The backups of the artifacts were deleted."""
 DISPOSABLE: Final = "Disposable"
-"""They are not needed any more: the ActionSet may be collected."""
+"""The artifacts are not needed, so the ActionSet may be garbage-collected."""
 
-_MOST_STATUS_BYTES: Final = 1_000_000
-_MOST_ANNOTATION_BYTES: Final = 200_000
+_MAX_STATUS_BYTES: Final = 1_000_000
+_MAX_ANNOTATION_BYTES: Final = 200_000
 
-# What the definitions that Kanister installs keep, level by level.
+# Fields of Kanister's CRDs, by level.
 _KEPT_IN_SET: Final = frozenset({"state", "progress", "actions"})
 _KEPT_IN_ACTION: Final = frozenset({"name", "object", "blueprint", "artifacts"})
 _KEPT_IN_PHASE: Final = frozenset({"name", "state", "output", "progress"})
 
 
 def status_as_dict(status: Status, generation: int) -> dict[str, Any]:
-    """Write a status for an object of this generation; what would not fit is left out.
+    """Return a status for an object of this generation, without facts if it is too large.
 
-    Only what was seen at launch may be left out: it can be looked at once more.
+    Facts can be collected again, so only these may be omitted.
     """
     data = status.as_dict()
     if generation:
         data["observedGeneration"] = generation
         for condition in data.get("conditions", ()):
             condition["observedGeneration"] = generation
-    if size_of(data) > _MOST_STATUS_BYTES:
+    if size_of(data) > _MAX_STATUS_BYTES:
         for action in data.get("actions", ()):
             action.pop("facts", None)
     return data
 
 
 def split_status(data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Part a status in what Kanister's own definition keeps, and the rest."""
-    kept, rest = _split(data, _KEPT_IN_SET)
+    """Split a status into the fields of Kanister's CRD and the remaining fields."""
+    kanister_fields, extra_fields = _split(data, _KEPT_IN_SET)
     error = data.get("error") or {}
-    kept["error"] = {"message": error.get("message", "")}
+    kanister_fields["error"] = {"message": error.get("message", "")}
     if "actions" in data:
         parts = [_split_action(action) for action in data["actions"]]
-        kept["actions"] = [part[0] for part in parts]
-        rest["actions"] = [part[1] for part in parts]
-    return kept, rest
+        kanister_fields["actions"] = [part[0] for part in parts]
+        extra_fields["actions"] = [part[1] for part in parts]
+    return kanister_fields, extra_fields
 
 
 def _split_action(data: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    kept, rest = _split(data, _KEPT_IN_ACTION)
-    if "phases" in rest:
-        phases = [_split(phase, _KEPT_IN_PHASE) for phase in rest["phases"]]
-        kept["phases"] = [phase[0] for phase in phases]
-        rest["phases"] = [phase[1] for phase in phases]
-    if "deferPhase" in rest:
-        kept["deferPhase"], rest["deferPhase"] = _split(rest["deferPhase"], _KEPT_IN_PHASE)
-    return kept, rest
+    kanister_fields, extra_fields = _split(data, _KEPT_IN_ACTION)
+    if "phases" in extra_fields:
+        phases = [_split(phase, _KEPT_IN_PHASE) for phase in extra_fields["phases"]]
+        kanister_fields["phases"] = [phase[0] for phase in phases]
+        extra_fields["phases"] = [phase[1] for phase in phases]
+    if "deferPhase" in extra_fields:
+        kanister_fields["deferPhase"], extra_fields["deferPhase"] = _split(
+            extra_fields["deferPhase"], _KEPT_IN_PHASE
+        )
+    return kanister_fields, extra_fields
 
 
 def _split(data: Mapping[str, Any], keys: frozenset[str]) -> tuple[dict[str, Any], dict[str, Any]]:
-    kept = {key: each for key, each in data.items() if key in keys}
-    return kept, {key: each for key, each in data.items() if key not in keys}
+    kanister_fields = {key: value for key, value in data.items() if key in keys}
+    return kanister_fields, {key: value for key, value in data.items() if key not in keys}
 
 
-def _joined(kept: Any, rest: Any) -> Any:
-    if isinstance(kept, dict) and isinstance(rest, dict):
-        return {**kept, **{key: _joined(kept.get(key), each) for key, each in rest.items()}}
-    if isinstance(kept, list) and isinstance(rest, list) and len(kept) == len(rest):
-        return [_joined(one, other) for one, other in zip(kept, rest, strict=True)]
-    return kept if rest is None else rest
+def _merge(kanister_fields: Any, extra_fields: Any) -> Any:
+    if isinstance(kanister_fields, dict) and isinstance(extra_fields, dict):
+        return {
+            **kanister_fields,
+            **{key: _merge(kanister_fields.get(key), value) for key, value in extra_fields.items()},
+        }
+    if (
+        isinstance(kanister_fields, list)
+        and isinstance(extra_fields, list)
+        and len(kanister_fields) == len(extra_fields)
+    ):
+        return [
+            _merge(one, other) for one, other in zip(kanister_fields, extra_fields, strict=True)
+        ]
+    return kanister_fields if extra_fields is None else extra_fields
 
 
 def read_status_data(obj: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Give the status an object holds, from both places; None if it has none."""
+    """Return the complete status data of an object from both places, or None."""
     data = obj.get("status")
     if not data:
         return None
@@ -94,29 +104,29 @@ def read_status_data(obj: Mapping[str, Any]) -> dict[str, Any] | None:
     if not text:
         return dict(data)
     try:
-        rest = json.loads(text)
+        extra_fields = json.loads(text)
     except (ValueError, RecursionError):
         return dict(data)
-    joined = _joined(dict(data), rest)
-    # Any client may write an annotation.
-    return joined if isinstance(joined, dict) else dict(data)
+    merged = _merge(dict(data), extra_fields)
+    # Any client can write the annotation.
+    return merged if isinstance(merged, dict) else dict(data)
 
 
 def read_status(obj: Mapping[str, Any]) -> Status | None:
-    """Read the status of an object, ours or Kanister's; None if it has none."""
+    """Parse the status of an object, or return None if it has none."""
     try:
         data = read_status_data(obj)
         return parse_status(data) if data is not None else None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UsageError(
-            "status: What stands there cannot be read as the status of an ActionSet; "
-            f"create {namespace_of(obj)}/{name_of(obj)} anew, without one",
+            "status: Cannot be read as the status of an ActionSet; create "
+            f"{namespace_of(obj)}/{name_of(obj)} again without a status",
             reason="StatusUnreadable",
         ) from error
 
 
-def known_status(obj: Mapping[str, Any]) -> Status | None:
-    """Read the status of an object; None too for one that cannot be read."""
+def read_valid_status(obj: Mapping[str, Any]) -> Status | None:
+    """Parse the status of an object, or return None if it has none or an invalid one."""
     try:
         return read_status(obj)
     except KanisterError:
@@ -124,30 +134,30 @@ def known_status(obj: Mapping[str, Any]) -> Status | None:
 
 
 def ended_at(data: Mapping[str, Any]) -> datetime | None:
-    """Say when an ActionSet with this status, ours or Kanister's, ended, if that can be known."""
-    for each in maps_in(data, "conditions"):
-        if each.get("type") in ("Complete", "Failed"):
-            time = parse_time(each.get("lastTransitionTime"))
+    """Return when the ActionSet with this status ended, or None if unknown."""
+    for condition in maps_in(data, "conditions"):
+        if condition.get("type") in ("Complete", "Failed"):
+            time = parse_time(condition.get("lastTransitionTime"))
             if time is not None:
                 return time
     progress = data.get("progress")
     return parse_time(progress.get("lastTransitionTime")) if isinstance(progress, dict) else None
 
 
-def annotation_of(rest: dict[str, Any]) -> str:
-    text = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
-    if len(text) > _MOST_ANNOTATION_BYTES:
-        for action in rest.get("actions", ()):
+def annotation_of(extra_fields: dict[str, Any]) -> str:
+    text = json.dumps(extra_fields, ensure_ascii=False, separators=(",", ":"))
+    if len(text) > _MAX_ANNOTATION_BYTES:
+        for action in extra_fields.get("actions", ()):
             action.pop("facts", None)
-        text = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(extra_fields, ensure_ascii=False, separators=(",", ":"))
     return text
 
 
 def holds_artifacts(actionset: Mapping[str, Any]) -> bool:
-    """Say whether an ActionSet is complete and left artifacts that may still be needed."""
+    """Return whether an ActionSet is complete and its artifacts may still be needed."""
     if annotations_of(actionset).get(ARTIFACTS_ANNOTATION) in (DELETED, DISPOSABLE):
         return False
     status = read_status_data(actionset) or {}
     if status.get("state") != "complete":
         return False
-    return any(each.get("artifacts") for each in maps_in(status, "actions"))
+    return any(action.get("artifacts") for action in maps_in(status, "actions"))

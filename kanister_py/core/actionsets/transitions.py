@@ -1,8 +1,8 @@
-"""Transitions of an ActionSet: the half of the table of states with what outcomes change.
+"""State machine of an ActionSet, part 2: the status after an outcome.
 
-The other half is `next_steps`, which says what may be done. Both are pure, so that a
-laptop, a controller and a test come to the same end. What does not fit the state it
-meets changes nothing: a worker that answers too late cannot bring a finished phase back.
+Part 1 is `steps.next_steps`. Both are pure functions, so command line, controller and tests behave
+equally. An outcome that does not fit the state changes nothing, so a late answer of a worker cannot
+reopen a finished phase.
 """
 
 from __future__ import annotations
@@ -54,19 +54,24 @@ from kanister_py.core.actionsets.status import (
     new_status,
     size_of,
 )
-from kanister_py.core.actionsets.steps import current_phase, first_open, is_open, is_true
+from kanister_py.core.actionsets.steps import (
+    current_phase,
+    first_unfinished,
+    is_true,
+    is_unfinished,
+)
 from kanister_py.core.retries import RetryRule
 
 MAX_OUTPUT_BYTES: Final = 512 * 1024
-"""The most that the outputs of all phases of one ActionSet may hold together."""
+"""Maximum size of the outputs of all phases of one ActionSet."""
 MAX_ARTIFACT_BYTES: Final = 512 * 1024
-"""The same for the artifacts of all its actions. Both fit into one object of a cluster."""
+"""Maximum size of the artifacts of all actions. Both together fit into one Kubernetes object."""
 
 
 def record(rules: Rules, status: Status, outcome: Outcome) -> Status:
-    """Give the status of an ActionSet after an outcome.
+    """Return the status of an ActionSet after an outcome.
 
-    An outcome that does not fit the status is answered with the same status.
+    Returns the same status if the outcome does not fit it.
     """
     if status.state in FINAL:
         return status
@@ -80,12 +85,12 @@ def _record_begun(rules: Rules, status: Status, outcome: Begun) -> Status:
     status = status._replace(
         state=State.RUNNING, actions=actions, warnings=(*status.warnings, *outcome.warnings)
     )
-    return _settled(rules, status, outcome.time)
+    return _settle(rules, status, outcome.time)
 
 
 def _with_versions(action: ActionStatus, versions: tuple[str, ...]) -> ActionStatus:
-    found = zip(action.phases, versions, strict=False)
-    phases = tuple([phase._replace(func_version=version) for phase, version in found])
+    pairs = zip(action.phases, versions, strict=False)
+    phases = tuple([phase._replace(func_version=version) for phase, version in pairs])
     deferred = action.deferred
     if deferred is not None and len(versions) > len(phases):
         deferred = deferred._replace(func_version=versions[-1])
@@ -103,7 +108,7 @@ def _record_launched(rules: Rules, status: Status, outcome: Launched) -> Status:
         totals=status.totals._replace(unlaunched=status.totals.unlaunched - 1),
         warnings=(*status.warnings, *outcome.warnings),
     )
-    return _settled_action(rules, status, outcome.action, outcome.time)
+    return _settle_action(rules, status, outcome.action, outcome.time)
 
 
 def _action_waiting(_: Rules, status: Status, index: int) -> ActionStatus | None:
@@ -117,12 +122,12 @@ def _action_to_launch(rules: Rules, status: Status, index: int) -> ActionStatus 
     action = _action_waiting(rules, status, index)
     if action is None:
         return None
-    is_in_turn = rules.mode is ExecutionMode.PARALLEL or first_open(status) == index
+    is_in_turn = rules.mode is ExecutionMode.PARALLEL or first_unfinished(status) == index
     return action if is_in_turn or status.state is State.PENDING else None
 
 
 def _record_launch_failed(rules: Rules, status: Status, outcome: LaunchFailed) -> Status:
-    # A sequence is looked at as a whole before its first action: any of them may be refused.
+    # All actions of a sequence are checked before its first one starts, so any of them may fail.
     is_first = status.totals.unlaunched == len(status.actions)
     action = (_action_waiting if is_first else _action_to_launch)(rules, status, outcome.action)
     if action is None:
@@ -137,9 +142,9 @@ def _record_launch_failed(rules: Rules, status: Status, outcome: LaunchFailed) -
     if outcome.phase is not None:
         failure = failure._replace(phase=action.phase(outcome.phase).name)
     if action.phases or outcome.phase is not None:
-        # As clients of the original see it: what is no phase's fault stands at the first one.
+        # Like in Kanister, failures that no phase caused are stored at the first phase.
         place = Place(outcome.action, outcome.phase or 0)
-        # The first problem is its own; the others may be of other phases.
+        # The first problem is the one of this phase; others may concern other phases.
         own = error._replace(message=error.problems[0]) if error.problems else error
         failed = action.phase(place.phase)._replace(
             state=State.FAILED, error=own, completion_time=outcome.time
@@ -148,9 +153,9 @@ def _record_launch_failed(rules: Rules, status: Status, outcome: LaunchFailed) -
             status = record_phase(status, place, failed)
     status = status._replace(error=status.error or failure)
     if status.condition(CANCEL_ASKED) is not None and status.state is State.RUNNING:
-        # Actions that were launched before the cancel are still tidying up.
-        return _closed_action(rules, status, outcome.action, outcome.time)
-    return _ended(status, outcome.time)
+        # Deferred phases of actions that were launched before the cancellation still run.
+        return _close_action(rules, status, outcome.action, outcome.time)
+    return _end(status, outcome.time)
 
 
 def _record_started(rules: Rules, status: Status, outcome: PhaseStarted) -> Status:
@@ -184,12 +189,12 @@ def _record_progressed(rules: Rules, status: Status, outcome: PhaseProgressed) -
     before = phase.percent or 0 if phase is not None else 0
     if phase is None or percent < before or (percent == before and outcome.moved == phase.moved):
         return status
-    further = phase._replace(percent=percent, moved=outcome.moved, progress_time=outcome.time)
-    return record_percent(record_phase(status, outcome.place, further), outcome.time)
+    updated = phase._replace(percent=percent, moved=outcome.moved, progress_time=outcome.time)
+    return record_percent(record_phase(status, outcome.place, updated), outcome.time)
 
 
 def _output_of_failure(status: Status, outcome: PhaseFailed) -> PhaseOutput | None:
-    """Measure what a failed phase leaves behind; what does not fit is left out."""
+    """Measure the output of a failed phase; return None if it is too large."""
     if outcome.output is None:
         return None
     output = measure_output(outcome.output)
@@ -202,15 +207,15 @@ def _record_completed(rules: Rules, status: Status, outcome: PhaseCompleted) -> 
     is_too_large = status.totals.output_bytes + output.size_bytes > MAX_OUTPUT_BYTES
     if is_too_large and _phase_at_work(rules, status, outcome.place) is not None:
         error = PhaseError(
-            f"The outputs of all phases would hold more than {MAX_OUTPUT_BYTES // 1024} KiB; "
-            "keep the data elsewhere, and make its place the output",
+            f"The outputs of all phases would have more than {MAX_OUTPUT_BYTES // 1024} KiB; "
+            "store the data elsewhere, and output its location",
             reason="OutputTooLarge",
         )
         return _record_failed(rules, status, PhaseFailed(outcome.time, outcome.place, error))
-    return _with_done(rules, status, outcome, output)
+    return _complete_phase(rules, status, outcome, output)
 
 
-def _with_done(
+def _complete_phase(
     rules: Rules, status: Status, outcome: PhaseCompleted | PhaseSkipped, output: PhaseOutput
 ) -> Status:
     phase = _phase_at_work(rules, status, outcome.place)
@@ -225,7 +230,7 @@ def _with_done(
         is_skipped=isinstance(outcome, PhaseSkipped),
     )
     status = record_percent(record_phase(status, outcome.place, done), outcome.time)
-    return _settled_action(rules, status, outcome.place.action, outcome.time)
+    return _settle_action(rules, status, outcome.place.action, outcome.time)
 
 
 def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status:
@@ -261,7 +266,7 @@ def _record_failed(rules: Rules, status: Status, outcome: PhaseFailed) -> Status
     )
     status = record_phase(status, place, failed)
     status = status._replace(error=_first_error(status.error, action, failed, place, rule))
-    return _settled_action(rules, status, place.action, outcome.time)
+    return _settle_action(rules, status, place.action, outcome.time)
 
 
 def _may_retry(rule: RetryRule | None, phase: PhaseStatus, error: PhaseError) -> bool:
@@ -271,7 +276,7 @@ def _may_retry(rule: RetryRule | None, phase: PhaseStatus, error: PhaseError) ->
 
 
 def _why_no_retry(rule: RetryRule | None, phase: PhaseStatus, error: PhaseError) -> str:
-    """Give why a phase that has tries left is not tried again; empty if it has none."""
+    """Explain why a phase with remaining attempts is not retried; empty if there are none."""
     has_tries = rule is not None and phase.attempt and phase.attempt <= rule.limit
     if rule is None or not has_tries or error.reason == CANCELLED:
         return ""
@@ -284,17 +289,19 @@ def _record_artifacts(rules: Rules, status: Status, outcome: ArtifactsRendered) 
     action = _action_awaiting_artifacts(rules, status, outcome.action)
     if action is None:
         return status
-    others = sum(size_of(each.artifacts) for each in status.actions if each.artifacts)
-    if others + size_of(outcome.artifacts) > MAX_ARTIFACT_BYTES:
+    artifact_bytes = sum(
+        size_of(other_action.artifacts) for other_action in status.actions if other_action.artifacts
+    )
+    if artifact_bytes + size_of(outcome.artifacts) > MAX_ARTIFACT_BYTES:
         error = PhaseError(
-            f"The artifacts of all actions would hold more than {MAX_ARTIFACT_BYTES // 1024} KiB; "
-            "keep the data elsewhere, and make its place the artifact",
+            f"The artifacts of all actions would have more than {MAX_ARTIFACT_BYTES // 1024} KiB; "
+            "store the data elsewhere, and keep its location in the artifact",
             reason="ArtifactsTooLarge",
         )
         failed = ArtifactsFailed(outcome.time, outcome.action, error)
         return _record_artifacts_failed(rules, status, failed)
     status = _put_action(status, outcome.action, action._replace(artifacts=outcome.artifacts))
-    return _closed_action(rules, status, outcome.action, outcome.time)
+    return _close_action(rules, status, outcome.action, outcome.time)
 
 
 def _record_artifacts_failed(rules: Rules, status: Status, outcome: ArtifactsFailed) -> Status:
@@ -307,7 +314,7 @@ def _record_artifacts_failed(rules: Rules, status: Status, outcome: ArtifactsFai
         action=action.name,
     )
     status = status._replace(error=status.error or error)
-    return _closed_action(rules, status, outcome.action, outcome.time)
+    return _close_action(rules, status, outcome.action, outcome.time)
 
 
 def _action_awaiting_artifacts(rules: Rules, status: Status, index: int) -> ActionStatus | None:
@@ -325,12 +332,12 @@ def _record_cancel(rules: Rules, status: Status, outcome: CancelAsked) -> Status
     if status.condition(CANCEL_ASKED) is not None:
         return status
     condition = Condition(CANCEL_ASKED, True, outcome.reason, outcome.message, outcome.time)
-    return _settled(rules, _with_condition(status, condition), outcome.time)
+    return _settle(rules, _with_condition(status, condition), outcome.time)
 
 
-_HOW_TO_GO_ON: Final = (
-    "spec.suspend is true: what is at work goes on to its end, and nothing else begins until "
-    "spec.suspend is false or taken away"
+_SUSPENSION_MESSAGE: Final = (
+    "spec.suspend is true: running phases continue to their end, and no other phase starts until "
+    "spec.suspend is false or removed"
 )
 
 
@@ -338,7 +345,7 @@ def _record_suspension(_: Rules, status: Status, outcome: Suspended | Resumed) -
     suspends = isinstance(outcome, Suspended)
     if is_true(status.condition(SUSPENDED)) is suspends:
         return status
-    reason, message = (SUSPENDED, _HOW_TO_GO_ON) if suspends else ("Resumed", "")
+    reason, message = (SUSPENDED, _SUSPENSION_MESSAGE) if suspends else ("Resumed", "")
     return _with_condition(status, Condition(SUSPENDED, suspends, reason, message, outcome.time))
 
 
@@ -358,13 +365,13 @@ def _record_abandoned(rules: Rules, status: Status, outcome: Abandoned) -> Statu
         else action
         for action in status.actions
     )
-    open_actions = sum(map(is_open, actions))
+    open_actions = sum(map(is_unfinished, actions))
     status = status._replace(
         actions=actions,
         totals=status.totals._replace(open_actions=open_actions),
         error=failure or RunError(outcome.error.message, outcome.error.reason),
     )
-    return _ended(status, outcome.time)
+    return _end(status, outcome.time)
 
 
 _RECORDERS: Final[Mapping[type, Callable[[Rules, Status, Any], Status]]] = {
@@ -374,7 +381,9 @@ _RECORDERS: Final[Mapping[type, Callable[[Rules, Status, Any], Status]]] = {
     PhaseStarted: _record_started,
     PhaseProgressed: _record_progressed,
     PhaseCompleted: _record_completed,
-    PhaseSkipped: lambda rules, status, one: _with_done(rules, status, one, measure_output({})),
+    PhaseSkipped: lambda rules, status, outcome: _complete_phase(
+        rules, status, outcome, measure_output({})
+    ),
     PhaseFailed: _record_failed,
     ArtifactsRendered: _record_artifacts,
     ArtifactsFailed: _record_artifacts_failed,
@@ -390,17 +399,17 @@ def _action_at(status: Status, index: int) -> ActionStatus | None:
 
 
 def _phase_in_turn(rules: Rules, status: Status, place: Place) -> PhaseStatus | None:
-    """Give a phase if something can happen to it now: all before it are done, nothing is after."""
+    """Return a phase if an outcome can apply to it: earlier phases are done, later ones pending."""
     action = _action_at(status, place.action)
     if status.state is not State.RUNNING or action is None or action.completion_time is not None:
         return None
-    if rules.mode is ExecutionMode.SEQUENTIAL and first_open(status) != place.action:
+    if rules.mode is ExecutionMode.SEQUENTIAL and first_unfinished(status) != place.action:
         return None
     current = current_phase(action)
     if place.phase != DEFER:
         return action.phases[place.phase] if place.phase == current else None
-    phases_are_over = current is None or action.phases[current].state is State.FAILED
-    return action.deferred if phases_are_over else None
+    phases_have_ended = current is None or action.phases[current].state is State.FAILED
+    return action.deferred if phases_have_ended else None
 
 
 def _phase_at_work(rules: Rules, status: Status, place: Place) -> PhaseStatus | None:
@@ -414,8 +423,8 @@ def _put_action(status: Status, index: int, action: ActionStatus) -> Status:
 
 
 def _with_condition(status: Status, condition: Condition) -> Status:
-    others = [each for each in status.conditions if each.type != condition.type]
-    return status._replace(conditions=(*others, condition))
+    conditions = [other for other in status.conditions if other.type != condition.type]
+    return status._replace(conditions=(*conditions, condition))
 
 
 # Errors
@@ -428,9 +437,9 @@ def _first_error(
     place: Place,
     rule: RetryRule | None,
 ) -> RunError:
-    """Say why the ActionSet failed: the first failure counts.
+    """Return the error of the ActionSet: the first failure counts.
 
-    A deferred phase that failed, too, is named after what failed before it in its own action.
+    A failure of the deferred phase is appended to an earlier failure of its action.
     """
     error = phase.error
     assert error is not None
@@ -441,11 +450,11 @@ def _first_error(
     else:
         where = f"Phase {phase.name or place.phase}"
     if phase.attempt:
-        most = f" of {rule.limit + 1}" if rule is not None and rule.limit else ""
-        how = f"failed at attempt {phase.attempt}{most}"
+        total = f" of {rule.limit + 1}" if rule is not None and rule.limit else ""
+        result = f"failed at attempt {phase.attempt}{total}"
     else:
-        how = "did not start"
-    message = f"{where} of action {action.name} {how}: {_text_of(error)}"
+        result = "did not start"
+    message = f"{where} of action {action.name} {result}: {_text_of(error)}"
     if before is not None:
         return before._replace(message=f"{before.message}{AFTER_THAT}{message}")
     return RunError(
@@ -461,7 +470,7 @@ def _first_error(
 
 
 def _text_of(error: PhaseError) -> str:
-    """Write an error in one line, with what was logged last."""
+    """Format an error on one line, with its last log lines."""
     text = f"{error.message} ({error.reason}"
     if error.exit_code is not None:
         text += f", exit code {error.exit_code}"
@@ -471,50 +480,50 @@ def _text_of(error: PhaseError) -> str:
     return text
 
 
-# Beginnings and ends
+# Start and end
 
 
 def refused_status(message: str, reason: str, now: datetime, action: str = "") -> Status:
-    """Give the status of an ActionSet that cannot be read at all: failed, without actions."""
-    return _ended(Status(error=RunError(message, reason, action)), now)
+    """Return the status of an unreadable ActionSet: failed, without actions."""
+    return _end(Status(error=RunError(message, reason, action)), now)
 
 
 def status_for_retry(
     rules: Rules, status: Status, fresh: Status, from_phase: str = ""
 ) -> Status | None:
-    """Give the first status of a run that takes over what an earlier one has completed.
+    """Return the initial status of a run that retries an earlier one.
 
-    `fresh` is the status of a run that has not begun. Phases before
-    `from_phase` keep their outputs; without it, those before the first that is
-    not complete. None if no action has such a phase, or one before it is not complete.
+    `fresh` is the status of a run that has not begun. Phases before `from_phase` keep their
+    outputs; without it, all phases before the first incomplete one. None if no action has such a
+    phase, or if an earlier phase is incomplete.
     """
-    found = False
+    has_phase = False
     actions = []
     for index, (old, new) in enumerate(zip(status.actions, fresh.actions, strict=True)):
         at = current_phase(old)
         if at is None:
             at = len(old.phases)
         if from_phase:
-            names = [each.name for each in rules.actions[index].phases]
+            names = [phase.name for phase in rules.actions[index].phases]
             if from_phase in names and names.index(from_phase) <= at:
                 at = names.index(from_phase)
-                found = True
+                has_phase = True
         actions.append(new._replace(phases=(*old.phases[:at], *new.phases[at:])))
-    if from_phase and not found:
+    if from_phase and not has_phase:
         return None
-    times = [phase.completion_time for each in status.actions for phase in each.phases]
+    times = [phase.completion_time for action in status.actions for phase in action.phases]
     latest = max(filter(None, (status.progress_time, *times)), default=LONG_AGO)
     return record_percent(new_status(actions), latest)
 
 
-def _settled(rules: Rules, status: Status, now: datetime) -> Status:
+def _settle(rules: Rules, status: Status, now: datetime) -> Status:
     for index in range(len(status.actions)):
-        status = _settled_action(rules, status, index, now)
-    return _settled_set(rules, status, now)
+        status = _settle_action(rules, status, index, now)
+    return _settle_actionset(rules, status, now)
 
 
-def _settled_action(rules: Rules, status: Status, index: int, now: datetime) -> Status:
-    """Close an action in which nothing is left to do."""
+def _settle_action(rules: Rules, status: Status, index: int, now: datetime) -> Status:
+    """Close an action if it has nothing left to do."""
     if status.state is not State.RUNNING:
         return status
     action = status.actions[index]
@@ -525,40 +534,40 @@ def _settled_action(rules: Rules, status: Status, index: int, now: datetime) -> 
     is_good = current is None
     if current is not None and action.phases[current].state is not State.FAILED:
         return status
-    # Nothing has been done that a deferred phase would have to clean up.
+    # An action that was never launched has nothing for its deferred phase to clean up.
     if action.deferred is not None and action.start_time is not None:
         if action.deferred.state in (State.PENDING, State.RUNNING):
             return status
         is_good = is_good and action.deferred.state is State.COMPLETE
     if is_good and action.start_time is not None and rules.actions[index].has_artifacts:
         return status
-    return _closed_action(rules, status, index, now)
+    return _close_action(rules, status, index, now)
 
 
-def _closed_action(rules: Rules, status: Status, index: int, now: datetime) -> Status:
+def _close_action(rules: Rules, status: Status, index: int, now: datetime) -> Status:
     action = status.actions[index]._replace(completion_time=now)
     if action.start_time is None and status.error is None:
         message = f"Action {action.name} was cancelled before it started"
         status = status._replace(error=RunError(message, CANCELLED, action.name))
     totals = status.totals._replace(open_actions=status.totals.open_actions - 1)
     status = _put_action(status, index, action)._replace(totals=totals)
-    return _settled_set(rules, status, now)
+    return _settle_actionset(rules, status, now)
 
 
-def _settled_set(rules: Rules, status: Status, now: datetime) -> Status:
+def _settle_actionset(rules: Rules, status: Status, now: datetime) -> Status:
     if status.state is not State.RUNNING:
         return status
     if status.totals.open_actions == 0:
-        return _ended(status, now)
+        return _end(status, now)
     if rules.mode is ExecutionMode.SEQUENTIAL and status.error is not None:
-        first = first_open(status)
+        first = first_unfinished(status)
         if first is None or status.actions[first].start_time is None:
-            return _ended(status, now)
+            return _end(status, now)
     return status
 
 
-def _ended(status: Status, now: datetime) -> Status:
-    """Make the status final. Nothing gets past this."""
+def _end(status: Status, now: datetime) -> Status:
+    """Make the status final."""
     error = status.error
     if error is None:
         condition = Condition(COMPLETE, True, COMPLETE, "", now)

@@ -1,4 +1,4 @@
-"""Uses of functions: the versions that a cluster uses, where, and since when."""
+"""Function versions that are used in a cluster, with their places and times."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from kanister_py.core.yaml.documents import Document
 
 
 class Use(NamedTuple):
-    """One phase of a Blueprint, and the version it gets. `since` is how long the Blueprint is.
+    """Use of a function by a phase. `since` is the creation time of the Blueprint.
 
-    Versions are as they are printed; one that is not there stands as it was asked for.
+    `version` is the chosen version, or the requested one if there is no such version.
     """
 
     function: str
@@ -32,7 +32,7 @@ class Use(NamedTuple):
 
 
 class Run(NamedTuple):
-    """One phase of an ActionSet that has got a version, and when it began."""
+    """Run of a phase with the version that was chosen for it."""
 
     namespace: str
     blueprint: str
@@ -44,11 +44,11 @@ class Run(NamedTuple):
 
 
 class Count(NamedTuple):
-    """Count of the uses of a version."""
+    """Number of uses of a version."""
 
     blueprints: int = 0
     action_sets: int = 0
-    """Those that are under way; what has ended uses nothing."""
+    """ActionSets that have not ended."""
     last_run: str = ""
     compositions: int = 0
 
@@ -64,11 +64,11 @@ class Count(NamedTuple):
 NOT_USED = Count()
 
 Uses = Mapping[tuple[str, str], Count]
-"""By function and version."""
+"""Counts by function and version."""
 
 
 def uses_of(blueprint: Mapping[str, Any], registry: Registry[FunctionEntry]) -> Iterator[Use]:
-    """List what the phases of a Blueprint would get, however badly it is written."""
+    """Yield the uses of functions in a Blueprint, even in an invalid one."""
     metadata = metadata_of(blueprint)
     actions = blueprint.get("actions")
     for action, content in actions.items() if isinstance(actions, dict) else ():
@@ -93,13 +93,13 @@ def _phases_of(action: Any) -> Iterator[Mapping[str, Any]]:
         yield deferred
 
 
-def _version_of(registry: Registry[FunctionEntry], function: str, asked: str) -> str:
+def _version_of(registry: Registry[FunctionEntry], function: str, version: str) -> str:
     try:
         return str(
-            choose_version(registry, function, requested_version(asked, None)).chosen.version
+            choose_version(registry, function, requested_version(version, None)).chosen.version
         )
     except KanisterError:
-        return asked
+        return version
 
 
 def versions_in_composition(
@@ -107,27 +107,27 @@ def versions_in_composition(
     functions: Sequence[Mapping[str, Any]],
     registry: Registry[FunctionEntry],
 ) -> Iterator[tuple[str, str]]:
-    """List which versions of our functions the steps of a Composition would get.
+    """Yield the versions of our functions that the steps of a Composition get.
 
-    `functions` are the Functions that are installed: a package of others is not ours to count.
+    `functions` are the installed Functions. Packages of other vendors are not counted.
     """
-    packages = packages_of(map(_found, functions), registry)
-    for ask in version_requests_of(_found(composition), packages, registry):
-        function = ask.spot.function
-        asked = RequestedVersion("" if ask.version == "latest" else ask.version)
+    packages = packages_of(map(_located, functions), registry)
+    for request in version_requests_of(_located(composition), packages, registry):
+        function = request.spot.function
+        requested = RequestedVersion("" if request.version == "latest" else request.version)
         try:
-            version = str(choose_version(registry, function, asked, strict=True).chosen.version)
+            version = str(choose_version(registry, function, requested, strict=True).chosen.version)
         except KanisterError:
-            version = ask.version
+            version = request.version
         yield function, version
 
 
-def _found(obj: Mapping[str, Any]) -> LocatedObject:
+def _located(obj: Mapping[str, Any]) -> LocatedObject:
     return LocatedObject(Document.of(obj), (), str(obj.get("kind") or ""), obj)
 
 
 def runs_of(actionset: Mapping[str, Any]) -> Iterator[Run]:
-    """List the phases of an ActionSet that have got a version. `actionset` has its whole status."""
+    """Yield the phases of an ActionSet that have a version. The status must be complete."""
     status = actionset.get("status")
     if not isinstance(status, dict):
         return
@@ -149,7 +149,7 @@ def runs_of(actionset: Mapping[str, Any]) -> Iterator[Run]:
 
 
 class Tally:
-    """Tally of uses and runs as they are seen, page by page: none of them is kept."""
+    """Counter of uses and runs that arrive page by page. Objects are not kept in memory."""
 
     def __init__(self) -> None:
         self._functions: dict[tuple[str, str, str, str], str] = {}
@@ -170,7 +170,9 @@ class Tally:
         self._compositions.update(set(versions))
 
     def add_actionset(self, runs: Iterable[Run]) -> None:
-        """Take an ActionSet in. Blueprints come first: they say what a phase calls."""
+        """Add an ActionSet. Its Blueprint must be added first: it names the functions of the
+        phases.
+        """
         live: set[tuple[str, str]] = set()
         for run in runs:
             place = (run.namespace, run.blueprint, run.action, run.phase)
@@ -178,15 +180,15 @@ class Tally:
             if function is None:
                 continue
             key = (function, run.version)
-            self._last[key] = _later(self._last.get(key, ""), run.start_time)
+            self._last[key] = _later_time(self._last.get(key, ""), run.start_time)
             own = (*place, run.version)
-            self._last_of_phase[own] = _later(self._last_of_phase.get(own, ""), run.start_time)
+            self._last_of_phase[own] = _later_time(self._last_of_phase.get(own, ""), run.start_time)
             if run.is_live:
                 live.add(key)
         self._live.update(live)
 
     def last_run(self, use: Use) -> str:
-        """Say when a phase last ran with the version it has now; empty for never."""
+        """Return when a phase last ran with its present version; empty if never."""
         place = (use.namespace, use.blueprint, use.action, use.phase, use.version)
         return self._last_of_phase.get(place, "")
 
@@ -202,5 +204,5 @@ class Tally:
         }
 
 
-def _later(time: str, other: str) -> str:
+def _later_time(time: str, other: str) -> str:
     return max(time, other, key=sort_key_of_time)

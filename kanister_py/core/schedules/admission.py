@@ -7,8 +7,8 @@ from typing import Any
 
 from kanister_py.core.actionsets.admission import (
     Verdict,
-    bounded,
     findings_in,
+    truncate_warnings,
     verdict_of,
     warnings_of_blueprints,
 )
@@ -36,4 +36,4 @@ def judge_schedule(
     if not verdict.is_allowed:
         return verdict
     warnings = warnings_of_blueprints(template_in(schedule), blueprints, context)
-    return Verdict((), bounded([*verdict.warnings, *warnings]))
+    return Verdict((), truncate_warnings([*verdict.warnings, *warnings]))

@@ -104,8 +104,8 @@ class ActionWorker:
             state.course.rules,
             status,
             state.now(),
-            working=() if attempt is None else (attempt.place,),
-            rested={} if retry is None else {retry[0]: retry[1] <= passed},
+            in_progress=() if attempt is None else (attempt.place,),
+            elapsed={} if retry is None else {retry[0]: retry[1] <= passed},
             action=self._index,
         )
         # In a sequence, the next step may belong to another action.

@@ -8,12 +8,12 @@ import pytest
 
 from kanister_py.core.actionsets.admission import (
     Verdict,
-    blueprints_named,
-    judge_actionset,
-    judge_blueprint,
-    judge_package,
-    judge_revision,
-    says_nothing_new,
+    needs_no_check,
+    referenced_blueprints,
+    review_actionset,
+    review_blueprint,
+    review_package,
+    review_revision,
 )
 from kanister_py.core.blueprints.lint.context import Context
 from kanister_py.executor.loading import load_function
@@ -47,7 +47,7 @@ GOOD = blueprint(func="KubeTask", args={"image": "i", "command": ["c"]})
 
 
 def test_a_blueprint_without_mistakes_is_stored_in_silence(context: Context) -> None:
-    verdict = judge_blueprint(GOOD, context)
+    verdict = review_blueprint(GOOD, context)
     # Lint has a note on what v0.0.0 of KubeTask does: that is no warning.
     assert verdict == Verdict()
 
@@ -73,7 +73,7 @@ def test_a_blueprint_without_mistakes_is_stored_in_silence(context: Context) -> 
 def test_a_mistake_in_a_blueprint_is_refused_with_its_place(
     context: Context, phase: dict[str, Any], word: str
 ) -> None:
-    verdict = judge_blueprint(blueprint(**phase), context)
+    verdict = review_blueprint(blueprint(**phase), context)
     assert not verdict.is_allowed
     assert "act/one: " in verdict.message
     assert word in verdict.message
@@ -81,50 +81,50 @@ def test_a_mistake_in_a_blueprint_is_refused_with_its_place(
 
 def test_a_version_that_falls_back_is_a_warning(context: Context) -> None:
     phase = {"func": "KubeTask", "funcVersion": "v9.0.0"}
-    verdict = judge_blueprint(blueprint(**phase, args={"image": "i", "command": ["c"]}), context)
+    verdict = review_blueprint(blueprint(**phase, args={"image": "i", "command": ["c"]}), context)
     assert verdict.is_allowed
     assert any("v9.0.0" in warning for warning in verdict.warnings)
 
 
 def test_many_mistakes_are_counted_and_long_warnings_are_cut(context: Context) -> None:
     phases = [{"name": f"p{index}", "func": f"Nobody{index}"} for index in range(40)]
-    verdict = judge_blueprint({**GOOD, "actions": {"act": {"phases": phases}}}, context)
+    verdict = review_blueprint({**GOOD, "actions": {"act": {"phases": phases}}}, context)
     assert verdict.message.endswith("and 20 more")
     args = {"image": "i", "command": ["c"]}
     many = [
         {"name": f"p{index}", "func": "KubeTask", "funcVersion": f"v9.{index}.0", "args": args}
         for index in range(40)
     ]
-    verdict = judge_blueprint({**GOOD, "actions": {"act": {"phases": many}}}, context)
+    verdict = review_blueprint({**GOOD, "actions": {"act": {"phases": many}}}, context)
     assert sum(len(warning.encode()) for warning in verdict.warnings) < 4096
     assert all(len(warning) <= 256 for warning in verdict.warnings)
     assert "kanister-py lint" in verdict.warnings[-1]
 
 
 def test_an_actionset_is_judged_beside_its_blueprints(context: Context) -> None:
-    assert judge_actionset(actionset(), {"b": GOOD}, context).warnings == ()
-    verdict = judge_actionset(actionset(preferredVersion="v1"), {"b": GOOD}, context)
+    assert review_actionset(actionset(), {"b": GOOD}, context).warnings == ()
+    verdict = review_actionset(actionset(preferredVersion="v1"), {"b": GOOD}, context)
     assert not verdict.is_allowed
 
 
 def test_an_object_that_cannot_be_found_is_stored_as_by_the_original_with_a_warning(
     context: Context,
 ) -> None:
-    verdict = judge_actionset(actionset(object={"kind": "Foo", "name": "x"}), {"b": GOOD}, context)
+    verdict = review_actionset(actionset(object={"kind": "Foo", "name": "x"}), {"b": GOOD}, context)
     assert verdict.is_allowed
     assert any("object-kind-unknown" in warning for warning in verdict.warnings)
 
 
 def test_what_an_actionset_cannot_help_is_a_warning(context: Context) -> None:
-    missing = judge_actionset(actionset(), {"b": None}, context)
+    missing = review_actionset(actionset(), {"b": None}, context)
     assert (missing.is_allowed, len(missing.warnings)) == (True, 1)
-    other = judge_actionset(actionset(name="other"), {"b": GOOD}, context)
+    other = review_actionset(actionset(name="other"), {"b": GOOD}, context)
     assert other.is_allowed
     assert "no action other" in other.warnings[0]
 
 
 def test_an_actionset_that_cannot_be_read_is_refused_with_the_field(context: Context) -> None:
-    verdict = judge_actionset(actionset(options={"a": 1}), {}, context)
+    verdict = review_actionset(actionset(options={"a": 1}), {}, context)
     assert "spec.actions[0].options" in verdict.message
 
 
@@ -144,23 +144,23 @@ def test_an_actionset_that_cannot_be_read_is_refused_with_the_field(context: Con
     ],
 )
 def test_only_what_an_object_says_is_judged(old: Any, new: Any, want: bool) -> None:
-    assert says_nothing_new(old, new) is want
+    assert needs_no_check(old, new) is want
 
 
 @pytest.mark.parametrize(
     "value", [{}, {"spec": None}, {"spec": {"actions": "x"}}, {"spec": {"actions": [1, None]}}]
 )
 def test_a_malformed_actionset_names_no_blueprints(value: dict[str, Any]) -> None:
-    assert blueprints_named(value) == ()
+    assert referenced_blueprints(value) == ()
 
 
 def test_the_number_of_a_revision_may_change_and_nothing_else() -> None:
     def revision(number: int, **spec: Any) -> dict[str, Any]:
         return {"spec": {"revision": number, "pipeline": ["a"], **spec}}
 
-    assert judge_revision(None, revision(1)).is_allowed
-    assert judge_revision(revision(1), revision(2)).is_allowed
-    verdict = judge_revision(revision(1), revision(2, pipeline=["b"], mode="Pipeline"))
+    assert review_revision(None, revision(1)).is_allowed
+    assert review_revision(revision(1), revision(2)).is_allowed
+    verdict = review_revision(revision(1), revision(2, pipeline=["b"], mode="Pipeline"))
     assert [problem.partition(":")[0] for problem in verdict.problems] == [
         "spec.mode",
         "spec.pipeline",
@@ -185,4 +185,4 @@ def test_the_number_of_a_revision_may_change_and_nothing_else() -> None:
     ],
 )
 def test_limits_must_make_sense(kind: str, spec: dict[str, Any], is_allowed: bool) -> None:
-    assert judge_package({"kind": kind, "spec": spec}).is_allowed is is_allowed
+    assert review_package({"kind": kind, "spec": spec}).is_allowed is is_allowed

@@ -88,7 +88,7 @@ def test_a_line_is_read_as_leniently_as_the_original_reads_it(text: bytes, want:
         pytest.param(b"", "Expecting value", id="nothing"),
         pytest.param(b'{"key":"k","value":1}', "value is a number", id="a number"),
         pytest.param(b'{"key":["k"],"value":"v"}', "key is a list", id="a list as key"),
-        pytest.param(b'["k","v"]', "a list where", id="a list"),
+        pytest.param(b'["k","v"]', "a list instead of", id="a list"),
         pytest.param(b"NaN", "NaN is not JSON", id="not a number"),
         pytest.param(b"[" * 200_000, "nested too deeply", id="a bomb of brackets"),
         pytest.param(b"9" * 5000, "digits", id="a huge number"),
@@ -174,7 +174,7 @@ def test_the_tail_of_a_long_log_stays_small() -> None:
     for number in range(100_000):
         tail.feed(f"line {number}\n".encode())
     tail.feed(b"z" * 10_000_000)
-    assert len(tail._kept) <= 4 * 1000
+    assert len(tail._tail) <= 4 * 1000
     assert tail.lines() == ("z" * 1000,)
     tail.feed(b"\nend\n")
     assert tail.lines()[-1] == "end"

@@ -134,7 +134,7 @@ def check(rules: Rules, status: Status) -> None:
         assert not status.totals.running
         assert next_steps(rules, status, NOW) == []
         return
-    steps = next_steps(rules, status, NOW, working=set(status.totals.running))
+    steps = next_steps(rules, status, NOW, in_progress=set(status.totals.running))
     is_suspended = (suspended := status.condition("Suspended")) is not None and suspended.is_true
     assert steps or status.totals.running or is_suspended, "nothing would ever happen again"
     again = parse_status(json.loads(json.dumps(status.as_dict())))
@@ -389,16 +389,16 @@ def test_a_wait_for_another_try_is_never_longer_than_after_the_failure_however_c
 def test_who_has_measured_a_wait_knows_better_than_the_clock_whether_it_is_over() -> None:
     rules = rules_of(1, retry=RetryRule(limit=2, backoff_seconds=5))
     status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, FLAKY))
-    over = next_steps(rules, status, NOW - timedelta(hours=1), rested={FIRST: True})
+    over = next_steps(rules, status, NOW - timedelta(hours=1), elapsed={FIRST: True})
     assert over == [StartPhase(FIRST, 2)]
-    (step,) = next_steps(rules, status, NOW + timedelta(hours=1), rested={FIRST: False})
+    (step,) = next_steps(rules, status, NOW + timedelta(hours=1), elapsed={FIRST: False})
     assert isinstance(step, WaitForRetry)
 
 
 def test_a_cancel_stops_what_runs_refuses_what_waits_and_still_tidies_up() -> None:
     rules = rules_of(2, deferred=True)
     status = play(rules, PhaseStarted(NOW, FIRST, 1), CancelAsked(NOW))
-    assert next_steps(rules, status, NOW, working={FIRST}) == [StopPhase(FIRST)]
+    assert next_steps(rules, status, NOW, in_progress={FIRST}) == [StopPhase(FIRST)]
     status = record(rules, status, PhaseCompleted(NOW, FIRST, {}))
     assert next_steps(rules, status, NOW) == [RefusePhase(SECOND)]
     status = record(rules, status, PhaseFailed(NOW, SECOND, PhaseError("no", "Cancelled")))
@@ -428,7 +428,7 @@ def test_nothing_starts_while_suspended() -> None:
     assert next_steps(rules, status, NOW) == []
     condition = status.condition("Suspended")
     assert condition is not None
-    assert "until spec.suspend is false or taken away" in condition.message
+    assert "until spec.suspend is false or removed" in condition.message
     status = record(rules, status, Resumed(NOW))
     assert next_steps(rules, status, NOW) == [StartPhase(FIRST, 1)]
 
@@ -510,7 +510,7 @@ def test_a_retry_keeps_what_was_completed_before_the_phase() -> None:
     states = [phase.state for phase in began.actions[0].phases]
     assert states == [State.COMPLETE, State.PENDING, State.PENDING]
     assert status_for_retry(rules, status, fresh(rules), "p2") is None
-    assert why_not_retried(status, "p2") == "phase p1, before it, is not complete"
+    assert why_not_retried(status, "p2") == "the earlier phase p1 is not complete"
     assert status_for_retry(rules, status, fresh(rules), "unknown") is None
 
 
