@@ -1,4 +1,4 @@
-"""Admission of Blueprints, ActionSets, Compositions and revisions."""
+"""Reviews of Blueprints, ActionSets, Compositions and revisions."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ def actionset(**action: Any) -> dict[str, Any]:
 GOOD = blueprint(func="KubeTask", args={"image": "i", "command": ["c"]})
 
 
-def test_a_blueprint_without_mistakes_is_stored_in_silence(context: Context) -> None:
+def test_correct_blueprint_is_stored_without_warnings(context: Context) -> None:
     verdict = review_blueprint(GOOD, context)
-    # Lint has a note on what v0.0.0 of KubeTask does: that is no warning.
+    # Lint has a note about v0.0.0 of KubeTask, which is not a warning.
     assert verdict == Verdict()
 
 
@@ -70,7 +70,7 @@ def test_a_blueprint_without_mistakes_is_stored_in_silence(context: Context) -> 
         pytest.param({"func": "KubeTask", "funcVersion": "v1"}, "v1", id="half a version"),
     ],
 )
-def test_a_mistake_in_a_blueprint_is_refused_with_its_place(
+def test_mistake_in_a_blueprint_is_rejected_with_its_place(
     context: Context, phase: dict[str, Any], word: str
 ) -> None:
     verdict = review_blueprint(blueprint(**phase), context)
@@ -79,14 +79,14 @@ def test_a_mistake_in_a_blueprint_is_refused_with_its_place(
     assert word in verdict.message
 
 
-def test_a_version_that_falls_back_is_a_warning(context: Context) -> None:
+def test_fallback_to_another_version_is_a_warning(context: Context) -> None:
     phase = {"func": "KubeTask", "funcVersion": "v9.0.0"}
     verdict = review_blueprint(blueprint(**phase, args={"image": "i", "command": ["c"]}), context)
     assert verdict.is_allowed
     assert any("v9.0.0" in warning for warning in verdict.warnings)
 
 
-def test_many_mistakes_are_counted_and_long_warnings_are_cut(context: Context) -> None:
+def test_many_problems_and_long_warnings_are_truncated(context: Context) -> None:
     phases = [{"name": f"p{index}", "func": f"Nobody{index}"} for index in range(40)]
     verdict = review_blueprint({**GOOD, "actions": {"act": {"phases": phases}}}, context)
     assert verdict.message.endswith("and 20 more")
@@ -101,13 +101,13 @@ def test_many_mistakes_are_counted_and_long_warnings_are_cut(context: Context) -
     assert "kanister-py lint" in verdict.warnings[-1]
 
 
-def test_an_actionset_is_judged_beside_its_blueprints(context: Context) -> None:
+def test_actionset_is_reviewed_with_its_blueprints(context: Context) -> None:
     assert review_actionset(actionset(), {"b": GOOD}, context).warnings == ()
     verdict = review_actionset(actionset(preferredVersion="v1"), {"b": GOOD}, context)
     assert not verdict.is_allowed
 
 
-def test_an_object_that_cannot_be_found_is_stored_as_by_the_original_with_a_warning(
+def test_actionset_for_an_unknown_kind_is_stored_with_a_warning_like_in_kanister(
     context: Context,
 ) -> None:
     verdict = review_actionset(actionset(object={"kind": "Foo", "name": "x"}), {"b": GOOD}, context)
@@ -115,7 +115,7 @@ def test_an_object_that_cannot_be_found_is_stored_as_by_the_original_with_a_warn
     assert any("object-kind-unknown" in warning for warning in verdict.warnings)
 
 
-def test_what_an_actionset_cannot_help_is_a_warning(context: Context) -> None:
+def test_problems_of_blueprints_are_warnings_for_an_actionset(context: Context) -> None:
     missing = review_actionset(actionset(), {"b": None}, context)
     assert (missing.is_allowed, len(missing.warnings)) == (True, 1)
     other = review_actionset(actionset(name="other"), {"b": GOOD}, context)
@@ -123,7 +123,7 @@ def test_what_an_actionset_cannot_help_is_a_warning(context: Context) -> None:
     assert "no action other" in other.warnings[0]
 
 
-def test_an_actionset_that_cannot_be_read_is_refused_with_the_field(context: Context) -> None:
+def test_unreadable_actionset_is_rejected_with_the_field(context: Context) -> None:
     verdict = review_actionset(actionset(options={"a": 1}), {}, context)
     assert "spec.actions[0].options" in verdict.message
 
@@ -143,18 +143,18 @@ def test_an_actionset_that_cannot_be_read_is_refused_with_the_field(context: Con
         ),
     ],
 )
-def test_only_what_an_object_says_is_judged(old: Any, new: Any, want: bool) -> None:
+def test_only_changes_of_the_spec_are_reviewed(old: Any, new: Any, want: bool) -> None:
     assert needs_no_check(old, new) is want
 
 
 @pytest.mark.parametrize(
     "value", [{}, {"spec": None}, {"spec": {"actions": "x"}}, {"spec": {"actions": [1, None]}}]
 )
-def test_a_malformed_actionset_names_no_blueprints(value: dict[str, Any]) -> None:
+def test_malformed_actionset_references_no_blueprints(value: dict[str, Any]) -> None:
     assert referenced_blueprints(value) == ()
 
 
-def test_the_number_of_a_revision_may_change_and_nothing_else() -> None:
+def test_only_the_number_of_a_revision_may_change() -> None:
     def revision(number: int, **spec: Any) -> dict[str, Any]:
         return {"spec": {"revision": number, "pipeline": ["a"], **spec}}
 
@@ -184,5 +184,7 @@ def test_the_number_of_a_revision_may_change_and_nothing_else() -> None:
         pytest.param("Provider", {"activeRevisionLimit": 2}, False, id="two of a provider"),
     ],
 )
-def test_limits_must_make_sense(kind: str, spec: dict[str, Any], is_allowed: bool) -> None:
+def test_revision_limits_must_be_consistent(
+    kind: str, spec: dict[str, Any], is_allowed: bool
+) -> None:
     assert review_package({"kind": kind, "spec": spec}).is_allowed is is_allowed

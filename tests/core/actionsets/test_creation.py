@@ -1,4 +1,4 @@
-"""Creation of ActionSets: wishes, and what a parent left."""
+"""Creation of ActionSets from requests and from parents."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def parent(state: str = "complete") -> dict[str, Any]:
     }
 
 
-def test_each_object_gets_an_action_of_its_own() -> None:
+def test_every_object_has_its_own_action() -> None:
     order = Order("backup", namespace="shop", blueprint="mysql", objects=(DB, CACHE))
-    made = new_actionset(order, None, first)
-    assert made["metadata"] == {"name": "backup-bbbbb", "namespace": "shop"}
-    assert [action["object"]["name"] for action in made["spec"]["actions"]] == ["db", "cache"]
-    assert made["spec"]["actions"][0] == {
+    actionset = new_actionset(order, None, first)
+    assert actionset["metadata"] == {"name": "backup-bbbbb", "namespace": "shop"}
+    assert [action["object"]["name"] for action in actionset["spec"]["actions"]] == ["db", "cache"]
+    assert actionset["spec"]["actions"][0] == {
         "name": "backup",
         "blueprint": "mysql",
         "object": DB.as_dict(),
@@ -62,7 +62,7 @@ def test_each_object_gets_an_action_of_its_own() -> None:
         pytest.param(Order("a", blueprint="b"), "--from", id="no object"),
     ],
 )
-def test_what_would_do_nothing_is_refused_with_the_flag_that_helps(
+def test_actionset_without_action_or_object_is_refused_with_the_missing_flag(
     order: Order, remedy: str
 ) -> None:
     with pytest.raises(UsageError, match=remedy) as refused:
@@ -70,24 +70,24 @@ def test_what_would_do_nothing_is_refused_with_the_flag_that_helps(
     assert refused.value.reason == "ActionSetUnclear"
 
 
-def test_a_child_takes_what_its_parent_left_and_nothing_that_it_was_given() -> None:
-    made = new_actionset(Order("restore", namespace="shop"), parent(), first)
-    (action,) = made["spec"]["actions"]
-    assert made["metadata"]["name"] == "restore-backup-1-bbbbb"
-    assert made["metadata"]["annotations"] == {"kanister-py.io/from": "backup-1"}
+def test_child_uses_artifacts_of_its_parent_instead_of_its_inputs() -> None:
+    actionset = new_actionset(Order("restore", namespace="shop"), parent(), first)
+    (action,) = actionset["spec"]["actions"]
+    assert actionset["metadata"]["name"] == "restore-backup-1-bbbbb"
+    assert actionset["metadata"]["annotations"] == {"kanister-py.io/from": "backup-1"}
     assert action["name"] == "restore"
     assert action["artifacts"] == {"dump": {"keyValue": {"path": "s3"}}}
     assert action["object"] == DB.as_dict()
 
 
-def test_a_child_inherits_version_pod_override_and_labels_of_pods() -> None:
+def test_child_inherits_version_pod_override_and_pod_labels() -> None:
     (action,) = new_actionset(Order("restore"), parent(), first)["spec"]["actions"]
     assert action["preferredVersion"] == "v0.1.0"
     assert action["podOverride"] == {"nodeName": "n"}
     assert action["podLabels"] == {"x": "y"}
 
 
-def test_what_is_asked_for_wins_over_the_parent_and_maps_are_merged() -> None:
+def test_request_overrides_the_parent_and_maps_are_merged() -> None:
     order = Order("restore", objects=(DB, CACHE), options={"b": "3"}, preferred_version="v0.0.0")
     actions = new_actionset(order, parent(), first)["spec"]["actions"]
     assert [action["object"]["name"] for action in actions] == ["db", "cache"]
@@ -96,26 +96,26 @@ def test_what_is_asked_for_wins_over_the_parent_and_maps_are_merged() -> None:
 
 
 @pytest.mark.parametrize("state", ["pending", "running", "failed"])
-def test_nobody_follows_a_parent_that_is_not_complete(state: str) -> None:
+def test_incomplete_parent_is_refused(state: str) -> None:
     with pytest.raises(UsageError, match=f"shop/backup-1 is {state}") as refused:
         new_actionset(Order("restore"), parent(state), first)
     assert refused.value.reason == "ActionSetIncomplete"
 
 
-def test_a_parent_is_not_changed_by_its_child() -> None:
-    given = parent()
-    new_actionset(Order("restore", options={"b": "3"}), given, first)
-    assert given == parent()
+def test_creating_a_child_does_not_change_the_parent() -> None:
+    original = parent()
+    new_actionset(Order("restore", options={"b": "3"}), original, first)
+    assert original == parent()
 
 
-def test_a_retry_says_the_same_and_names_whom_it_repeats() -> None:
-    given = parent("failed")
-    given["metadata"]["annotations"] = {
+def test_retry_has_the_same_spec_and_an_annotation_with_the_original() -> None:
+    failed = parent("failed")
+    failed["metadata"]["annotations"] = {
         "kanister-py.io/concurrency-key": "db",
         "kanister-py.io/status": "{}",
     }
-    made = retry_of(given, "", "dump", first)
-    assert made["metadata"] == {
+    retried = retry_of(failed, "", "dump", first)
+    assert retried["metadata"] == {
         "name": "backup-1-bbbbb",
         "namespace": "shop",
         "labels": {"team": "db"},
@@ -125,14 +125,14 @@ def test_a_retry_says_the_same_and_names_whom_it_repeats() -> None:
             "kanister-py.io/retry-from": "dump",
         },
     }
-    assert made["spec"] == {"actions": given["spec"]["actions"]}
-    assert "status" not in made
+    assert retried["spec"] == {"actions": failed["spec"]["actions"]}
+    assert "status" not in retried
 
 
-def test_what_an_actionset_names_is_listed_once() -> None:
+def test_references_are_listed_without_duplicates() -> None:
     secret = ObjectReference(name="s", namespace="shop")
     order = Order(
         "a", blueprint="b", objects=(DB, CACHE), profile=secret, secrets={"x": secret, "y": secret}
     )
-    made = new_actionset(order, None, first)
-    assert [what for what, _ in references_of(made)] == ["profile", "secret"]
+    actionset = new_actionset(order, None, first)
+    assert [what for what, _ in references_of(actionset)] == ["profile", "secret"]

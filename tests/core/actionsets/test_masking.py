@@ -1,4 +1,4 @@
-"""Masking of secrets in texts, in all their forms."""
+"""Masking of secrets in texts, in all encoded forms."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ from kanister_py.core.actionsets.masking import Masker
         pytest.param("hunter22", b"hunter22".hex().upper(), "***", id="as hexadecimal digits"),
     ],
 )
-def test_a_known_secret_never_shows(secret: str, text: str, want: str) -> None:
+def test_known_secret_is_masked(secret: str, text: str, want: str) -> None:
     assert Masker([secret]).mask(text) == want
 
 
-def test_a_secret_that_begins_with_another_leaves_no_end_behind() -> None:
+def test_secret_that_begins_with_another_is_masked_completely() -> None:
     assert Masker(["hunter", "hunter22"]).mask("hunter22") == "***"
 
 
@@ -51,37 +51,37 @@ def test_a_secret_that_begins_with_another_leaves_no_end_behind() -> None:
     st.binary(max_size=9),
     st.binary(max_size=9),
 )
-def test_base64_of_a_secret_among_others_shows_but_its_rims(
+def test_secret_is_masked_inside_longer_base64_text(
     secret: str, before: bytes, after: bytes
 ) -> None:
     raw = secret.strip().encode()
     shown = Masker([secret]).mask(b64encode(before + raw + after).decode())
-    # What is left is what stands before and after, and at each rim a digit that is shared.
+    # The surrounding text remains, and one character at each edge that both share.
     assert len(shown) <= len(b64encode(before)) + len(b64encode(after)) + 4 + len("***")
 
 
 @given(st.text(min_size=6).filter(lambda entry: len(entry.strip()) >= 6), st.text(), st.text())
-def test_no_text_around_a_secret_lets_it_through(secret: str, before: str, after: str) -> None:
+def test_secret_is_masked_in_any_surrounding_text(secret: str, before: str, after: str) -> None:
     core = secret.strip()
     masked = Masker([secret]).mask(f"{before}\0{core}\0{after}")
     assert f"\0{core}\0" not in masked
 
 
-def test_data_lose_known_secrets_wherever_they_stand_in_it() -> None:
+def test_secrets_are_masked_everywhere_in_data() -> None:
     data = {"login": ["as hunter22", 7], "hunter22": {"a": None}}
     assert Masker(["hunter22"]).mask_data(data) == {"login": ["as ***", 7], "***": {"a": None}}
     assert Masker().mask_data(data) is data
 
 
-def test_many_secrets_are_masked_as_few_are() -> None:
+def test_many_secrets_are_masked_like_few() -> None:
     secrets = [f"secret-{number:05}-Ä" for number in range(5000)]
     line = "x SECRET-00042-ä y secret-00001-Ä-secret-99999 \u0130secret-04999-Ä"
     few = Masker([secrets[42], secrets[1], secrets[4999]])
     assert Masker(secrets).mask(line) == few.mask(line)
 
 
-def test_a_line_costs_the_same_however_many_secrets_there_are() -> None:
-    """100,000 lines of one Secret cost 26 ms for each line of a log when all were tried."""
+def test_time_for_a_line_does_not_depend_on_the_number_of_secrets() -> None:
+    """Searching for every secret took 26 ms for each log line with a Secret of 100,000 lines."""
     masker = Masker(["\n".join(f"line {number} of a secret" for number in range(100_000))])
     started = thread_time()
     for _ in range(200):

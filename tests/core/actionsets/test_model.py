@@ -1,4 +1,4 @@
-"""Models of ActionSets, as people have them in files."""
+"""Models of ActionSets, read from YAML."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ spec:
 """
 
 
-def test_an_actionset_is_read_with_all_it_may_say() -> None:
+def test_actionset_is_read_with_all_fields() -> None:
     read = parse_actionset(parse_document(FULL, "set.yaml"))
     (action,) = read.spec.actions
     assert read.spec.execution_mode is ExecutionMode.SEQUENTIAL
@@ -57,7 +57,7 @@ def test_an_actionset_is_read_with_all_it_may_say() -> None:
     }
 
 
-def test_what_is_wrong_is_told_with_its_line_and_path() -> None:
+def test_problems_are_reported_with_line_and_path() -> None:
     text = FULL.replace('"9"', "9").replace("Sequential", "Sometimes")
     with pytest.raises(InvalidDocument) as caught:
         parse_actionset(parse_document(text, "set.yaml"))
@@ -105,17 +105,17 @@ def test_what_is_wrong_is_told_with_its_line_and_path() -> None:
         ),
     ],
 )
-def test_an_object_is_named_as_people_type_it(text: str, want: ObjectReference) -> None:
+def test_object_reference_is_parsed_from_text(text: str, want: ObjectReference) -> None:
     assert parse_object_reference(text) == want
 
 
 @pytest.mark.parametrize("text", ["db", "Thing/db", "a//b", "a/b/c/d/e/f", ""])
-def test_a_word_that_names_no_object_is_refused(text: str) -> None:
+def test_invalid_object_reference_is_refused(text: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse_object_reference(text)
     assert refused.value.reason == "InvalidReference"
 
 
-def test_a_secret_is_named_with_what_the_blueprint_calls_it() -> None:
+def test_secret_is_parsed_with_its_name_in_the_blueprint() -> None:
     name, reference = parse_named_reference("login=shop/l")
     assert (name, reference.name, reference.namespace) == ("login", "l", "shop")

@@ -1,4 +1,4 @@
-"""Outputs of a command in its log."""
+"""Outputs in the log of a command."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def line(key: str, value: str) -> bytes:
     return MARKER + b" " + json.dumps({"key": key, "value": value}).encode() + b"\n"
 
 
-def test_a_printed_output_reaches_later_phases_and_the_rest_is_log() -> None:
+def test_output_lines_are_separated_from_the_log() -> None:
     parser, pieces = read(b"hello\n" + line("size", "42") + b"bye\n")
     assert parser.outputs == {"size": "42"}
     assert pieces == [b"hello\n", Output("size", "42"), b"bye\n"]
 
 
-def test_text_before_the_marker_is_a_line_of_log() -> None:
+def test_text_before_the_marker_is_a_log_line() -> None:
     _, pieces = read(b"progress 10% " + line("k", "v") + b"next\n")
     assert log_of(pieces) == b"progress 10% \nnext\n"
 
@@ -53,15 +53,15 @@ def test_the_last_value_of_a_key_wins() -> None:
     assert read(line("k", "1") + line("k", "2"))[0].outputs == {"k": "2"}
 
 
-def test_an_output_at_the_very_end_needs_no_newline() -> None:
+def test_last_output_needs_no_newline() -> None:
     assert read(line("k", "v").rstrip(b"\n"))[0].outputs == {"k": "v"}
 
 
-def test_the_beginning_of_a_marker_at_the_very_end_is_log() -> None:
+def test_incomplete_marker_at_the_end_is_log_text() -> None:
     assert log_of(read(b"a\n###Phase-", b"out")[1]) == b"a\n###Phase-out"
 
 
-def test_a_line_that_ends_as_windows_does_is_read() -> None:
+def test_output_line_may_have_a_windows_line_end() -> None:
     assert read(line("k", "v").replace(b"\n", b"\r\n"))[0].outputs == {"k": "v"}
 
 
@@ -77,12 +77,12 @@ def test_a_line_that_ends_as_windows_does_is_read() -> None:
         pytest.param(b'{"key":"k","value":"<&>\\u003c"}', Output("k", "<&><"), id="escapes of Go"),
     ],
 )
-def test_a_line_is_read_as_leniently_as_the_original_reads_it(text: bytes, want: Output) -> None:
+def test_output_line_is_parsed_as_leniently_as_in_kanister(text: bytes, want: Output) -> None:
     assert parse_output(text) == want
 
 
 @pytest.mark.parametrize(
-    ("text", "sense"),
+    ("text", "reason"),
     [
         pytest.param(b"{not json", "property name", id="no JSON"),
         pytest.param(b"", "Expecting value", id="nothing"),
@@ -95,25 +95,25 @@ def test_a_line_is_read_as_leniently_as_the_original_reads_it(text: bytes, want:
         pytest.param(b'{"key":"k","value":"v"} trailing', "Extra data", id="text after it"),
     ],
 )
-def test_a_broken_output_line_says_what_is_wrong_with_it(text: bytes, sense: str) -> None:
+def test_invalid_output_line_is_reported_with_the_reason(text: bytes, reason: str) -> None:
     parser, pieces = read(MARKER + text + b"\nafter\n" + line("k", "v"))
     assert parser.error is not None
     assert parser.error.reason == "OutputUnreadable"
     assert parser.error.message.startswith("Failed to unmarshal key-value pair: ")
-    assert sense in parser.error.message
+    assert reason in parser.error.message
     assert parser.error in pieces
     assert log_of(pieces) == b"after\n"
     assert parser.outputs == {"k": "v"}
 
 
-def test_the_first_broken_line_is_the_one_that_counts() -> None:
+def test_first_invalid_line_is_the_error() -> None:
     parser, _ = read(MARKER + b"{a\n" + MARKER + b"1\n")
     assert parser.error is not None
     assert parser.error.reason == "OutputUnreadable"
     assert "property name" in parser.error.message
 
 
-def test_outputs_that_no_status_could_hold_are_an_error_and_are_never_cut() -> None:
+def test_outputs_beyond_the_limit_are_an_error_instead_of_truncated() -> None:
     half = "x" * (MAX_OUTPUT_BYTES // 2 + 1)
     parser, _ = read(line("a", half) + line("a", half) + line("b", half))
     assert parser.error is not None
@@ -121,7 +121,7 @@ def test_outputs_that_no_status_could_hold_are_an_error_and_are_never_cut() -> N
     assert parser.outputs == {"a": half}
 
 
-def test_an_endless_output_line_is_an_error_and_not_kept() -> None:
+def test_endless_output_line_is_an_error_with_limited_memory() -> None:
     parser = OutputParser()
     parser.feed(MARKER)
     for _ in range(200):
@@ -133,13 +133,13 @@ def test_an_endless_output_line_is_an_error_and_not_kept() -> None:
     assert piece.reason == "OutputTooLarge"
 
 
-def test_a_binary_log_goes_through_untouched() -> None:
+def test_binary_log_is_passed_through_unchanged() -> None:
     junk = bytes(range(256)) * 1000
     assert log_of(read(junk[:777], junk[777:])[1]) == junk
 
 
-class TestCuts:
-    """Lines split across chunks mean what they mean in one piece."""
+class TestChunks:
+    """Lines that are split across chunks are parsed like complete lines."""
 
     @given(
         st.lists(
@@ -152,16 +152,16 @@ class TestCuts:
         ).map(b"".join),
         st.lists(st.integers(min_value=0, max_value=200), max_size=6),
     )
-    def test_it_does_not_matter_where_the_bytes_are_cut(self, data: bytes, cuts: list[int]) -> None:
-        whole, whole_pieces = read(data)
+    def test_result_does_not_depend_on_chunk_boundaries(self, data: bytes, cuts: list[int]) -> None:
+        outputs_at_once, pieces_at_once = read(data)
         edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
         parts, parts_pieces = read(*(data[a:b] for a, b in itertools.pairwise(edges)))
-        assert parts.outputs == whole.outputs
-        assert (parts.error is None) == (whole.error is None)
-        assert log_of(parts_pieces) == log_of(whole_pieces)
+        assert parts.outputs == outputs_at_once.outputs
+        assert (parts.error is None) == (outputs_at_once.error is None)
+        assert log_of(parts_pieces) == log_of(pieces_at_once)
 
 
-def test_an_error_shows_the_last_lines_that_hold_anything() -> None:
+def test_tail_has_the_last_lines_that_are_not_blank() -> None:
     tail = LogTail(lines=3)
     for data in (b"1\n2\n\n3", b"3\n", b"\n4\n  \n5"):
         tail.feed(data)
@@ -169,7 +169,7 @@ def test_an_error_shows_the_last_lines_that_hold_anything() -> None:
     assert tail.text() == "33\n4\n5"
 
 
-def test_the_tail_of_a_long_log_stays_small() -> None:
+def test_tail_of_a_long_log_needs_limited_memory() -> None:
     tail = LogTail(lines=2, max_bytes=1000)
     for number in range(100_000):
         tail.feed(f"line {number}\n".encode())
@@ -181,20 +181,20 @@ def test_the_tail_of_a_long_log_stays_small() -> None:
 
 
 @given(st.integers(min_value=1, max_value=25))
-def test_lines_of_a_log_are_whole_however_its_bytes_are_cut(size: int) -> None:
+def test_log_lines_do_not_depend_on_chunk_boundaries(size: int) -> None:
     log = "one\r\n\ntwo äöü\nthree".encode()
-    found: list[str] = []
-    lines = LogLines(found.append)
+    written: list[str] = []
+    lines = LogLines(written.append)
     for at in range(0, len(log), size):
         lines.feed(log[at : at + size])
     lines.finish()
-    assert found == ["one", "", "two äöü", "three"]
+    assert written == ["one", "", "two äöü", "three"]
 
 
-def test_nothing_of_a_line_of_many_kilobytes_is_lost_from_the_log() -> None:
-    found: list[str] = []
-    lines = LogLines(found.append)
+def test_very_long_line_is_passed_on_completely() -> None:
+    written: list[str] = []
+    lines = LogLines(written.append)
     lines.feed(b"x" * 200_000 + b"\ny")
     lines.finish()
-    assert ("".join(found[:-1]), found[-1]) == ("x" * 200_000, "y")
-    assert max(map(len, found)) == 64 * 1024
+    assert ("".join(written[:-1]), written[-1]) == ("x" * 200_000, "y")
+    assert max(map(len, written)) == 64 * 1024

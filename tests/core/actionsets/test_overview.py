@@ -1,4 +1,4 @@
-"""Overview of runs: rows, filters, and a run on its own time."""
+"""Overview of runs: rows, filters and timelines."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def actionset(status: Any = None, **spec: Any) -> dict[str, Any]:
         pytest.param(actionset({"state": "failed"}), "failed", id="it failed"),
     ],
 )
-def test_the_state_of_a_row_is_what_people_would_call_it(obj: Any, state: str) -> None:
+def test_row_has_the_state_of_the_run(obj: Any, state: str) -> None:
     assert row_of(obj).state == state
 
 
@@ -53,14 +53,14 @@ def test_the_state_of_a_row_is_what_people_would_call_it(obj: Any, state: str) -
         pytest.param(actionset({"state": "complete", "conditions": ["x"]}), id="conditions"),
     ],
 )
-def test_what_others_wrote_into_an_actionset_breaks_no_row(obj: Any) -> None:
+def test_malformed_actionset_has_a_row(obj: Any) -> None:
     assert row_of(obj).name
 
 
 @pytest.mark.parametrize(
     "annotation", ["5", "[]", '"x"', '{"warnings": 3}', '{"conditions": 7}', "[" * 200_000]
 )
-def test_what_others_wrote_into_its_annotation_hides_no_row_either(annotation: str) -> None:
+def test_malformed_annotation_does_not_hide_the_row(annotation: str) -> None:
     obj = actionset({"state": "failed"})
     obj["metadata"]["annotations"] = {"kanister-py.io/status": annotation}
     assert row_of(obj).state == "failed"
@@ -89,7 +89,7 @@ ROWS = [
         pytest.param(RunQuery(namespace="a", state="failed"), [], id="nothing fits"),
     ],
 )
-def test_rows_are_chosen_by_all_that_is_asked_for(query: RunQuery, names: list[str]) -> None:
+def test_rows_match_all_filters(query: RunQuery, names: list[str]) -> None:
     assert [row.name for row in choose_rows(ROWS, query, BEGAN).rows] == names
 
 
@@ -102,25 +102,25 @@ def test_rows_are_chosen_by_all_that_is_asked_for(query: RunQuery, names: list[s
         pytest.param(-4, 0, PAGE_ROWS, id="one before the first is the first"),
     ],
 )
-def test_pages_hold_all_rows(page: int, first: int, count: int) -> None:
+def test_pages_contain_all_rows(page: int, first: int, count: int) -> None:
     rows = [RunRow("a", str(n), "complete", BEGAN) for n in range(2 * PAGE_ROWS + 5)]
     chosen = choose_rows(rows, RunQuery(page=page), BEGAN)
     assert (chosen.found, chosen.pages) == (len(rows), 3)
     assert [row.name for row in chosen.rows] == [str(n) for n in range(first, first + count)]
 
 
-def test_phases_lie_on_the_time_of_their_run() -> None:
+def test_bars_are_fractions_of_the_duration_of_the_run() -> None:
     phases = [
         {"name": "stop", "state": "complete", "startTime": at(0), "completionTime": at(25)},
         {"name": "dump", "state": "running", "startTime": at(50), "attempt": 2},
         {"name": "start", "state": "pending"},
     ]
     action = {"name": "backup", "phases": phases, "deferPhase": {"name": "tidy", "state": "x"}}
-    found = timeline_of(
+    timeline = timeline_of(
         actionset({"state": "running", "actions": [action]}), BEGAN + timedelta(seconds=100)
     )
-    bars = found.actions[0].bars
-    assert found.seconds == 100
+    bars = timeline.actions[0].bars
+    assert timeline.seconds == 100
     assert [(bar.name, bar.start, bar.length) for bar in bars] == [
         ("stop", 0.0, 0.25),
         ("dump", 0.5, 0.5),
@@ -130,12 +130,12 @@ def test_phases_lie_on_the_time_of_their_run() -> None:
     assert [bar.is_deferred for bar in bars] == [False, False, False, True]
 
 
-def test_a_run_that_is_over_ends_with_its_last_phase_if_nothing_else_says_when() -> None:
+def test_run_without_an_end_time_ends_with_its_last_phase() -> None:
     phase = {"name": "a", "state": "failed", "startTime": at(0), "completionTime": at(9)}
     status = {"state": "failed", "actions": [{"name": "backup", "phases": [phase]}]}
     assert timeline_of(actionset(status), BEGAN + timedelta(days=3)).seconds == 9
 
 
-def test_a_status_that_cannot_be_read_is_said_instead_of_a_timeline() -> None:
-    found = timeline_of(actionset({"actions": "x"}), BEGAN)
-    assert found.reason == "StatusUnreadable"
+def test_unreadable_status_is_reported_instead_of_a_timeline() -> None:
+    timeline = timeline_of(actionset({"actions": "x"}), BEGAN)
+    assert timeline.reason == "StatusUnreadable"

@@ -1,4 +1,4 @@
-"""Partitions: which controller an object belongs to, and what two controllers share."""
+"""Partitions of controllers, and overlaps of their scopes."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ from kanister_py.core.actionsets.stored_status import STATUS_ANNOTATION
         ),
     ],
 )
-def test_a_run_stays_with_the_partition_it_began_in(
+def test_run_stays_in_the_partition_that_started_it(
     labels: dict[str, str], status: Any, want: str
 ) -> None:
     assert partition_of({"metadata": {"labels": labels}, "status": status}) == want
 
 
-def test_the_recorded_partition_is_read_from_the_annotation_where_the_status_loses_it() -> None:
+def test_recorded_partition_is_read_from_the_annotation() -> None:
     metadata = {"annotations": {STATUS_ANNOTATION: '{"partition": "red"}'}}
     assert partition_of({"metadata": metadata, "status": {"state": "running"}}) == "red"
 
@@ -92,16 +92,16 @@ BOTH = (ACTION_SETS, COMPOSITIONS)
         ),
     ],
 )
-def test_two_scopes_overlap_in_what_both_act_on(one: Scope, other: Scope, want: str) -> None:
+def test_overlap_of_two_scopes_is_described(one: Scope, other: Scope, want: str) -> None:
     assert one.overlap_with(other) == other.overlap_with(one) == want
 
 
 @pytest.mark.parametrize(
     "scope", [Scope(kinds=[ACTION_SETS]), Scope("red", ("a", "b"), [ACTION_SETS, COMPOSITIONS])]
 )
-def test_a_lease_says_what_its_holder_acts_on(scope: Scope) -> None:
+def test_lease_announces_the_scope_of_its_holder(scope: Scope) -> None:
     assert scope_of_lease({"metadata": {"annotations": scope.annotations}}) == scope
 
 
-def test_a_lease_of_another_program_has_no_scope() -> None:
+def test_lease_of_another_program_has_no_scope() -> None:
     assert scope_of_lease({"metadata": {}}) is None

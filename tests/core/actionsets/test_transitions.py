@@ -1,4 +1,4 @@
-"""The table of states: total, always consistent, and always coming to an end."""
+"""State machine of ActionSets: handles all outcomes, keeps the status consistent, and ends."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def every_outcome(rules: Rules, now: datetime) -> Iterator[Outcome]:
 
 
 def check(rules: Rules, status: Status) -> None:
-    """Hold a status against what nobody may ever see broken."""
+    """Check the invariants of a status."""
     for action in status.actions:
         states = [phase.state for phase in action.phases]
         first = next((at for at, value in enumerate(states) if value is not State.COMPLETE), None)
@@ -140,7 +140,7 @@ def check(rules: Rules, status: Status) -> None:
     again = parse_status(json.loads(json.dumps(status.as_dict())))
     assert again.as_dict() == status.as_dict()
     counted, kept = with_totals(status).totals, status.totals
-    # Started at the same moment, two phases have no order that could be read back.
+    # Two phases that start at the same moment have no order in the stored status.
     assert sorted(counted.running) == sorted(kept.running)
     assert counted._replace(running=()) == kept._replace(running=())
 
@@ -160,7 +160,7 @@ SHAPES = [
 
 
 @pytest.mark.parametrize("rules", SHAPES)
-def test_every_outcome_in_every_state_leads_to_a_state_that_makes_sense(rules: Rules) -> None:
+def test_every_outcome_in_every_state_keeps_the_status_consistent(rules: Rules) -> None:
     outcomes = list(every_outcome(rules, NOW))
     for outcome in outcomes:
         assert parse_outcome(json.loads(json.dumps(outcome_as_dict(outcome)))) == outcome
@@ -186,7 +186,7 @@ def test_every_outcome_in_every_state_leads_to_a_state_that_makes_sense(rules: R
 
 
 def outcome_of(step: Step, rules: Rules, now: datetime, chance: int) -> Outcome | None:
-    """Carry a step out as an executor would, well or badly."""
+    """Carry out a step like an executor, with success or failure."""
     match step:
         case Begin():
             return Begun(now, tuple(("v0.0.0",) * 3 for _ in rules.actions))
@@ -246,7 +246,7 @@ def test_every_actionset_ends(
             status = record(rules, status, CancelAsked(now))
             if status.is_final:
                 break
-        # Nobody is working: each pass is the first of a process that was just started.
+        # No phase is in progress: every pass is the first one of a restarted process.
         steps = next_steps(rules, status, now)
         assert steps
         outcome = outcome_of(steps[chance % len(steps)], rules, now, chance)
@@ -269,7 +269,7 @@ def play(rules: Rules, *outcomes: Outcome) -> Status:
 FIRST, SECOND, LAST = Place(0, 0), Place(0, 1), Place(0, DEFER)
 
 
-def test_a_deferred_phase_runs_after_a_failure_and_its_own_failure_comes_after_the_cause() -> None:
+def test_deferred_phase_runs_after_a_failure_and_its_failure_is_appended() -> None:
     rules = rules_of(2, deferred=True)
     status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, BROKEN))
     assert next_steps(rules, status, NOW) == [StartPhase(LAST, 1)]
@@ -284,7 +284,7 @@ def test_a_deferred_phase_runs_after_a_failure_and_its_own_failure_comes_after_t
     assert "worse" in after
 
 
-def test_a_transient_failure_is_tried_again_after_a_growing_wait() -> None:
+def test_transient_failure_is_retried_with_backoff() -> None:
     rules = rules_of(1, retry=RetryRule(limit=2, backoff_seconds=5, factor=3))
     status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, FLAKY))
     later = NOW + timedelta(seconds=5)
@@ -300,14 +300,14 @@ def test_a_transient_failure_is_tried_again_after_a_growing_wait() -> None:
     assert "attempt 3 of 3" in status.error.message
 
 
-def test_a_lasting_failure_is_tried_again_only_when_its_reason_is_named() -> None:
+def test_permanent_failure_is_retried_only_if_its_reason_is_listed() -> None:
     for on, want in ((None, State.FAILED), (frozenset({"Broken"}), State.PENDING)):
         rules = rules_of(1, retry=RetryRule(limit=1, on=on))
         status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, BROKEN))
         assert status.actions[0].phases[0].state is want
 
 
-def test_a_failure_that_is_not_tried_again_though_tries_are_left_says_why() -> None:
+def test_failure_that_is_not_retried_explains_why() -> None:
     only_named = RetryRule(limit=3, on=frozenset({"Slow", "Away"}))
     why = "not retried: retry.on lists Away, Slow, not Broken"
     status = failed_under(only_named, BROKEN)
@@ -336,14 +336,14 @@ def test_a_failure_that_is_not_tried_again_though_tries_are_left_says_why() -> N
         ),
     ],
 )
-def test_a_failure_that_could_not_be_tried_again_says_nothing_of_it(
+def test_failure_without_retries_has_no_explanation(
     rule: RetryRule | None, error: PhaseError
 ) -> None:
     phase_message, _ = messages_of(failed_under(rule, error))
     assert phase_message == error.message
 
 
-def test_a_failure_after_the_last_try_says_nothing_of_reasons() -> None:
+def test_failure_of_the_last_attempt_has_no_explanation() -> None:
     rules = rules_of(1, retry=RetryRule(limit=1, backoff_seconds=0, on=frozenset({"Flaky"})))
     status = play(
         rules,
@@ -364,29 +364,27 @@ def failed_under(rule: RetryRule | None, error: PhaseError) -> Status:
 
 
 def messages_of(status: Status) -> tuple[str, str]:
-    """Give what the first phase and the whole say of a failure."""
+    """Return the error messages of the first phase and of the ActionSet."""
     phase = status.actions[0].phases[0]
     assert phase.error is not None
     assert status.error is not None
     return phase.error.message, status.error.message
 
 
-def test_a_wait_for_another_try_is_never_longer_than_after_the_failure_however_clocks_are_set() -> (
-    None
-):
+def test_wait_for_a_retry_is_limited_when_the_clock_is_set_back() -> None:
     rule = RetryRule(limit=2, backoff_seconds=5)
     rules = rules_of(1, retry=rule)
     status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, FLAKY))
     set_back = NOW - timedelta(hours=1)
-    want = WaitForRetry(FIRST, set_back + timedelta(seconds=5))
-    assert next_steps(rules, status, set_back) == [want]
-    asked = FLAKY._replace(delay_seconds=60.0)
-    status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, asked))
-    want = WaitForRetry(FIRST, set_back + timedelta(seconds=60))
-    assert next_steps(rules, status, set_back) == [want]
+    expected = WaitForRetry(FIRST, set_back + timedelta(seconds=5))
+    assert next_steps(rules, status, set_back) == [expected]
+    delayed = FLAKY._replace(delay_seconds=60.0)
+    status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, delayed))
+    expected = WaitForRetry(FIRST, set_back + timedelta(seconds=60))
+    assert next_steps(rules, status, set_back) == [expected]
 
 
-def test_who_has_measured_a_wait_knows_better_than_the_clock_whether_it_is_over() -> None:
+def test_measured_wait_takes_precedence_over_the_clock() -> None:
     rules = rules_of(1, retry=RetryRule(limit=2, backoff_seconds=5))
     status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseFailed(NOW, FIRST, FLAKY))
     over = next_steps(rules, status, NOW - timedelta(hours=1), elapsed={FIRST: True})
@@ -395,7 +393,7 @@ def test_who_has_measured_a_wait_knows_better_than_the_clock_whether_it_is_over(
     assert isinstance(step, WaitForRetry)
 
 
-def test_a_cancel_stops_what_runs_refuses_what_waits_and_still_tidies_up() -> None:
+def test_cancel_stops_running_phases_refuses_pending_ones_and_runs_deferred_ones() -> None:
     rules = rules_of(2, deferred=True)
     status = play(rules, PhaseStarted(NOW, FIRST, 1), CancelAsked(NOW))
     assert next_steps(rules, status, NOW, in_progress={FIRST}) == [StopPhase(FIRST)]
@@ -410,7 +408,7 @@ def test_a_cancel_stops_what_runs_refuses_what_waits_and_still_tidies_up() -> No
     assert status.error.reason == "Cancelled"
 
 
-def test_what_is_at_work_when_everybody_leaves_has_failed_and_nothing_is_tidied_up() -> None:
+def test_abandoned_run_fails_without_deferred_phases() -> None:
     rules = rules_of(2, deferred=True)
     status = play(rules, PhaseStarted(NOW, FIRST, 1), Abandoned(NOW, BROKEN))
     assert status.state is State.FAILED
@@ -422,7 +420,7 @@ def test_what_is_at_work_when_everybody_leaves_has_failed_and_nothing_is_tidied_
     assert action.deferred.state is State.PENDING
 
 
-def test_nothing_starts_while_suspended() -> None:
+def test_no_phase_starts_while_suspended() -> None:
     rules = rules_of(2)
     status = play(rules, Suspended(NOW))
     assert next_steps(rules, status, NOW) == []
@@ -433,7 +431,7 @@ def test_nothing_starts_while_suspended() -> None:
     assert next_steps(rules, status, NOW) == [StartPhase(FIRST, 1)]
 
 
-def test_actions_in_turn_stop_at_the_first_that_fails() -> None:
+def test_sequential_actions_stop_at_the_first_failure() -> None:
     rules = rules_of(1, 2, mode=ExecutionMode.SEQUENTIAL)
     status = record(rules, fresh(rules), Begun(NOW, (("v0.0.0",),) * 2))
     assert next_steps(rules, status, NOW) == [Launch(0)]
@@ -444,7 +442,7 @@ def test_actions_in_turn_stop_at_the_first_that_fails() -> None:
     assert status.actions[1].phases[0].state is State.PENDING
 
 
-def test_outputs_beyond_what_a_status_can_hold_fail_the_phase() -> None:
+def test_too_large_outputs_fail_the_phase() -> None:
     rules = rules_of(2)
     big = {"k": "x" * 300_000}
     status = play(
@@ -458,7 +456,7 @@ def test_outputs_beyond_what_a_status_can_hold_fail_the_phase() -> None:
     assert status.error.reason == "OutputTooLarge"
 
 
-def test_artifacts_beyond_what_a_status_can_hold_fail_the_last_action_that_brings_them() -> None:
+def test_too_large_artifacts_fail_the_last_action() -> None:
     rules = rules_of(0, 2, artifacts=True)
     big = {"a": {"keyValue": {"k": "x" * 300_000}}}
     status = play(rules, ArtifactsRendered(NOW, 0, big), ArtifactsRendered(NOW, 1, big))
@@ -468,7 +466,7 @@ def test_artifacts_beyond_what_a_status_can_hold_fail_the_last_action_that_bring
     assert record(rules, status, ArtifactsRendered(NOW, 1, big)) == status
 
 
-def test_the_percentage_is_rounded_down_and_its_time_moves_only_with_it() -> None:
+def test_percentage_is_rounded_down_and_its_time_changes_only_with_it() -> None:
     rules = rules_of(3)
     status = play(rules, PhaseStarted(NOW, FIRST, 1), PhaseProgressed(NOW, FIRST, 1))
     assert status.as_dict()["progress"] == {"runningPhase": "p0"}
@@ -480,23 +478,23 @@ def test_the_percentage_is_rounded_down_and_its_time_moves_only_with_it() -> Non
     }
 
 
-def test_what_a_phase_has_moved_is_told_for_it_and_for_all() -> None:
+def test_transferred_bytes_are_reported_for_phases_and_in_total() -> None:
     rules = rules_of(2)
     status = play(rules, PhaseStarted(NOW, FIRST, 1))
     for percent, size in ((0, 10), (25, 250), (25, 260), (10, 5)):
         moved = Moved(size, 1000, size // 100, 9)
         status = record(rules, status, PhaseProgressed(NOW, FIRST, percent, moved))
-    want = {"sizeUploadedB": 260, "estimatedUploadSizeB": 1000}
-    want |= {"filesUploaded": 2, "estimatedFiles": 9}
+    expected = {"sizeUploadedB": 260, "estimatedUploadSizeB": 1000}
+    expected |= {"filesUploaded": 2, "estimatedFiles": 9}
     data = status.as_dict()
-    assert want.items() <= data["actions"][0]["phases"][0]["progress"].items()
-    assert want.items() <= data["progress"].items()
+    assert expected.items() <= data["actions"][0]["phases"][0]["progress"].items()
+    assert expected.items() <= data["progress"].items()
     assert parse_status(data).as_dict() == data
     outcome = PhaseProgressed(NOW, FIRST, 25, Moved(260, 1000, 2, 9))
     assert parse_outcome(outcome_as_dict(outcome)) == outcome
 
 
-def test_a_retry_keeps_what_was_completed_before_the_phase() -> None:
+def test_retry_keeps_outputs_of_earlier_phases() -> None:
     rules = rules_of(3)
     status = play(
         rules,
@@ -514,7 +512,7 @@ def test_a_retry_keeps_what_was_completed_before_the_phase() -> None:
     assert status_for_retry(rules, status, fresh(rules), "unknown") is None
 
 
-def test_the_phase_at_fault_is_the_one_that_failed_and_is_named() -> None:
+def test_launch_failure_is_stored_at_the_phase_that_caused_it() -> None:
     rules = rules_of(3)
     failed = record(rules, fresh(rules), LaunchFailed(NOW, 0, BROKEN, 1))
     states = [phase.state for phase in failed.actions[0].phases]
@@ -523,13 +521,13 @@ def test_the_phase_at_fault_is_the_one_that_failed_and_is_named() -> None:
     assert failed.error.phase == "p1"
 
 
-def test_what_is_no_phase_s_fault_is_said_of_none() -> None:
+def test_launch_failure_without_a_phase_names_none() -> None:
     rules = rules_of(3)
     failed = record(rules, fresh(rules), LaunchFailed(NOW, 0, BROKEN))
     assert failed.error is not None
     assert failed.error.phase == ""
 
 
-def test_a_journal_keeps_what_a_failed_phase_leaves_to_later_ones() -> None:
+def test_output_of_a_failed_phase_is_kept_in_the_journal() -> None:
     failed = PhaseFailed(NOW, FIRST, BROKEN, {"replicas": 3})
     assert parse_outcome(outcome_as_dict(failed)) == failed

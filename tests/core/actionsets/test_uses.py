@@ -1,4 +1,4 @@
-"""Uses of functions on a cluster, counted."""
+"""Function versions that a cluster uses, counted."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def actionset(state: str, start: str, version: str = "v0.0.0") -> dict[str, Any]
     return {"metadata": {"namespace": "shop"}, "status": {"state": state, "actions": [action]}}
 
 
-def test_every_phase_is_a_use_of_the_version_it_would_get() -> None:
-    found = list(uses_of(blueprint(funcVersion="v0.1.0"), REGISTRY))
-    assert [(entry.phase, entry.function, entry.version) for entry in found] == [
+def test_every_phase_is_a_use_of_its_version() -> None:
+    uses = list(uses_of(blueprint(funcVersion="v0.1.0"), REGISTRY))
+    assert [(entry.phase, entry.function, entry.version) for entry in uses] == [
         ("one", "KubeTask", str(REGISTRY.family("KubeTask").default.version)),  # type: ignore[union-attr]  # it has one
         ("two", "KubeOps", "v0.1.0"),
         ("last", "KubeTask", str(REGISTRY.family("KubeTask").default.version)),  # type: ignore[union-attr]  # it has one
     ]
-    assert {entry.since for entry in found} == {"2026-01-01T00:00:00Z"}
+    assert {entry.since for entry in uses} == {"2026-01-01T00:00:00Z"}
 
 
-def test_what_nobody_has_stands_as_it_was_asked_for() -> None:
-    (_, found, _) = uses_of(blueprint(func="Nobody", funcVersion=">9"), REGISTRY)
-    assert (found.function, found.version) == ("Nobody", ">9")
+def test_unknown_version_is_listed_as_requested() -> None:
+    (_, unknown, _) = uses_of(blueprint(func="Nobody", funcVersion=">9"), REGISTRY)
+    assert (unknown.function, unknown.version) == ("Nobody", ">9")
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,11 @@ def test_what_nobody_has_stands_as_it_was_asked_for() -> None:
         {"actions": {"a": None, "b": {"phases": "x"}, "c": {"phases": [None, {}]}}},
     ],
 )
-def test_a_malformed_blueprint_uses_nothing(value: dict[str, Any]) -> None:
+def test_malformed_blueprint_has_no_uses(value: dict[str, Any]) -> None:
     assert list(uses_of(value, REGISTRY)) == []
 
 
-def test_blueprints_and_live_actionsets_are_counted_and_the_last_run_is_known() -> None:
+def test_blueprints_running_actionsets_and_last_runs_are_counted() -> None:
     tally = Tally()
     uses = list(uses_of(blueprint(), REGISTRY))
     tally.add_blueprint(uses)
@@ -77,7 +77,7 @@ def test_blueprints_and_live_actionsets_are_counted_and_the_last_run_is_known() 
     assert [tally.last_run(use) for use in uses] == ["2026-01-04", "", ""]
 
 
-def test_a_run_of_another_version_is_none_of_the_one_a_phase_has_now() -> None:
+def test_run_of_another_version_is_not_the_last_run() -> None:
     tally = Tally()
     uses = list(uses_of(blueprint(), REGISTRY))
     tally.add_blueprint(uses)
@@ -86,7 +86,7 @@ def test_a_run_of_another_version_is_none_of_the_one_a_phase_has_now() -> None:
     assert tally.counts()["KubeTask", "v0.9.0"] == Count(0, 0, "2026-01-02")
 
 
-def test_the_last_run_is_found_though_fractions_of_seconds_do_not_sort_as_text() -> None:
+def test_last_run_is_found_among_times_of_different_precision() -> None:
     tally = Tally()
     uses = list(uses_of(blueprint(), REGISTRY))
     tally.add_blueprint(uses)
@@ -96,7 +96,7 @@ def test_the_last_run_is_found_though_fractions_of_seconds_do_not_sort_as_text()
     assert tally.counts()["KubeTask", uses[0].version].last_run == "2026-01-02T03:04:05.5Z"
 
 
-def test_the_steps_of_compositions_count_with_the_version_they_would_get() -> None:
+def test_composition_steps_are_counted_with_their_versions() -> None:
     def composition(**reference: str) -> dict[str, Any]:
         step = {"step": "one", "functionRef": {"name": "templates", **reference}}
         return {
@@ -111,13 +111,13 @@ def test_the_steps_of_compositions_count_with_the_version_they_would_get() -> No
 
     registry = REGISTRY
     tally = Tally()
-    for given, installed in (
+    for functions, installed in (
         (composition(), function("kanister-py", "")),
         (composition(), function("kanister-py", ":v0.1.0")),
         (composition(version="v0.1.0"), function("kanister-py", "")),
         (composition(version="v9.9.9"), function("painters", ":v9.9.9")),
     ):
-        tally.add_composition(versions_in_composition(given, [installed], registry))
+        tally.add_composition(versions_in_composition(functions, [installed], registry))
     counts = {key: value.compositions for key, value in tally.counts().items()}
     assert counts == {
         ("function-jinja-templating", "v0.2.0"): 1,
