@@ -25,6 +25,7 @@ KNOWN_VERSIONS: Final = ("v1.37.1", "v1.36.3", "v1.35.4", "v1.34.4", "v1.33.13")
 """One release of each minor, newest first; the newest that this machine's Go builds is taken."""
 
 ETCD_VERSIONS: Final = ("v3.7.3", "v3.6.4")
+ACTIONLINT_VERSION: Final = "v1.7.7"
 HELM_VERSIONS: Final = ("v3.22.0", "v3.18.6")
 VERSITYGW_VERSION: Final = "v1.8.0"
 FAKE_GCS_VERSION: Final = "v1.56.1"
@@ -88,6 +89,17 @@ def find_programs(version: str = "") -> Programs:
 def find_helm() -> Path:
     """Return the path of Helm, building it if necessary."""
     return _first_that_builds("Helm", HELM_VERSIONS, _build_helm)
+
+
+def find_actionlint() -> Path:
+    """Return the path of the linter for GitHub workflows, building it if necessary."""
+    module = "github.com/rhysd/actionlint"
+    required = f"require {module} {ACTIONLINT_VERSION}\n"
+    target = f"actionlint-{ACTIONLINT_VERSION}"
+    folder = _build_all(
+        target, ["actionlint"], required, [f"{module}/cmd/actionlint"], flags="-s -w"
+    )
+    return folder / "actionlint"
 
 
 def find_etcd() -> tuple[Path, Path]:

@@ -112,7 +112,9 @@ def test_no_file_names_a_package_registry_or_a_path_of_some_machine(repository: 
 
 TOP = {
     ".ci",
+    ".github",
     ".gitignore",
+    ".pre-commit-hooks.yaml",
     "CHANGELOG.md",
     "LICENSE",
     "README.md",
